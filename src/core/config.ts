@@ -188,9 +188,10 @@ export const settingGroups = {
     EOD_TIMEOUT_MS: whole(100, 3_600_000)
       .default(60_000)
       .meta({ description: 'Give up on a call after this many milliseconds.' }),
-    EOD_MAX_RESPONSE_MB: whole(1, 1024)
-      .default(64)
-      .meta({ description: 'Refuse answers larger than this, after unpacking.' }),
+    EOD_MAX_RESPONSE_MB: whole(1, 1024).default(64).meta({
+      description:
+        'Refuse answers larger than this, after unpacking. An answer or file that has to be parsed as a whole (XML, `CsvContent`, JSON and CSV of an odd form) is also refused if that would take more than 60 % of the heap of the process, which `NODE_OPTIONS=--max-old-space-size=MB` sets: with 512 MB, CSV of some 25 MB, or XML of 60 MB.',
+    }),
     EOD_DATE_DIALECT: z
       .enum(['epoch', 'iso-date'], { error: 'must be epoch or iso-date' })
       .default('epoch')
@@ -207,7 +208,7 @@ export const settingGroups = {
       .default('Json')
       .meta({
         description:
-          'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON is by far the fastest: 10 µs for a record of a bhav copy; CSV takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
+          'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest: 10 µs for a record of a bhav copy; `CsvContent` takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
       }),
     EOD_COUNT: z.enum(['check', 'ignore'], { error: 'must be check or ignore' }).default('check').meta({
       description:

@@ -33,7 +33,7 @@ export type ErrorKind =
   | 'network'
   /** An HTTP status other than 200. */
   | 'http_status'
-  /** The answer is larger than EOD_MAX_RESPONSE_MB. */
+  /** The answer is larger than EOD_MAX_RESPONSE_MB, or would take too much of the heap. */
   | 'too_large'
   /** The answer should be data and cannot be read as such (half a JSON document, broken gzip). */
   | 'unreadable'

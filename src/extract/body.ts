@@ -41,7 +41,7 @@ export async function readBody(
     // Destroying a body that is not read emits an error, which says nothing new.
     body.on('error', () => undefined).destroy();
     throw stated > cap
-      ? tooLarge(`${stated} bytes, at most ${cap} are read`)
+      ? tooLarge(`${stated} bytes, at most ${cap} are read (EOD_MAX_RESPONSE_MB)`)
       : unreadable('unknown compression');
   }
   let bytes = 0;
@@ -57,7 +57,7 @@ export async function readBody(
   }
   const collect = async (source: AsyncIterable<Buffer>) => {
     for await (const chunk of source) {
-      if (size + chunk.length > cap) throw tooLarge(`more than ${cap} bytes`);
+      if (size + chunk.length > cap) throw tooLarge(`more than ${cap} bytes (EOD_MAX_RESPONSE_MB)`);
       if (whole === null) chunks.push(chunk);
       else chunk.copy(whole, size);
       size += chunk.length;

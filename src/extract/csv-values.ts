@@ -14,19 +14,25 @@ const NINE = 57;
 const BACKSLASH = 92;
 const FIRST_BEYOND_ASCII = 128;
 
+/** How the rows of a body are written. */
+interface RowFormat {
+  /** The position in the row of each key's cell; keys beyond the last cell have no value. */
+  readonly positions: readonly number[];
+  /** How many cells a row has. */
+  readonly cells: number;
+  /** Do lines end with a carriage return and a line feed? */
+  readonly crLf: boolean;
+  /** Is a hyphen alone no value? */
+  readonly blankHyphens: boolean;
+}
+
 /**
- * Finds the cells of rows in ASCII without quotes. Spaces and tabs around a cell are not part of it; an empty cell and
- * a hyphen alone are no value. A record begins where its line does.
- *
- * @param positions the position in the row of each key's cell.
- * @param cells how many cells a row has.
- * @param crLf whether lines end with a carriage return and a line feed.
+ * Finds the cells of rows in ASCII. Spaces and tabs around a cell are not part of it; an empty cell is no value. A cell
+ * may be in quotes if it contains none. A record begins where its line does.
  */
 export function createCsvScanner(
   body: Buffer,
-  positions: readonly number[],
-  cells: number,
-  crLf: boolean,
+  { positions, cells, crLf, blankHyphens }: RowFormat,
 ): ValueScanner {
   const keyAt = new Int32Array(cells).fill(-1);
   for (const [key, position] of positions.entries()) keyAt[position] = key;
@@ -50,6 +56,26 @@ export function createCsvScanner(
       for (let cell = 0; ; ) {
         let byte = body[at] as number;
         while (byte === SPACE || byte === TAB) byte = body[++at] as number;
+        if (byte === QUOTE) {
+          const from = at + 1;
+          let type = STRING;
+          for (byte = body[++at] as number; byte !== QUOTE; byte = body[++at] as number) {
+            if (!(byte >= SPACE && byte < FIRST_BEYOND_ASCII)) return -1;
+            if (byte === BACKSLASH) type = ESCAPED;
+          }
+          const key = keyAt[cell] as number;
+          if (key >= 0) {
+            types[key] = at === from ? NULL : type;
+            froms[key] = from;
+            tos[key] = at;
+          }
+          at += 1;
+          cell += 1;
+          if (cell === cells) return endLine(at);
+          if (body[at] !== COMMA) return -1;
+          at += 1;
+          continue;
+        }
         const from = at;
         if (byte === MINUS) byte = body[++at] as number;
         const digits = at;
@@ -71,7 +97,7 @@ export function createCsvScanner(
         }
         const key = keyAt[cell] as number;
         if (key >= 0) {
-          types[key] = to === from || (to === from + 1 && body[from] === MINUS) ? NULL : type;
+          types[key] = to === from || (blankHyphens && to === from + 1 && body[from] === MINUS) ? NULL : type;
           froms[key] = from;
           tos[key] = to;
         }

@@ -5,10 +5,10 @@ import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
 
 /** The most rows of one answer, like `MAX_CONTAINERS` for JSON. */
-const MAX_ROWS = 2_000_000;
+export const MAX_ROWS = 2_000_000;
 
 /** The most bytes of one row, so that a large file of one line that is not CSV is not read to its end. */
-const MAX_ROW_BYTES = 1_000_000;
+export const MAX_ROW_BYTES = 1_000_000;
 
 const OPTIONS = {
   bom: true,
@@ -39,7 +39,7 @@ export function looksLikeCsv(operation: Operation, text: string): boolean {
  * How many rows may differ in length from the first one. The parser creates an error object for each, which takes
  * twenty times as long as reading the row.
  */
-const MAX_UNEVEN_ROWS = 10_000;
+export const MAX_UNEVEN_ROWS = 10_000;
 
 /**
  * How many cells that the header names may be missing in the rows of any text; a long text may lack as many as it has
@@ -105,6 +105,11 @@ export function readPlainCsv(text: string): object[] | null {
     records.push(record);
   }
   return records;
+}
+
+/** How many cells the first row of a text has. @throws PipelineError as `readCsv` does. */
+export function countCells(text: string): number {
+  return parseRows(Buffer.from(text), { to: 1 })[0]?.length ?? 0;
 }
 
 /** Is the text of a cell padded with spaces and tabs only? */

@@ -5,6 +5,7 @@ import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
 import { markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
+import { checkHeapRoom } from './heap-room.ts';
 import { fitsAnyShape } from './layout.ts';
 import { printable } from './sanitize.ts';
 import { readXml, type XmlValue } from './xml.ts';
@@ -48,9 +49,11 @@ const WRAPPINGS = 3;
  * JSON (an envelope, a bare list, a bare object), XML, CSV, or any of them inside a JSON string.
  *
  * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable` for empty answers,
- *   HTML, broken JSON and CSV, and answers that say that records are missing.
+ *   HTML, broken JSON and CSV, and answers that say that records are missing; `too_large` if its records would take too
+ *   much of this process's heap.
  */
 export function openAnswer(body: Buffer, context: EnvelopeContext): Records {
+  checkHeapRoom(body);
   const text = decodeText(body);
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }

@@ -9,7 +9,8 @@ import { type CountRule, openAnswer } from './envelope.ts';
 import { createRecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
-import type { Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
+import { scanCsv } from './scan-csv.ts';
+import type { Batch, Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** The warning about an answer that contained the access key, also added to its rejects. */
 const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
@@ -20,10 +21,13 @@ const MAX_UNKNOWN = 200;
 /** A shorter answer is parsed as a whole, because it has few records. */
 const WORTH_SCANNING = 64 * 1024;
 
+/** The rows of a shorter answer that is parsed as a whole stay objects until they are loaded. */
+const WORTH_WRITING = 1024 * 1024;
+
 /**
  * Reads an answer and validates its records; pure. Each record becomes a row of one table or a reject, so `fetched` is
- * always their sum. A large JSON answer is read from its bytes record by record, with the same result as if it were
- * parsed as a whole, except that its rows are COPY text.
+ * always their sum. A large answer in JSON or CSV is read from its bytes record by record, with the same result as if it
+ * were parsed as a whole, except that its rows are COPY text.
  *
  * @param scanFrom the size in bytes from which on an answer is not parsed as a whole.
  * @throws PipelineError if the answer as a whole is not data, see `openAnswer`.
@@ -38,38 +42,25 @@ export function readAnswer(
   const { count = 'check' } = settings;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
   if (raw.body.length >= scanFrom) {
-    const writers = new Map<TableDefinition, RowsWriter>();
-    const linesOf = (table: TableDefinition) => {
-      const lines = writers.get(table) ?? new RowsWriter(table);
-      writers.set(table, lines);
-      return lines;
-    };
-    const taking = createTaking(operation, asked, raw, settings, (table, row) => linesOf(table).add(row));
-    const scanned = scanAnswer(raw.body, {
+    const { linesOf, addRow, finishRows } = writeRows();
+    const taking = createTaking(operation, asked, raw, settings, addRow);
+    const reading = {
       ...context,
       asked,
       timeZone: settings.timeZone,
       reader: taking.reader,
       linesOf,
       take: taking.take,
-    });
+    };
+    const scanned = scanAnswer(raw.body, reading) ?? scanCsv(raw.body, reading);
     if (scanned !== null) {
-      const batches = [...writers.values()].filter(({ ends }) => ends.length > 0);
-      return {
-        ...taking.finish(scanned.warnings, scanned.records),
-        batches: batches.map((lines) => ({ table: lines.table, rows: lines.finish() })),
-        fetched: scanned.records,
-        ...(scanned.miscount === undefined ? {} : { miscount: scanned.miscount }),
-      };
+      const { records, warnings, ...others } = scanned;
+      return { ...taking.finish(warnings, records), batches: finishRows(), fetched: records, ...others };
     }
   }
   const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(raw.body, context);
-  const rows = new Map<TableDefinition, Row[]>();
-  const { take, finish } = createTaking(operation, asked, raw, settings, (table, row) => {
-    const batch = rows.get(table);
-    if (batch === undefined) rows.set(table, [row]);
-    else batch.push(row);
-  });
+  const { addRow, finishRows } = raw.body.length >= WORTH_WRITING ? writeRows() : keepRows();
+  const { take, finish } = createTaking(operation, asked, raw, settings, addRow);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
@@ -78,11 +69,42 @@ export function readAnswer(
   }
   return {
     ...finish(warnings, records.length),
-    batches: [...rows].map(([table, rows]) => ({ table, rows })),
+    batches: finishRows(),
     fetched: records.length,
     ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(miscount === undefined ? {} : { miscount }),
     ...(listsNothing === undefined ? {} : { listsNothing }),
+  };
+}
+
+/** Collects rows as objects, by table. */
+function keepRows() {
+  const rows = new Map<TableDefinition, Row[]>();
+  return {
+    addRow(table: TableDefinition, row: Row): void {
+      const batch = rows.get(table);
+      if (batch === undefined) rows.set(table, [row]);
+      else batch.push(row);
+    },
+    finishRows: (): Batch[] => [...rows].map(([table, rows]) => ({ table, rows })),
+  };
+}
+
+/** Collects rows as COPY text, which is kept outside the heap, by table. */
+function writeRows() {
+  const writers = new Map<TableDefinition, RowsWriter>();
+  const linesOf = (table: TableDefinition): RowsWriter => {
+    const lines = writers.get(table) ?? new RowsWriter(table);
+    writers.set(table, lines);
+    return lines;
+  };
+  return {
+    linesOf,
+    addRow: (table: TableDefinition, row: Row): void => linesOf(table).add(row),
+    finishRows(): Batch[] {
+      const written = [...writers.values()].filter(({ ends }) => ends.length > 0);
+      return written.map((lines) => ({ table: lines.table, rows: lines.finish() }));
+    },
   };
 }
 

@@ -10,7 +10,7 @@ import { createRecordScanner, type RecordScanner } from './record-scanner.ts';
 import type { RecordReader } from './records.ts';
 
 /** What the records of an answer are read with. */
-interface Reading extends EnvelopeContext {
+export interface Reading extends EnvelopeContext {
   readonly asked: AskedFor;
   readonly timeZone: string;
   readonly reader: RecordReader;
@@ -24,7 +24,7 @@ interface Reading extends EnvelopeContext {
 const MOST_LAYOUTS = 20;
 
 /** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
-const MANY_PARSED = 100;
+export const MANY_PARSED = 100;
 
 /** How many records an answer has, and what is told of its envelope. */
 interface ScannedAnswer {

@@ -43,7 +43,7 @@ export interface Reject {
 }
 
 /** Validated records for one table, in the order of the answer. */
-interface Batch {
+export interface Batch {
   readonly table: TableDefinition;
   readonly rows: Rows;
 }

@@ -1,42 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PipelineError } from '../../src/core/errors.ts';
 import { readAnswer } from '../../src/extract/index.ts';
-import type { Extracted } from '../../src/extract/types.ts';
-import { encodeRows } from '../../src/load/market/copy-text.ts';
 import type { AskedFor, Kind } from '../../src/operations/fields.ts';
-import type { Operation, Shape } from '../../src/operations/operation.ts';
+import type { Shape } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
-import { countValues, EncodedRows } from '../../src/operations/rows.ts';
-import { askedOf, raw, SETTINGS } from './support.ts';
-
-const ALWAYS = 0;
-const NEVER = Number.POSITIVE_INFINITY;
-
-/** Everything that is stored or told of an answer; what it fails with, where it is none. */
-function read(operation: Operation, asked: AskedFor, body: Buffer | string, scanFrom: number) {
-  let extracted: Extracted;
-  try {
-    extracted = readAnswer(operation, asked, raw(body), SETTINGS, scanFrom);
-  } catch (error) {
-    if (!(error instanceof PipelineError)) throw error;
-    return { scanned: false, result: { ...error, message: error.message } };
-  }
-  const { batches, ...rest } = extracted;
-  const tables = batches.map(({ table, rows }) => ({
-    table: table.name,
-    length: rows.length,
-    text: Buffer.concat([...encodeRows(table, rows, { places: true, audit: '\tx' })]).toString(),
-    // Whoever takes the rows as objects gets the same.
-    again: Buffer.concat([...encodeRows(table, [...rows], { places: true, audit: '\tx' })]).toString(),
-    columns: [...rows].map((row) => Object.keys(row)),
-    counts: [table.dateColumn, 'source_saved_at', ...table.key].map((column) =>
-      column === null ? [] : [...countValues(rows, column)].map(([value, times]) => [String(value), times]),
-    ),
-  }));
-  const scanned = batches.some(({ rows }) => rows instanceof EncodedRows);
-  return { scanned, result: { ...rest, tables } };
-}
+import { ALWAYS, askedOf, NEVER, raw, readFacts, SETTINGS } from './support.ts';
 
 const quoted = (text: string) => JSON.stringify(text);
 
@@ -255,8 +223,8 @@ describe('record by record an answer is read as it is when it is parsed as a who
           const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));
           const body = whole.subarray(0, whole.length - cut);
           const request = askedOf(operation, changes);
-          const slow = read(operation, request, body, NEVER);
-          const fast = read(operation, request, body, ALWAYS);
+          const slow = readFacts(operation, request, body, NEVER);
+          const fast = readFacts(operation, request, body, ALWAYS);
           expect(fast.result).toStrictEqual(slow.result);
           expect(slow.scanned).toBe(false);
           if (fast.scanned) scanned += 1;
@@ -294,8 +262,8 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
           ...BROKEN.map((token) => [record('', ''), record(field, token)]),
         ];
         for (const body of bodies.map((one) => `[${one.join()}]`)) {
-          const slow = read(operation, asked, body, NEVER);
-          expect(read(operation, asked, body, ALWAYS).result, field).toStrictEqual(slow.result);
+          const slow = readFacts(operation, asked, body, NEVER);
+          expect(readFacts(operation, asked, body, ALWAYS).result, field).toStrictEqual(slow.result);
         }
       }
     }

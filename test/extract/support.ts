@@ -1,8 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import { type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
+import { PipelineError } from '../../src/core/errors.ts';
+import { type Extracted, type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
+import { encodeRows } from '../../src/load/market/copy-text.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { countValues, EncodedRows } from '../../src/operations/rows.ts';
 import { listen } from '../support/http-server.ts';
 
 export const KEY = "k3y/s'e+cr!et&0123456789";
@@ -53,4 +56,33 @@ export async function serve(handler: (request: IncomingMessage, response: Server
   };
   const server = createServer(listener);
   return { baseUrl: await listen(server), requests, server };
+}
+
+/** Sizes from which on an answer is read record by record. */
+export const ALWAYS = 0;
+export const NEVER = Number.POSITIVE_INFINITY;
+
+/** Everything that is stored or told of an answer; what it fails with, where it is none. */
+export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | string, scanFrom: number) {
+  let extracted: Extracted;
+  try {
+    extracted = readAnswer(operation, asked, raw(body), SETTINGS, scanFrom);
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    return { scanned: false, result: { ...error, message: error.message } };
+  }
+  const { batches, ...rest } = extracted;
+  const tables = batches.map(({ table, rows }) => ({
+    table: table.name,
+    length: rows.length,
+    text: Buffer.concat([...encodeRows(table, rows, { places: true, audit: '\tx' })]).toString(),
+    // Whoever takes the rows as objects gets the same.
+    again: Buffer.concat([...encodeRows(table, [...rows], { places: true, audit: '\tx' })]).toString(),
+    columns: [...rows].map((row) => Object.keys(row)),
+    counts: [table.dateColumn, 'source_saved_at', ...table.key].map((column) =>
+      column === null ? [] : [...countValues(rows, column)].map(([value, times]) => [String(value), times]),
+    ),
+  }));
+  const scanned = batches.some(({ rows }) => rows instanceof EncodedRows);
+  return { scanned, result: { ...rest, tables } };
 }

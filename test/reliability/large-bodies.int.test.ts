@@ -1,9 +1,15 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { askedOf, SETTINGS, serve } from '../extract/support.ts';
+import { testDatabase } from '../support/database.ts';
+import { type EodOptions, runEod } from '../support/eod.ts';
+import { startServer } from '../support/http-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { openSetup, windowsOf } from './support.ts';
 
 const MB = 1024 * 1024;
@@ -89,4 +95,72 @@ test('in a run it is not asked for again as it was: the window fails, or is spli
   expect(windows.filter(({ state }) => state === 'split')).toHaveLength(1);
   expect(windows.filter(({ error }) => error?.includes('the answer is too large'))).toHaveLength(4);
   expect(requests).toHaveLength(5);
+});
+
+/** Runs a command with a database of its own, in a process whose heap is far smaller than the default. */
+async function runInSmallHeap(args: readonly string[], { cwd = temporaryFolder(), env }: EodOptions) {
+  const { url } = await testDatabase();
+  return runEod(args, {
+    cwd,
+    env: { ...env, DATABASE_URL: url, NODE_OPTIONS: '--max-old-space-size=512' },
+  });
+}
+
+test('a CSV that would take more than the heap fails alone; the process lives, and the window beside it loads', async () => {
+  const operation = operationNamed('GetBhavCopyCM');
+  const [sent] = (operation.sample.answer as { Value: Record<string, unknown>[] }).Value;
+  const record = { ...sent, Symbol: 'TCS', Src: 'BSE', FinInstrmNm: 'TATA CONSULTANCY' };
+  const row = `${Object.values(record).join(',')}\n`;
+  const header = Buffer.from(`${Object.keys(record).join(',')}\n`);
+  // Without the last line end, so that it has to be parsed as a whole.
+  const large = Buffer.concat([header, Buffer.alloc(60_000_000, row).subarray(0, -1)]);
+  const plain = Buffer.concat([header, Buffer.from(row)]);
+  const asked: string[] = [];
+  const held: (() => void)[] = [];
+  const baseUrl = await startServer((request, response) => {
+    const question = request.url ?? '';
+    asked.push(question);
+    const body = /BhavCopy/.test(question) ? (/exchange=NSE/i.test(question) ? large : plain) : '[]';
+    held.push(() => response.end(body));
+    // Until the key is known to be good, one window is asked for alone; the two after it are answered at once.
+    if (asked.length !== 2) for (const answer of held.splice(0)) answer();
+  });
+  const range = ['--from', '2025-08-29', '--to', '2025-08-29'];
+  const { code, signal, stdout, stderr } = await runInSmallHeap(
+    ['backfill', 'GetTotalTradeHighlights', 'GetBhavCopyCM', ...range, '--json'],
+    { env: { EOD_BASE_URL: baseUrl, EOD_ACCESS_KEY: 'a key', EOD_CONCURRENCY: '2', EOD_FORMAT: 'Csv' } },
+  );
+  expect({ code, signal }, stderr).toEqual({ code: 1, signal: null });
+  const report = JSON.parse(stdout);
+  expect(report).toMatchObject({ state: 'failed', windows: { total: 3, loaded: 1, empty: 1, failed: 1 } });
+  expect(stdout).toMatch(/the answer is too large: 58 MB, .* NODE_OPTIONS=--max-old-space-size=\d+/);
+  expect(asked).toHaveLength(3);
+});
+
+test('a file that would take more than the heap fails alone, and the import goes on with the next', async () => {
+  const fixture = readFileSync(
+    new URL('../fixtures/bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv', import.meta.url),
+    'latin1',
+  );
+  const [header, row = ''] = fixture.split(/\r?\n/);
+  const cwd = temporaryFolder();
+  // Quotes, so that it has to be parsed as a whole.
+  const quoted = `${row.replace(/^[^,]*/, '"$&"')}\n`;
+  writeFileSync(
+    join(cwd, 'a.csv'),
+    Buffer.concat([Buffer.from(`${header}\n`), Buffer.alloc(60_000_000, quoted)]),
+  );
+  writeFileSync(join(cwd, 'b.csv'), fixture);
+  const { code, stdout, stderr } = await runInSmallHeap(['import', '--json', 'a.csv', 'b.csv'], { cwd });
+  expect(code, stderr).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({
+    files: [
+      {
+        file: 'a.csv',
+        state: 'failed',
+        error: expect.stringMatching(/^is too large: 58 MB, .*NODE_OPTIONS=/),
+      },
+      { file: 'b.csv', state: 'loaded', error: null },
+    ],
+  });
 });

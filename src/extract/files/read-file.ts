@@ -7,6 +7,7 @@ import type { Row, TableDefinition } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
 import { readCsv } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
+import { checkHeapRoom } from '../heap-room.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
@@ -243,6 +244,7 @@ const keptName = (name: string) =>
 
 function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings: readonly string[] } {
   try {
+    checkHeapRoom(bytes);
     const text = decode(bytes);
     // What the exchanges' sites send instead of a file that they do not have.
     if (/^\s*[<[{]/.test(text)) throw badFile('is a web page or JSON, not a CSV file; download it again');

@@ -78,7 +78,13 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
     return createRecordScanner(bytes, layout, {
       asked: { exchange, from: day, to: day, instruments: [], params: {}, calledOn: '' },
       timeZone,
-      valuesOf: () => createCsvScanner(bytes, positions, names.length, header.endsWith('\r\n')),
+      valuesOf: () =>
+        createCsvScanner(bytes, {
+          positions,
+          cells: names.length,
+          crLf: header.endsWith('\r\n'),
+          blankHyphens: true,
+        }),
       texts: columns.texts,
       only: onlyOf(columns, exchange),
     });
