@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { runCli } from '../support/cli.ts';
@@ -78,6 +79,19 @@ describe('with EOD_TRIAL_DAY', () => {
       { variant: 'realtime', days: [TRIAL_DAY] },
       { variant: 'snapshot', days: [TRIAL_DAY] },
     ]);
+  });
+
+  test('a day whose records are of another day is not lost', async () => {
+    expect(await readLostDays(pipeline.db.pool)).toEqual([]);
+    const { rows } = await pipeline.db.pool.query(
+      `select * from etl.findings where "check" like 'lost_day%'`,
+    );
+    expect(rows).toEqual([]);
+    // The day that was asked for counts as loaded, although the rows are of the other day.
+    const known = await pipeline.db.pool.query(
+      `select day::text, state from etl.coverage where operation = 'GetTop5GainersLosers' and state = 'loaded'`,
+    );
+    expect(known.rows).toEqual([{ day: TRIAL_DAY, state: 'loaded' }]);
   });
 
   test('status and gaps look at that day, whatever the day of the machine', async () => {

@@ -373,10 +373,10 @@ export async function exchangesWithoutData(
 }
 
 /**
- * A select of exchange, day, records and the time of the call: the sessions that were loaded for the whole exchange. For the SQL of checks,
- * which is built as text.
+ * A select of exchange, day, records, the time of the call and the window: the sessions that were loaded for the whole exchange. For the SQL of
+ * checks, which is built as text.
  */
 export function loadedSessionsSql(operation: string): string {
-  return `select exchange, day, records, checked_at from ${COVERAGE}
+  return `select exchange, day, records, checked_at, window_id from ${COVERAGE}
      where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

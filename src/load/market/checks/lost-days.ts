@@ -2,6 +2,7 @@ import type { Pool } from 'pg';
 import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { loadedSessionsSql } from '../../state/coverage.ts';
+import { isOfTrialAddressSql } from '../../state/windows/windows.ts';
 import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge-sql.ts';
 import type { Check } from './check.ts';
@@ -20,7 +21,7 @@ function lostDaysSql(dataSet: DataSet): string {
       `(select 1 from market.${quote(name)} t where t.exchange = c.exchange and t.${quote(dateColumn ?? '')} = c.day limit 1) is null`,
   );
   return `select c.exchange, c.day, c.records from (${loadedSessionsSql(dataSet.name)}) as c
-     where c.records > 0 and ${isEmpty.join(' and ')} and not ${hasEmptiedSql(
+     where c.records > 0 and not ${isOfTrialAddressSql('c')} and ${isEmpty.join(' and ')} and not ${hasEmptiedSql(
        tables.map(({ name }) => name),
        'c',
      )}`;

@@ -417,3 +417,7 @@ export async function noteRefusedAnswer(tx: NodePgDatabase, windowId: number, ha
 export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
   await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
 }
+
+/** The condition that a trial address answered for the window of a row: its records have a day of their own. */
+export const isOfTrialAddressSql = (row: string) =>
+  `exists (select from etl.windows w where w.id = ${row}.window_id and w.params ? 'trialDay')`;
