@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { isServing } from '../../src/load/database/embedded/cluster.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
@@ -51,4 +52,31 @@ test('if every port is taken, it says so and gives up', async () => {
     /did not start; the end of .*server\.log:\n(.*\n)*.*Address already in use/,
   );
   expect(asked).toBe(5);
+});
+
+test('if it does not start, it says why, whoever tried to connect meanwhile', async () => {
+  const dataDir = dataFolder();
+  const server = await startEmbeddedPostgres({ dataDir });
+  const client = new pg.Client({ connectionString: server.url });
+  // The server that is killed below ends this connection.
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.query('create table notes (note text)');
+  await client.query("insert into notes values ('one')");
+  await client.query('checkpoint');
+  await client.query("insert into notes values ('two')");
+  const { rows } = await client.query<{ folder: string; file: string }>(
+    "select current_setting('data_directory') as folder, pg_relation_filepath('notes') as file",
+  );
+  const [found] = rows;
+  if (found === undefined) throw new Error('the table has no file');
+  const ended = new Promise((resolve) => client.once('end', resolve));
+  process.kill(Number(readFileSync(join(found.folder, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL');
+  await ended;
+  await server.stop();
+  // Each write to it fails, as on a full disk, so the server cannot finish its recovery.
+  const file = join(found.folder, found.file);
+  renameSync(file, `${file}.kept`);
+  symlinkSync('/dev/full', file);
+  await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/No space left on device/);
 });

@@ -161,9 +161,21 @@ export async function startServer(
     const written = readFileSync(logFile).subarray(logStart).toString();
     const isPortTaken = hasEnded(child) && written.includes('Address already in use');
     if (isPortTaken && attempt < PORT_ATTEMPTS) continue;
-    const tail = written.trim().split('\n').slice(-5).join('\n');
-    throw new Error(`the private Postgres did not start; the end of ${logFile}:\n${tail}`);
+    throw new Error(`the private Postgres did not start; the end of ${logFile}:\n${endOfLog(written)}`);
   }
+}
+
+/** The last lines, without those about the connections that were refused while the server was starting. */
+function endOfLog(written: string): string {
+  const lines = written.trim().split('\n');
+  const processOf = (line: string) => /\[\d+\]/.exec(line)?.[0];
+  const refused = new Set(
+    lines.filter((line) => line.includes('FATAL:  the database system is ')).map(processOf),
+  );
+  return lines
+    .filter((line) => !refused.has(processOf(line)))
+    .slice(-10)
+    .join('\n');
 }
 
 /** Fast shutdown: open transactions roll back, then the process ends. */
