@@ -5,7 +5,7 @@ import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
 import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';
-import { usageError } from '../core/errors.ts';
+import { type PipelineError, usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
@@ -106,18 +106,38 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: bool
 /**
  * Opens the database for commands that only read it: a reader's rights are enough. Only the tables of the private
  * Postgres are created or updated first.
+ *
+ * @param reads `tables`: those of this program. `anything`: what the user names, in any database.
  */
-export async function openReadable(cli: Cli): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
+export async function openReadable(
+  cli: Cli,
+  reads: 'tables' | 'anything',
+): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);
   const log = createLog(config, cli.stderr);
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
+  // From the catalog, which any role may read.
+  else if (reads === 'tables' && !(await cli.life.open(() => hasSchema(db)))) throw noTables();
   return { config, log, db };
 }
 
+async function hasSchema({ pool }: Database): Promise<boolean> {
+  return (await pool.query("select from pg_namespace where nspname = 'etl'")).rowCount === 1;
+}
+
+function noTables(): PipelineError {
+  return usageError(
+    'the database of DATABASE_URL has no tables of eod: "eod migrate" creates them, if it is the right one',
+  );
+}
+
 /** Opens the database for statements that a user wrote, and for views, which may be the user's as well. */
-export async function openForUser(cli: Cli): Promise<Pick<Context, 'config' | 'db'>> {
-  const { config, db, log } = await openReadable(cli);
+export async function openForUser(
+  cli: Cli,
+  reads: 'tables' | 'anything',
+): Promise<Pick<Context, 'config' | 'db'>> {
+  const { config, db, log } = await openReadable(cli, reads);
   // On the user's own server, the role of DATABASE_URL says what may be read.
   if (config.DATABASE_URL !== undefined) return { config, db };
   const { openAsReader } = await import('../load/database/embedded/reader.ts');
@@ -258,11 +278,7 @@ async function ensureSchema(db: Database, config: Config, mayCreate: boolean): P
     if (state === 'behind' && config.DATABASE_URL !== undefined) {
       throw usageError('the tables of this database are of an older version: run "eod migrate" first');
     }
-    if (state === 'missing' && !mayCreate) {
-      throw usageError(
-        'the database of DATABASE_URL has no tables of eod: "eod migrate" creates them, if it is the right one',
-      );
-    }
+    if (state === 'missing' && !mayCreate) throw noTables();
     await migrateDatabase(db, config);
   } catch (error) {
     throw await explainMissingRight(db, error, 'work');

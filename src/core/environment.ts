@@ -124,6 +124,13 @@ const WORD = '[\\w\\u00c0-\\u1fff\\u2c00-\\u2dff\\u3040-\\ud7ff\\uf900-\\ufdff]'
 const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%(?:25)*[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfnrt]|u[0-9A-Fa-f]{4})))`;
 const WORD_ENDS = `(?!${WORD})`;
 
+/**
+ * The name of this program is a common password of a local Postgres. Before the name of a command it tells nobody that
+ * it is one, and the reader needs it.
+ */
+const PROGRAM = 'eod';
+const NO_COMMAND = `(?:(?<=[=:]${PROGRAM})|(?! [a-z]))`;
+
 /** No word contains a secret of so many characters that are not all letters. */
 const UNMISTAKABLE_LENGTH = 12;
 
@@ -148,7 +155,8 @@ export function secretPattern(secret: string, encode = (spelling: string) => spe
   const isUnmistakable = secret.length >= UNMISTAKABLE_LENGTH && /\P{L}/u.test(secret);
   const begins = !isUnmistakable && new RegExp(`^${WORD}`).test(secret) ? WORD_BEGINS : '';
   const ends = !isUnmistakable && new RegExp(`${WORD}$`).test(secret) ? WORD_ENDS : '';
-  return new RegExp([`${begins}(?:${plain})${ends}`, ...encoded].join('|'), 'g');
+  const isNoCommand = secret === PROGRAM ? NO_COMMAND : '';
+  return new RegExp([`${begins}(?:${plain})${ends}${isNoCommand}`, ...encoded].join('|'), 'g');
 }
 
 /** The base64 of fewer bytes is so short that it may occur in any text by chance. */

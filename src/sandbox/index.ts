@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import { type Day, dayEnd } from '../core/days.ts';
-import { usageError } from '../core/errors.ts';
+import { messageOf, usageError } from '../core/errors.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
 import { dataSets } from './datasets/index.ts';
@@ -81,7 +81,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   try {
     await once(server, 'listening');
   } catch (error) {
-    throw usageError(`the sandbox cannot listen on ${host}:${port}: ${(error as Error).message}`);
+    throw usageError(`the sandbox cannot listen on ${host}:${port}: ${messageOf(error)}`);
   }
   const bound = (server.address() as AddressInfo).port;
   let closing: Promise<void> | undefined;

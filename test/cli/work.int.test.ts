@@ -269,6 +269,11 @@ describe('eod up', () => {
     const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
     expect(taken.code).toBe(2);
     expect(taken.stderr).toMatch(/another process uses this port \(see EOD_HTTP_HOST, EOD_HTTP_PORT\)/);
+    const sandbox = await runCli(['sandbox', '--port', new URL(`${health}`).port], { cwd, env });
+    expect(sandbox).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/another process uses this port/),
+    });
 
     const args = ['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'];
     const { json } = await runJson<RunReport>(args, { cwd, env });

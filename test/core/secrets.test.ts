@@ -107,6 +107,9 @@ test('a text that contains a secret only inside its words stays as it is', () =>
     { numRuns: 2_000 },
   );
   expect(redactor(['x', 'eod'])('a proxy of the eod_queue: eodx')).toBe('a proxy of the eod_queue: eodx');
+  expect(redactor(['eod'])('run "eod migrate": postgres://eod:eod@db/eod, password=eod user=e')).toBe(
+    'run "eod migrate": postgres://[redacted]:[redacted]@db/[redacted], password=[redacted] user=e',
+  );
   // Nobody writes such a word.
   expect(redactor(['k3yOfTwelve12'])('tokenk3yOfTwelve12x')).toBe('token[redacted]x');
 });

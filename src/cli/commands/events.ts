@@ -86,7 +86,7 @@ async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
   };
   const { openReadable } = await import('../open-context.ts');
   const stored = await import('../../load/market/corporate-events.ts');
-  const { db } = await openReadable(cli);
+  const { db } = await openReadable(cli, 'tables');
   const { total, events } = await stored.listEvents(db.pool, filter, flags.limit);
   if (flags.json === true) return printJson(cli, events);
   if (total === 0) return print(cli, 'no corporate event matches; "eod import" loads lists of the exchanges');

@@ -75,7 +75,7 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
   const { openForUser } = await import('../open-context.ts');
   const { exportTable } = await import('../../load/export/export-table.ts');
   const { life } = cli;
-  const { db } = await openForUser(cli);
+  const { db } = await openForUser(cli, 'tables');
   const partials = await life.open(
     async () => [] as string[],
     async () => undefined,

@@ -17,7 +17,7 @@ export const commands: Commands = {
 async function psql(cli: Cli, args: readonly string[]): Promise<void> {
   const { openReadable } = await import('../open-context.ts');
   const { life } = cli;
-  const { config, db } = await openReadable(cli);
+  const { config, db } = await openReadable(cli, 'anything');
   const { address, env } = psqlArguments(db.url);
   const code = await life.ignoringInterrupts(() => run(cli, [address, ...args], env));
   if (code !== null) {

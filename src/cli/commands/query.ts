@@ -50,7 +50,7 @@ async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
   if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
   const { openForUser } = await import('../open-context.ts');
   const { readQuery } = await import('../../load/database/read-only.ts');
-  const { db } = await openForUser(cli);
+  const { db } = await openForUser(cli, 'anything');
   const asTable = flags.csv !== true && flags.json !== true;
   const most = flags.limit ?? (asTable ? TABLE_ROWS : Number.POSITIVE_INFINITY);
   const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);
