@@ -223,6 +223,21 @@ function statedDays(text: string): number | undefined {
 /** How many characters of an unknown answer are kept. */
 const KEPT = 500;
 
+/** The most lines of an unknown answer that are looked at. */
+const LINES_LOOKED_AT = 20;
+
+/**
+ * Does a text look like rows of CSV? Without a header row nobody knows which value is which; the documentation shows
+ * one operation that answers so where `CsvContent` is asked for.
+ */
+function looksLikeRows(text: string): boolean {
+  const lines = text.trim().split(/\r?\n/, LINES_LOOKED_AT + 1);
+  // The last one may be cut.
+  if (lines.length > 1) lines.pop();
+  const hasDate = /"\d\d-\d\d-\d{4}[ "]/.test(lines[0] ?? '');
+  return (lines.length > 1 || hasDate) && lines.every((line) => line.split(',', 5).length === 5);
+}
+
 /**
  * The error for text that is neither data nor a known line. Its beginning is kept.
  *
@@ -232,7 +247,10 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
   const diagnostic = redact(text.slice(0, 128 * KEPT).trim())
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
-  return new PipelineError(`the source answered with text that is not data: ${diagnostic}`, {
+  const what = looksLikeRows(text.slice(0, 128 * KEPT))
+    ? 'CSV without a header row, so that nobody knows which value is which; ask for another format, such as EOD_FORMAT=Csv'
+    : 'text that is not data';
+  return new PipelineError(`the source answered with ${what}: ${diagnostic}`, {
     kind: 'unknown_diagnostic',
     diagnostic,
   });

@@ -148,6 +148,16 @@ test.each([
   expect(() => readAs(NAME, csv)).toThrowError(expect.objectContaining({ kind: 'unreadable' }));
 });
 
+test('rows without a header row are an error that says what to ask for', () => {
+  const row = 'Total,4471,2802025,43.87,4179,"02-27-2025","02-27-2025 21:02:02","02-27-2025 21:02:02"';
+  const message = expect.stringMatching(/CSV without a header row.*EOD_FORMAT=Csv: Total,4471/);
+  for (const body of [row, `${row}\n${row}\n`, [row, row, row].join('\r\n')]) {
+    expect(() => readAs(NAME, body)).toThrowError(
+      expect.objectContaining({ kind: 'unknown_diagnostic', message }),
+    );
+  }
+});
+
 test('a text with commas is no CSV', () => {
   expect(() => readAs(NAME, 'Sorry, we are closed, try later')).toThrowError(
     expect.objectContaining({ kind: 'unknown_diagnostic' }),
