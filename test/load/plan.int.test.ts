@@ -50,7 +50,7 @@ interface Looked {
 
 /** Loads what is stored of a day once more, and undoes it; says how many rows that meant looking at. */
 async function loadAgain(client: PoolClient, day: string, price: string): Promise<Looked> {
-  const { createStage, merge, withdraw } = mergeSql(bhavcopy);
+  const { createStage, merge, withdraw } = mergeSql(bhavcopy, [day]);
   const columns = bhavcopy.fields.map((field) => field.column).join(', ');
   await client.query(createStage);
   await client.query('begin');

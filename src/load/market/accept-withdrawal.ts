@@ -40,7 +40,7 @@ export async function acceptWithdrawal(
     const table = tables.find(({ name }) => name === found?.table);
     if (found === null || table === undefined) return null;
     const { exchange, day } = found;
-    const sql = mergeSql(table);
+    const sql = mergeSql(table, day === null ? [] : [day]);
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOf(table, exchange, [day ?? NO_DAY]));

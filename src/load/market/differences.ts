@@ -5,7 +5,7 @@ import type { TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import type { Change, RowDifference } from '../state/reports.ts';
 import type { readWindowLoad } from '../state/run-facts.ts';
-import { list, quote } from './merge-sql.ts';
+import { isWithinYears, list, quote } from './merge-sql.ts';
 
 type Queryable = Pick<ClientBase, 'query'>;
 
@@ -85,14 +85,14 @@ async function readDifferences(
   return rows.map((row) => describeDifference(table, row));
 }
 
-/** Some of the rows that a load has written. @param each how many of each kind of change. */
+/** Some of the rows of these days that a load has written. @param each how many of each kind of change. */
 export function sampleDifferences(
   client: Queryable,
   table: TableDefinition,
-  loadId: number,
+  { loadId, days }: { readonly loadId: number; readonly days: readonly string[] },
   each: number,
 ): Promise<RowDifference[]> {
-  const text = `with written as (${writtenSql(table, '')}
+  const text = `with written as (${writtenSql(table, isWithinYears(table, days, 'a'))}
      ), numbered as (
        select *, row_number() over (partition by _change order by ${list(table.key)}) as _place from written
      )

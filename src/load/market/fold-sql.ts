@@ -1,4 +1,5 @@
 import type { Shape } from '../../operations/operation.ts';
+import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { isLaterThanOwn } from '../state/loads/later.ts';
 import { LOADS } from '../state/loads/loads.ts';
@@ -7,6 +8,7 @@ import {
   type ApplySql,
   AUDIT,
   archive,
+  builtOnce,
   differs,
   list,
   MOMENT,
@@ -18,6 +20,7 @@ import {
   sourceTime,
   storedRow,
   withdrawStatement,
+  type Years,
 } from './merge-sql.ts';
 
 /** The statements that fold the answers of a table in temporary tables and store the result, see fold.ts. */
@@ -48,27 +51,25 @@ interface FoldSql extends ApplySql {
   readonly storeDayRows: string;
 }
 
-const built = new WeakMap<TableDefinition, FoldSql>();
-
-/** The statements for a table, built once. `whole`: what its answers list in full, see `Shape.fullSet`. */
-export function foldSql(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
-  let sql = built.get(table);
-  if (sql === undefined) {
-    sql = build(table, whole);
-    built.set(table, sql);
-  }
-  return sql;
+/** What the answers that fill a table list in full, see `Shape.fullSet`. */
+export function wholeOf(table: TableDefinition): Shape['fullSet'] {
+  const shapes = dataSetsFilling([table]).flatMap(({ shapes }) => shapes);
+  return shapes.find((shape) => shape.table === table && shape.fullSet !== 'none')?.fullSet ?? 'none';
 }
 
-function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
+/** The statements for a table and for rows of these days, see `mergeSql`. */
+export const foldSql = builtOnce(build);
+
+function build(table: TableDefinition, years: Years | null): FoldSql {
+  const whole = wholeOf(table);
   const temporary = (name: string) => quote(`fold_${name}${table.name}`);
   const tables = {
     target: `pg_temp.${temporary('')}`,
     history: `pg_temp.${temporary('history_')}`,
     dayRows: `pg_temp.${temporary('days_')}`,
   };
-  const market = partsOf(table);
-  const folded = partsOf(table, tables);
+  const market = partsOf(table, { years });
+  const folded = partsOf(table, { tables, years: null });
   const own = `pg_temp.${temporary('own_')}`;
   const { sameKey, stage } = folded;
   const day = table.dateColumn === null ? '' : quote(table.dateColumn);
@@ -93,7 +94,7 @@ function build(table: TableDefinition, whole: Shape['fullSet']): FoldSql {
     ), archived as (
       ${archive(market, `gone s join ${storedRow(market)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
-      delete from ${market.target} t using gone s where ${sameKey('t', 's')}
+      delete from ${market.target} t using gone s where ${sameKey('t', 's')}${market.isWithin('t')}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, count(*)::int as gone,
       (select count(*) from ${tables.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
@@ -175,7 +176,7 @@ function storeStatement(
     ), updated as (
       update ${target} t set ${data.map((column) => `${quote(column)} = s.${quote(column)}`).join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
-        from compared s where s._action = 'update' and ${sameKey('t', 's')}
+        from compared s where s._action = 'update' and ${sameKey('t', 's')}${parts.isWithin('t')}
     ), counted as (
       select c._action, c._live and ${agrees} as agrees from ${own} o join compared c on ${sameKey('c', 'o')} where o._rank = 1
     )
@@ -217,7 +218,7 @@ function pastStatements(
     `delete from ${history} h where ${concerned('h')}`,
     `insert into ${history} select f.* from ${folded.history} f where ${concerned('f')}`,
     `update ${target} t set ${AUDIT.map((column) => `${column} = f.${column}`).join(', ')}
-       from ${folded.target} f where ${sameKey('t', 'f')} and ${concerned('t')}
+       from ${folded.target} f where ${sameKey('t', 'f')}${market.isWithin('t')} and ${concerned('t')}
         and ((t.revision, t.load_id) is distinct from (f.revision, f.load_id)
           -- The revisions before it are those of this fold now, and it begins as the last of them ends.
           or f.revision > 1 and t.last_changed_at <> f.last_changed_at)`,

@@ -14,7 +14,7 @@ import {
   onDays,
   replaceRefusedWithdrawals,
 } from '../state/withdrawals.ts';
-import { foldSql } from './fold-sql.ts';
+import { foldSql, wholeOf } from './fold-sql.ts';
 import {
   applyStaged,
   copyNewDays,
@@ -64,6 +64,11 @@ interface TableLoad extends TableAnswer {
   readonly readKept?: ReadKept | undefined;
 }
 
+interface LoadOfDays extends TableLoad {
+  /** All days of the rows and those that the answer lists in full. */
+  readonly days: readonly string[];
+}
+
 /** What became of one table's records. */
 interface MergedTable extends Merged {
   /** Were the kept answers folded? Then the withdrawals of their days were decided again, too. */
@@ -85,16 +90,14 @@ const refusedIn = ({ withdrawals }: Pick<Merged, 'withdrawals'>) =>
  */
 export async function mergeTable(
   tx: Transaction,
-  load: TableLoad & {
-    /** All days of the rows and those that the answer lists in full. */
-    readonly days: readonly string[];
+  load: LoadOfDays & {
     /** Is it known that no answer fetched at the same time or later was loaded? */
     readonly isLast: boolean;
   },
 ): Promise<MergedTable> {
   const { client } = tx;
   const { table, rows, days, fetchedAt } = load;
-  const sql = mergeSql(table);
+  const sql = mergeSql(table, days);
   const scope = scopeOf(load);
   const isLast = load.isLast || !(await hasLoadsSince(tx, scope, fetchedAt));
   if (isLast) {
@@ -111,7 +114,7 @@ export async function mergeTable(
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
-  if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, table, fetchedAt)))
+  if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, load)))
     return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return { ...folded, folded: true, undecided: null };
@@ -125,7 +128,7 @@ export async function mergeTable(
  * Withdraws rows whose withdrawal was refused just now, but which a person accepted when this same answer was loaded
  * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
  */
-async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged): Promise<Merged> {
+async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
   if (merged.withdrawals.every(({ refused }) => refused === null)) return merged;
   const { table, exchange, fetchedAt } = load;
   const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
@@ -133,14 +136,23 @@ async function withdrawAccepted(tx: Transaction, load: TableLoad, merged: Merged
     .map(({ day }) => day);
   if (accepted.length === 0) return merged;
   const options = { ...load, within: new Set(accepted), accepted };
-  const again = await applyStaged(tx.client, table, { ...load, rows: [] }, options, mergeSql(table));
+  const again = await applyStaged(
+    tx.client,
+    table,
+    { ...load, rows: [] },
+    options,
+    mergeSql(table, load.days),
+  );
   const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
   const withdrawals = [...others, ...again.withdrawals];
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
-async function hasConflict(client: PoolClient, table: TableDefinition, fetchedAt: Date): Promise<boolean> {
-  const found = await client.query(foldSql(table, 'none').hasConflict, [fetchedAt.toISOString()]);
+async function hasConflict(
+  client: PoolClient,
+  { table, days, fetchedAt }: Pick<LoadOfDays, 'table' | 'days' | 'fetchedAt'>,
+): Promise<boolean> {
+  const found = await client.query(foldSql(table, days).hasConflict, [fetchedAt.toISOString()]);
   return (found.rowCount ?? 0) > 0;
 }
 
@@ -173,10 +185,8 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const filling = dataSetsFilling([table]);
-  const shapes = filling.flatMap((operation) => operation.shapes.filter((shape) => shape.table === table));
-  const whole = shapes.find((shape) => shape.fullSet !== 'none')?.fullSet ?? 'none';
-  const scope = { operations: filling.map(({ name }) => name), exchange, whole };
+  const whole = wholeOf(table);
+  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, whole };
   const { dateColumn } = table;
   if (whole !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
   const listed = [...countValues(rows, dateColumn).keys()] as string[];
@@ -210,7 +220,7 @@ async function foldAnswers(
     { ...load, fetchedAt: load.rows === null ? null : load.fetchedAt },
   );
   if (answers === null) return null;
-  const sql = foldSql(table, whole);
+  const sql = foldSql(table, asked ?? []);
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
   const refusals = new Map<string, DayWithdrawal & { readonly fetchedAt: string }>();
@@ -320,9 +330,9 @@ async function readTable(
  * Merges only what is certain of an answer that is loaded late, where not all others are kept: rows that are new,
  * unless a later answer lists their days in full without them, and values that were saved later. Withdraws nothing.
  */
-async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): Promise<MergedTable> {
+async function mergeCertain(client: PoolClient, load: LoadOfDays, scope: Scope): Promise<MergedTable> {
   const { table, exchange, fullSet, fetchedAt, windowId, hash } = load;
-  const { keepCertain } = foldSql(table, scope.whole);
+  const { keepCertain } = foldSql(table, load.days);
   const certain = await client.query<Record<string, string>>(keepCertain, [
     exchange,
     scope.operations,
@@ -333,7 +343,13 @@ async function mergeCertain(client: PoolClient, load: TableLoad, scope: Scope): 
   ]);
   const left = { ...countsOf(certain.rows[0]), unlisted: Number(certain.rows[0]?.unlisted) };
   const { preserved: _, ...answer } = load;
-  const merged = await applyStaged(client, table, { ...answer, fullSet: undefined }, load, mergeSql(table));
+  const merged = await applyStaged(
+    client,
+    table,
+    { ...answer, fullSet: undefined },
+    load,
+    mergeSql(table, load.days),
+  );
   const undecided = left.stale + left.unlisted;
   return {
     ...merged,

@@ -410,8 +410,9 @@ const PREVIEW_SAMPLES = 5;
 
 async function samplesOf(client: PoolClient, loadId: number, tables: readonly TableToLoad[]) {
   const samples: RowDifference[] = [];
-  for (const { table } of tables) {
-    for (const one of await sampleDifferences(client, table, loadId, PREVIEW_SAMPLES)) samples.push(one);
+  for (const { table, days } of tables) {
+    const written = await sampleDifferences(client, table, { loadId, days }, PREVIEW_SAMPLES);
+    for (const one of written) samples.push(one);
   }
   return samples;
 }

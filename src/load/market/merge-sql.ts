@@ -16,7 +16,10 @@ export interface ApplySql {
   readonly withdraw: Statement;
 }
 
-/** A statement with a name is prepared once on each connection. */
+/**
+ * A statement with a name is prepared once on each connection. Those about the years of a partitioned table have none,
+ * because each connection would keep one per year.
+ */
 interface Statement {
   readonly name?: string;
   readonly text: string;
@@ -47,17 +50,62 @@ interface MergeSql extends ApplySql {
   readonly readDays: string;
 }
 
-const built = new WeakMap<TableDefinition, MergeSql>();
-
-/** The statements for a table, built once. Names come from declarations, never from data. */
-export function mergeSql(table: TableDefinition): MergeSql {
-  let sql = built.get(table);
-  if (sql === undefined) {
-    sql = build(table);
-    built.set(table, sql);
-  }
-  return sql;
+/**
+ * Remembers what is built for a table, and for a partitioned one also for the years of the days that it is asked for.
+ * Names come from declarations, never from data.
+ */
+export function builtOnce<Sql>(
+  build: (table: TableDefinition, years: Years | null) => Sql,
+): (table: TableDefinition, days?: Iterable<string>) => Sql {
+  const built = new WeakMap<TableDefinition, Map<string, Sql>>();
+  return (table, days = []) => {
+    const years = yearsOf(table, days);
+    const key = years === null ? '' : `${years.first}-${years.last}`;
+    const ofTable = built.get(table) ?? new Map<string, Sql>();
+    built.set(table, ofTable);
+    const sql = ofTable.get(key) ?? build(table, years);
+    ofTable.set(key, sql);
+    return sql;
+  };
 }
+
+/** First and last year of some days. */
+export interface Years {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The years of days, if the table is partitioned by them and there are any. */
+function yearsOf({ partitioned }: TableDefinition, days: Iterable<string>): Years | null {
+  if (!partitioned) return null;
+  let [first, last] = [Infinity, -Infinity];
+  for (const day of days) {
+    const year = Number(day.slice(0, 4));
+    if (year < first) first = year;
+    if (year > last) last = year;
+  }
+  return first > last ? null : { first, last };
+}
+
+/**
+ * The condition, after others, that a row is of these years. Every statement about a partitioned table that does not
+ * name its days to the planner otherwise needs it: without it, the transaction locks all partitions and their indexes.
+ */
+function isWithin({ dateColumn }: TableDefinition, years: Years | null, row: string): string {
+  if (years === null || dateColumn === null) return '';
+  const [day, begin] = [`${row}.${quote(dateColumn)}`, (year: number) => `make_date(${year}, 1, 1)`];
+  return ` and ${day} >= ${begin(years.first)} and ${day} < ${begin(years.last + 1)}`;
+}
+
+/** The same for the years of some days. */
+export const isWithinYears = (table: TableDefinition, days: Iterable<string>, row: string): string =>
+  isWithin(table, yearsOf(table, days), row);
+
+/**
+ * The statements for a table, and for rows of these days: where it is partitioned, they only look at partitions of
+ * their years. Without days, at all of them.
+ */
+export const mergeSql = builtOnce(build);
 
 /** A name as an SQL identifier. */
 export const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -69,9 +117,11 @@ export const AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id'
 export const list = (names: readonly string[], prefix = '') =>
   names.map((name) => prefix + quote(name)).join(', ');
 
-function build(table: TableDefinition): MergeSql {
-  const parts = partsOf(table);
+function build(table: TableDefinition, years: Years | null): MergeSql {
+  const parts = partsOf(table, { years });
   const { stage, target, columns } = parts;
+  const named = (name: string, text: string): Statement =>
+    years === null ? { name: `${name}_${table.name}`, text } : { text };
   return {
     createStage: `create temp table if not exists ${quote(`stage_${table.name}`)} on commit delete rows as
       select 0 as _ord, ${list(columns)} from ${target} with no data`,
@@ -80,16 +130,13 @@ function build(table: TableDefinition): MergeSql {
     areNew: table.dateColumn === null ? null : areNewStatement(table.dateColumn, parts),
     copyNew: `copy ${target} (${list([...columns, ...AUDIT])}) from stdin`,
     target,
-    merge: { name: `merge_${table.name}`, text: mergeStatement(table, parts) },
-    mergeUnique: {
-      name: `merge_unique_${table.name}`,
-      text: mergeStatement(table, parts, { areUnique: true }),
-    },
-    mergeFew: {
-      name: `merge_few_${table.name}`,
-      text: mergeStatement(table, { ...parts, stage: 'given' }, { given: givenRecords(parts) }),
-    },
-    withdraw: { name: `withdraw_${table.name}`, text: withdrawStatement(table, parts) },
+    merge: named('merge', mergeStatement(table, parts)),
+    mergeUnique: named('merge_unique', mergeStatement(table, parts, { areUnique: true })),
+    mergeFew: named(
+      'merge_few',
+      mergeStatement(table, { ...parts, stage: 'given' }, { given: givenRecords(parts) }),
+    ),
+    withdraw: named('withdraw', withdrawStatement(table, parts)),
     withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
       table.dateColumn === null ? '$2::date[] is not null' : `t.${quote(table.dateColumn)} = any($2::date[])`
@@ -122,9 +169,14 @@ export interface Parts extends TargetTables {
   readonly values: readonly string[];
   /** The condition that two rows have the same key. */
   readonly sameKey: (left: string, right: string) => string;
+  /** The condition, after others, that a stored row is of the years that the statements are about. */
+  readonly isWithin: (row: string) => string;
 }
 
-export function partsOf(table: TableDefinition, tables: TargetTables = MARKET_TABLES(table)): Parts {
+export function partsOf(
+  table: TableDefinition,
+  { tables = MARKET_TABLES(table), years }: { readonly tables?: TargetTables; readonly years: Years | null },
+): Parts {
   const columns = table.fields.map((field) => field.column);
   const audit: readonly string[] = SOURCE_AUDIT;
   return {
@@ -134,6 +186,7 @@ export function partsOf(table: TableDefinition, tables: TargetTables = MARKET_TA
     values: columns.filter((column) => !table.key.includes(column) && !audit.includes(column)),
     sameKey: (left, right) =>
       table.key.map((column) => `${left}.${quote(column)} = ${right}.${quote(column)}`).join(' and '),
+    isWithin: (row) => isWithin(table, years, row),
   };
 }
 
@@ -142,10 +195,10 @@ export function partsOf(table: TableDefinition, tables: TargetTables = MARKET_TA
  * soon anywhere in the table, and for a day that has none it reads all rows of the year. The day is given by two bounds,
  * because the planner ignores an order by a column that has to be equal to something.
  */
-function areNewStatement(dateColumn: string, { target, history }: Parts): string {
+function areNewStatement(dateColumn: string, { target, history, isWithin }: Parts): string {
   const day = `t.${quote(dateColumn)}`;
   const hasNone = (place: string) => `not exists (select from unnest($2::date[]) as d(day),
-      lateral (select from ${place} t where t.exchange = $1 and ${day} >= d.day and ${day} <= d.day order by ${day} limit 1) t)`;
+      lateral (select from ${place} t where t.exchange = $1 and ${day} >= d.day and ${day} <= d.day${isWithin('t')} order by ${day} limit 1) t)`;
   return `select statement_timestamp()::text as now where ${hasNone(target)} and ${hasNone(history)}`;
 }
 
@@ -168,7 +221,7 @@ export function mergeStatement(
   parts: Parts,
   { areUnique = false, given = '' }: { readonly areUnique?: boolean; readonly given?: string } = {},
 ): string {
-  const atPlace = samePlace(table);
+  const atPlace = samePlace(table, parts);
   const { stage, target, history, columns, values, sameKey } = parts;
   const ranked = areUnique ? '' : `ranked as materialized (${rankedRecords(table, parts)}), `;
   const records = areUnique ? `${stage} s` : '(select * from ranked where _rank = 1) s';
@@ -241,10 +294,10 @@ export function mergeStatement(
  * because the locks of the days are held; to look the key up in an index once more for each row that is updated, and
  * once more for its history, took a third of the time of the merge.
  */
-function samePlace({ partitioned, dateColumn }: TableDefinition): string {
+function samePlace({ partitioned, dateColumn }: TableDefinition, { isWithin }: Parts): string {
   const day =
     partitioned && dateColumn !== null ? ` and t.${quote(dateColumn)} = s.${quote(dateColumn)}` : '';
-  return `t.ctid = s._ctid and t.tableoid = s._tableoid${day}`;
+  return `t.ctid = s._ctid and t.tableoid = s._tableoid${day}${isWithin('t')}`;
 }
 
 /** Do the record `s` and the stored row `t` of the same key name their instrument differently? */
@@ -283,8 +336,8 @@ export function rankedRecords(table: TableDefinition, { stage }: Parts): string 
  * not know the day that is being loaded: the planner takes it to be empty, and may choose a plan that reads the whole
  * day for each of its records (docs/performance.md).
  */
-export function storedRow({ target, sameKey }: Parts): string {
-  return `lateral (select t.tableoid, t.ctid, t.* from ${target} t where ${sameKey('t', 's')} limit 1) t`;
+export function storedRow({ target, sameKey, isWithin }: Parts): string {
+  return `lateral (select t.tableoid, t.ctid, t.* from ${target} t where ${sameKey('t', 's')}${isWithin('t')} limit 1) t`;
 }
 
 /**
@@ -324,11 +377,11 @@ export function archive(
  * What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
-  const { target, history, stage, sameKey, dayRows } = parts;
+  const { target, history, stage, sameKey, isWithin, dayRows } = parts;
   const key = (prefix: string) => list(table.key, prefix);
   const dayOf = (row: string) =>
     table.dateColumn === null ? '($6::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
-  const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])`;
+  const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])${isWithin(row)}`;
   const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,
   // because the planner takes the day to be empty (see `storedRow`).
@@ -363,7 +416,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'exists (select from checked j where j.allowed and j._day = s._day)', load: '$1' })}
     ), withdrawn as (
       delete from ${target} t using gone s
-       where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}
+       where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}${isWithin('t')}
     ), noted as (
       ${storeMaxDayRows(
         `
@@ -377,7 +430,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
 }
 
 function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
-  const { target, sameKey } = parts;
+  const { target, sameKey, isWithin } = parts;
   return `
     with gone as materialized (
       select ${list(table.key, 's.')}, ${MOMENT} as _moment
@@ -386,7 +439,7 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
     ), archived as (
       ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
-      delete from ${target} t using gone s where ${sameKey('t', 's')} returning 1
+      delete from ${target} t using gone s where ${sameKey('t', 's')}${isWithin('t')} returning 1
     )
     select count(*)::int as withdrawn from withdrawn`;
 }

@@ -184,7 +184,7 @@ export async function copyNewDays(
   { table, rows, fullSet, exchange, runId, loadId }: TableAnswer & NewRows,
   days: readonly string[],
 ): Promise<Merged | null> {
-  const sql = mergeSql(table);
+  const sql = mergeSql(table, days);
   if (sql.areNew === null || rows.length === 0 || hasDuplicates(table, rows)) return null;
   const found = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
   const now = found.rows[0]?.now;
@@ -295,7 +295,7 @@ export async function mergeFew(
   if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
     return null;
   const result = await client.query<Record<string, string>>({
-    ...mergeSql(table).mergeFew,
+    ...mergeSql(table, daysOfRows(table, rows)).mergeFew,
     values: [runId, loadId, fetchedAt.toISOString(), JSON.stringify(Array.from(rows))],
   });
   return { ...NOTHING, ...countsOf(result.rows[0]) };

@@ -22,6 +22,9 @@ const MANY_SYMBOLS = 500;
 /** How many loads' names are added in one transaction. */
 const LOADS_AT_ONCE = 500;
 
+/** Of how many years: the transaction locks the partitions of each, and their indexes. */
+const YEARS_AT_ONCE = 8;
+
 /** Why the names of an exchange could not be brought up to date. */
 export interface NamesFailure {
   readonly exchange: string;
@@ -96,7 +99,8 @@ const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => na
 /** Adds the names of the next loads of an exchange. @returns whether there may be more loads. */
 async function addLoads(tx: Transaction, exchange: string, limit: number): Promise<boolean> {
   if (await fillExchange(tx, exchange)) return false;
-  const loads = await loadsAfter(tx, groupOf(exchange), (await readProgress(tx, exchange)) ?? 0, limit);
+  const next = await loadsAfter(tx, groupOf(exchange), (await readProgress(tx, exchange)) ?? 0, limit);
+  const loads = ofFewYears(next);
   const last = loads.at(-1);
   if (last === undefined) return false;
   // The planner takes nearly every row for a name of its own, and would sort them all on disk.
@@ -125,7 +129,20 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
   // Names that no row has any more are in no family.
   const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
   await writeProgress(tx, exchange, last.state, moved || earlier);
-  return loads.length === limit;
+  return loads.length < next.length || next.length === limit;
+}
+
+/** The first of these loads that together changed rows of no more than `YEARS_AT_ONCE` years, but at least one. */
+function ofFewYears<Load extends { readonly from: string; readonly to: string }>(
+  loads: readonly Load[],
+): readonly Load[] {
+  const years = new Set<number>();
+  const beyond = loads.findIndex(({ from, to }) => {
+    if (!isDay(from) || !isDay(to)) return false;
+    for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) years.add(year);
+    return years.size > YEARS_AT_ONCE;
+  });
+  return beyond === -1 ? loads : loads.slice(0, Math.max(beyond, 1));
 }
 
 /** Loads whose days are at most so many days apart are read together. */

@@ -49,7 +49,10 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   // Loads are compared with a list, not joined, because the planner takes days that it has no statistics of to be empty,
   // and would compare each row with each load.
   const writtenBy = (row: string, column: string) =>
-    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`}`;
+    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${ofDays(row)}`;
+  // Said of each side of a join: the planner locks the partitions that may have rows of these days, and no others.
+  const ofDays = (row: string) =>
+    table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`;
   const day = (row: string) => dayOf(table, naming, row);
   const keyExpressions = (row: string) => keyOf(table, naming, row);
   const keyColumns = (row: string) =>
@@ -107,7 +110,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
       with gone as (
         select distinct ${key('was')}, was.day
           from (select h.withdrawn, ${alias('h')}, row(${named('h')}) is distinct from row(${named('t')}) as differs
-                  from market_history.${quote(table.name)} h left join ${target} t on ${sameRow}
+                  from market_history.${quote(table.name)} h
+                  -- Looked up one by one as well: the planner takes days to be empty, and would read the whole day for each.
+                  left join lateral (select * from ${target} t where ${sameRow}${ofDays('t')} limit 1) t on true
                  where ${writtenBy('h', 'replaced_by_load_id')}) as was
          where was.withdrawn or was.differs
       )
