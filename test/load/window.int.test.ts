@@ -141,7 +141,7 @@ describe('a window', () => {
     };
     const counts = await load(store, {
       batches: [
-        { table: facts, rows: [{ ...fact, ...key, as_of_date: '2025-02-27', fact_key: 'EPS' }] },
+        { table: facts, rows: [{ ...fact, ...key, as_of_date: '2025-02-27', fact_key: 'EPS', unit_id: '' }] },
         { table: bhavcopy, rows: [bhavRow({ symbol: 'A' })] },
       ],
     });
