@@ -16,7 +16,7 @@ import { isDeliveryPositions, readDeliveryPositions } from './delivery-positions
 import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HEADER } from './formats.ts';
 import { gunzipFile, isGzip } from './gzip.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
-import { isZip, newUnpackLimit, type UnpackLimit, unzip } from './zip.ts';
+import { isZip, newUnpackLimit, refuseOtherContainers, type UnpackLimit, unzip } from './zip.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
 export interface FileContent {
@@ -121,43 +121,6 @@ export function isImportName(path: string): boolean {
   );
 }
 
-/** What users have beside .csv, .dat and .zip, by its first bytes. */
-const OTHER_CONTAINERS: readonly { at: number; magic: Buffer; what: string; remedy: string }[] = [
-  {
-    at: 0,
-    magic: Buffer.from('\xfd7zXZ\0', 'latin1'),
-    what: 'compressed with xz',
-    remedy: 'unpack it: a .tar.xz with tar -xJf, an .xz with unxz',
-  },
-  {
-    at: 0,
-    magic: Buffer.from('BZh'),
-    what: 'compressed with bzip2',
-    remedy: 'unpack it: a .tar.bz2 with tar -xjf, a .bz2 with bunzip2',
-  },
-  {
-    at: 0,
-    magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    what: 'compressed with zstd',
-    remedy: 'unpack it with unzstd',
-  },
-  { at: 0, magic: Buffer.from("7z\xbc\xaf'\x1c", 'latin1'), what: 'a 7z archive', remedy: 'unpack it' },
-  { at: 0, magic: Buffer.from('Rar!'), what: 'a rar archive', remedy: 'unpack it' },
-  {
-    at: 257,
-    magic: Buffer.from('ustar'),
-    what: 'a tar archive',
-    remedy: 'unpack it with tar -xf, and import the folder',
-  },
-  { at: 0, magic: Buffer.from('%PDF'), what: 'a PDF', remedy: 'import the CSV of the same data' },
-  {
-    at: 0,
-    magic: Buffer.from([0xd0, 0xcf, 0x11, 0xe0]),
-    what: 'an Excel workbook (.xls)',
-    remedy: 'save it as CSV',
-  },
-];
-
 /**
  * Reads a file that is not in an archive, as `FileSession.content` holds it.
  *
@@ -165,8 +128,7 @@ const OTHER_CONTAINERS: readonly { at: number; magic: Buffer; what: string; reme
  */
 export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
   if (isGzip(bytes)) throw badFile('is compressed with gzip more than once; unpack it');
-  const other = OTHER_CONTAINERS.find(({ at, magic }) => bytes.subarray(at, at + magic.length).equals(magic));
-  if (other !== undefined) throw badFile(`is ${other.what}, which is not read; ${other.remedy}`);
+  refuseOtherContainers(bytes);
   const content = { name: keptName(name), bytes };
   // The first line of a list without a header must not be read as one.
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
