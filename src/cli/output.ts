@@ -20,8 +20,19 @@ export interface Column<Row> {
   readonly right?: boolean;
 }
 
-/** The longest line that is printed: terminals are at least this wide, and files and mails have no width. */
+/** The longest line that is printed, also to files and mails, which have no width. */
 export const PAGE_WIDTH = 80;
+
+/** No narrower than the names of operations. */
+const LEAST_PAGE_WIDTH = 40;
+
+/** PAGE_WIDTH, or the width of a terminal that is narrower. */
+function pageWidth(): number {
+  const { isTTY, columns = PAGE_WIDTH } = process.stdout;
+  return isTTY === true && columns > 0
+    ? Math.max(LEAST_PAGE_WIDTH, Math.min(PAGE_WIDTH, columns))
+    : PAGE_WIDTH;
+}
 
 /**
  * Breaks lines that are wider than the page, between words. The next lines are indented by two more than their line, or
@@ -33,7 +44,7 @@ export function wrap(text: string): string {
     .split('\n')
     .flatMap((line) => {
       const [start = '', indent = ''] = /^( *)(?:\S+(?: \S+){0,2} {2,}(?=\S))?/.exec(line) ?? [];
-      return wrapLine(line, PAGE_WIDTH, start === indent ? indent.length + 2 : widthOf(start));
+      return wrapLine(line, pageWidth(), start === indent ? indent.length + 2 : widthOf(start));
     })
     .join('\n');
 }
@@ -91,13 +102,13 @@ const BELOW = '    ';
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const drawn = drawColumns(columns, rows);
   let beside = drawn.length;
-  while (beside > 1 && leastWidth(drawn.slice(0, beside)) > PAGE_WIDTH) beside -= 1;
+  while (beside > 1 && leastWidth(drawn.slice(0, beside)) > pageWidth()) beside -= 1;
   const below = drawn.slice(beside);
   const others = drawn.slice(0, beside - 1);
   const last = drawn[beside - 1];
   if (last === undefined) return '';
   const start = others.length === 0 ? 0 : tableWidth(others) + 2;
-  const room = Math.min(last.width, Math.max(PAGE_WIDTH - start, 1));
+  const room = Math.min(last.width, Math.max(pageWidth() - start, 1));
 
   const heads = drawn.slice(0, beside).map((one) => padded(one, one.head, bold(one.head)));
   const [only] = below.length === 1 ? below : [];
@@ -130,7 +141,7 @@ function padded({ width, right }: DrawnColumn, text: string, shown = text): stri
 }
 
 function belowLines(text: string, name = ''): string[] {
-  return text === '' ? [] : wrapLine(`${BELOW}${name}${text}`, PAGE_WIDTH, BELOW.length + 2);
+  return text === '' ? [] : wrapLine(`${BELOW}${name}${text}`, pageWidth(), BELOW.length + 2);
 }
 
 /**
@@ -150,7 +161,7 @@ export function fittedTable<Row>(
   for (const column of others) {
     if (rows.every((row) => isBlank(column.cell(row)))) continue;
     const wider = [...columns, column];
-    if (tableWidth(drawColumns(wider, rows)) <= PAGE_WIDTH) columns = wider;
+    if (tableWidth(drawColumns(wider, rows)) <= pageWidth()) columns = wider;
     else left.push(column);
   }
   const notes = rows.flatMap((row) => {

@@ -203,3 +203,37 @@ describe('progress without a terminal', () => {
     expect(stderr().split('\n').at(-2)).toBe('run 7: 20/30 windows · 200 records · 10/s · 10s left');
   });
 });
+
+describe('on a terminal that is narrower than the page', () => {
+  const own = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
+  afterEach(() => {
+    Object.assign(process.stdout, own);
+  });
+  const columns = [
+    { head: 'operation', cell: (row: { name: string; rows: number }) => row.name },
+    { head: 'exchange', cell: () => 'NSE' },
+    { head: 'complete to', cell: () => '2025-08-29' },
+    { head: 'why', cell: () => 'the source answered with an error that is told in a long sentence' },
+  ];
+  const rows = [{ name: 'GetCorporateActionsCategories', rows: 12 }];
+  const widest = (text: string) => Math.max(...text.split('\n').map((line) => [...line].length));
+
+  test.each([
+    [40, 40],
+    [60, 60],
+    [20, 40],
+    [200, 80],
+    [0, 80],
+  ])('of %i columns, tables and texts have lines of %i at most', (terminal, most) => {
+    Object.assign(process.stdout, { isTTY: true, columns: terminal });
+    const text = `${table(columns, rows)}\n${wrap('words '.repeat(40))}`;
+    expect(widest(stripVTControlCharacters(text))).toBeLessThanOrEqual(most);
+    expect(widest(stripVTControlCharacters(text))).toBeGreaterThan(most - 12);
+    expect(text).toContain('2025-08-29');
+  });
+
+  test('a file or pipe has lines of 80', () => {
+    Object.assign(process.stdout, { isTTY: undefined, columns: 40 });
+    expect(widest(wrap('words '.repeat(40)))).toBeGreaterThan(70);
+  });
+});
