@@ -20,7 +20,7 @@ export function progressView(cli: Cli, runId: number, noun = 'windows'): Progres
 
 function barView(runId: number, noun: string): ProgressView {
   const bar = new SingleBar({
-    format: `run ${runId} {bar} {value}/{total} ${noun} · {facts}`,
+    format: `run ${runId} {bar} {done} · {facts}`,
     barsize: 28,
     barCompleteChar: '█',
     barIncompleteChar: '░',
@@ -33,14 +33,23 @@ function barView(runId: number, noun: string): ProgressView {
   let started = false;
   return {
     update(progress, pause = null) {
-      const facts = { facts: pace(progress, pause) };
-      if (!started) bar.start(progress.total, progress.ended, facts);
+      const texts = { done: doneText(progress, noun), facts: pace(progress, pause) };
+      // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
+      const ended = progress.deferred ? 0 : progress.ended;
+      if (!started) bar.start(progress.total, ended, texts);
       started = true;
       bar.setTotal(progress.total);
-      bar.update(progress.ended, facts);
+      bar.update(ended, texts);
     },
     end: () => bar.stop(),
   };
+}
+
+/** `140/207 windows`, or how many there are at least. */
+function doneText({ ended, total, deferred }: Progress, noun: string): string {
+  return deferred
+    ? `${count(ended)} of at least ${count(total)} ${noun}`
+    : `${count(ended)}/${count(total)} ${noun}`;
 }
 
 function lineView(cli: Cli, runId: number, noun: string): ProgressView {
@@ -55,7 +64,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   };
   return {
     update(progress, pause = null) {
-      line = `run ${runId}: ${count(progress.ended)}/${count(progress.total)} ${noun} · ${pace(progress, pause)}`;
+      line = `run ${runId}: ${doneText(progress, noun)} · ${pace(progress, pause)}`;
       // A pause can last most of an hour, so it is shown at once.
       if (Date.now() < next && pause === paused) return;
       paused = pause;

@@ -188,6 +188,17 @@ describe('progress without a terminal', () => {
     expect(stderr()).toBe(waits(4, '04:00 IST') + waits(5, '05:00 IST'));
   });
 
+  test('names no total that will grow while a part is yet to be planned', () => {
+    const { cli, stderr } = captureCli();
+    const view = progressView(cli, 7);
+    const facts = { kind: 'backfill', state: 'running', requests: 4, fetched: 0 } as const;
+    view.update({ ...facts, ended: 140, total: 161, deferred: true });
+    view.end();
+    view.update({ ...facts, ended: 140, total: 207, deferred: false });
+    view.end();
+    expect(stderr()).toMatch(/^run 7: 140 of at least 161 windows · .*\nrun 7: 140\/207 windows · /);
+  });
+
   test('measures the speed anew after a pause', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const { cli, stderr } = captureCli();
