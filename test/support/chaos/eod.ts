@@ -49,7 +49,9 @@ export interface SandboxFigures {
 
 /** The source in a process of its own. */
 export async function startSandboxProcess(place: Place, flags: readonly string[]): Promise<SandboxProcess> {
-  const program = startEod(place, ['sandbox', '--port', '0', '--instruments', '60', ...flags]);
+  // Asked about past days, the classification is as it was saved then: whichever answer comes first would make revisions.
+  const steady = '--classification-by-change';
+  const program = startEod(place, ['sandbox', '--port', '0', '--instruments', '60', steady, ...flags]);
   const [, url = ''] = await program.output(/listening on (\S+)/);
   return {
     url,
