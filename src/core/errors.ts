@@ -67,8 +67,6 @@ export interface ErrorFacts {
   readonly limitDays?: number | undefined;
   /** The answer began and broke off; that of a shorter range may arrive whole. */
   readonly cutShort?: boolean;
-  /** The answer states another count than it has records. Whoever has its body adds the SHA-256. */
-  readonly miscounted?: { readonly hash?: string };
   /** The body of an answer that turned out to be unreadable as soon as it came. */
   readonly answer?: Buffer;
   /** The file has no known format: in an archive, such a file is ignored if others have one. */
@@ -85,7 +83,6 @@ export class PipelineError extends Error implements ErrorFacts {
   readonly diagnostic?: string;
   readonly limitDays?: number;
   readonly cutShort: boolean;
-  readonly miscounted?: { readonly hash?: string };
   readonly answer?: Buffer;
   readonly unknownFormat?: boolean;
   readonly remedy?: Remedy;
@@ -95,7 +92,6 @@ export class PipelineError extends Error implements ErrorFacts {
     this.name = 'PipelineError';
     this.kind = facts.kind;
     this.cutShort = facts.cutShort ?? false;
-    if (facts.miscounted !== undefined) this.miscounted = facts.miscounted;
     if (facts.answer !== undefined) this.answer = facts.answer;
     if (facts.status !== undefined) this.status = facts.status;
     if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;

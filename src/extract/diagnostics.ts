@@ -263,11 +263,10 @@ export function unreadable(problem: string, { cutShort = false } = {}): Pipeline
 }
 
 /** The error for an answer that says that records are missing; an answer to a smaller request may have them all. */
-export function incomplete(problem: string, facts: Pick<ErrorFacts, 'miscounted'> = {}): PipelineError {
+export function incomplete(problem: string): PipelineError {
   return new PipelineError(`the answer is incomplete: ${problem}`, {
     kind: 'unreadable',
     cutShort: true,
-    ...facts,
   });
 }
 

@@ -298,7 +298,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
   const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;
   const mismatch = `${name} says ${stated}, the answer holds ${records.length} records`;
   if (number > records.length) {
-    if (rule === 'check') throw incomplete(mismatch, { miscounted: {} });
+    if (rule === 'check') throw incomplete(mismatch);
     return { ...read, miscount: read.miscount ?? mismatch };
   }
   return { ...read, warnings: [...warnings, mismatch] };

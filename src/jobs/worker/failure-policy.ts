@@ -427,10 +427,8 @@ function sourceEvidence(error: PipelineError): Evidence['source'] {
 /** The error message, and the source's line if there is one, to store with a window. */
 export function failureInfo(error: unknown): FailureInfo {
   const diagnostic = error instanceof PipelineError ? error.diagnostic : undefined;
-  const hash = error instanceof PipelineError ? error.miscounted?.hash : undefined;
   return {
     error: messageOf(error),
     ...(diagnostic === undefined ? {} : { diagnostic }),
-    ...(hash === undefined ? {} : { refusedHash: hash }),
   };
 }

@@ -14,6 +14,7 @@ import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limit
 import { hashBody, keepRefused, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
 import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
+import { noteRefusedAnswer } from '../../load/state/windows/windows.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
 import type { AskedFor } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
@@ -115,18 +116,22 @@ async function workOnWindow(
   }
 }
 
-/** Keeps the body of an answer that cannot be read, so that people can see what the source has sent. Never throws. */
+/**
+ * Notes which answer cannot be read, so that it is recognized if it comes again, and keeps its body, so that people can
+ * see what the source has sent. Never throws.
+ */
 async function keepUnreadable(
   { config, db, log }: WorkerContext,
   windowId: number,
   error: unknown,
   answer: FetchedAnswer | null,
 ): Promise<void> {
-  if (!(error instanceof PipelineError) || error.kind !== 'unreadable' || !config.EOD_KEEP_RAW) return;
+  if (!(error instanceof PipelineError) || error.kind !== 'unreadable') return;
   const body = error.answer ?? answer?.body.body;
   if (body === undefined) return;
   try {
-    await keepRefused(db, windowId, await packBody(db.drizzle, body));
+    if (config.EOD_KEEP_RAW) await keepRefused(db, windowId, await packBody(db.drizzle, body));
+    else await noteRefusedAnswer(db.drizzle, windowId, hashBody(body));
   } catch (err) {
     log.warn({ windowId, err }, 'could not keep an answer that cannot be read');
   }
@@ -290,15 +295,7 @@ async function storeFetched(
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
     const count = countRule(config.EOD_COUNT, window.refusedHash === hash);
-    const read = await timeStep(times, 'read', () => {
-      try {
-        return source.read(operation, asked, answer, count);
-      } catch (error) {
-        throw error instanceof PipelineError && error.miscounted !== undefined
-          ? withHash(error, hash)
-          : error;
-      }
-    });
+    const read = await timeStep(times, 'read', () => source.read(operation, asked, answer, count));
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
     ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
@@ -347,11 +344,6 @@ function withdrawalOf(error: unknown): string | null {
   if (!(error instanceof PipelineError)) return null;
   const isGone = error.kind === 'http_status' && (error.status === 404 || error.status === 410);
   return error.kind === 'operation_blocked' || isGone ? (error.diagnostic ?? error.message) : null;
-}
-
-/** Adds to the error of an answer that lacks records which one it was, so that it is recognized if it comes again. */
-function withHash({ message, kind, cutShort }: PipelineError, hash: string): PipelineError {
-  return new PipelineError(message, { kind, cutShort, miscounted: { hash } });
 }
 
 /** The state of a window whose answer is stored, in words. */

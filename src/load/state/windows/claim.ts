@@ -25,7 +25,7 @@ export interface ClaimedWindow extends NewWindow {
   readonly lostWorkers: number;
   /** Milliseconds in all that it was postponed because its answer was not ready. */
   readonly notReadyMs: number;
-  /** SHA-256 of the last answer that was refused because it states more records than it has. */
+  /** SHA-256 of the last answer that could not be read, or states more records than it has. */
   readonly refusedHash: string | null;
 }
 

@@ -16,8 +16,6 @@ export interface FailureInfo {
   readonly error: string;
   /** The source's own line, where it answered with one. */
   readonly diagnostic?: string | null | undefined;
-  /** SHA-256 of an answer that stated more records than it had: if it comes again, it was not cut. */
-  readonly refusedHash?: string | undefined;
 }
 
 /**
@@ -48,7 +46,7 @@ export async function releaseWindow(
     notReadyMs = 0,
   }: { claim?: number | undefined; counts?: boolean; restart?: boolean; notReadyMs?: number } = {},
 ): Promise<void> {
-  const { error = null, diagnostic = null, refusedHash } = failure ?? {};
+  const { error = null, diagnostic = null } = failure ?? {};
   const started_at = restart ? null : undefined;
   await moveWindows(
     db,
@@ -57,7 +55,6 @@ export async function releaseWindow(
       state: 'pending',
       error,
       diagnostic,
-      refused_hash: refusedHash,
       started_at,
       failed_attempts: sql`${windows.failed_attempts} + ${counts ? 1 : 0}`,
       not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
