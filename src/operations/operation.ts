@@ -179,7 +179,12 @@ type WindowPolicy =
       readonly per: 'instrument';
       readonly days: 'sessions' | 'quarters' | 'none';
       readonly questions: (input: QuestionInput) => readonly Question[];
-    };
+    }
+  /**
+   * Nothing is requested: the records come from imported files or are computed from stored data. As nobody asks for
+   * them, they have no coverage.
+   */
+  | { readonly per: 'file' };
 
 export interface Schedule {
   /** `HH:mm` in the source's zone, for the first exchange; the others follow a few minutes later. */
@@ -206,32 +211,34 @@ export interface DataSet {
   readonly shapes: readonly [Shape, ...Shape[]];
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
-  /** `file`: nothing is requested; the records come from imported files or are computed from stored data. */
-  readonly windows: WindowPolicy | { readonly per: 'file' };
+  /** Exchanges it is requested for when the user names none. */
+  readonly exchanges: readonly Exchange[];
+  readonly request: RequestShape;
+  readonly windows: WindowPolicy;
+  /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
+  readonly publishedAt: string;
+  /** Null if nothing is requested. */
+  readonly schedule: Schedule | null;
   /** Is it normal that a session has no records? If not, data is missing. */
   readonly emptyIsNormal: boolean;
+  /** An example of a request and of the service's answer to it; null if nothing is requested. */
+  readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown } | null;
 }
 
 /** A data set that is requested from the source service. */
 export interface Operation extends DataSet {
-  readonly windows: WindowPolicy;
-  /** Exchanges it is requested for when the user names none. */
-  readonly exchanges: readonly Exchange[];
-  readonly request: RequestShape;
+  readonly windows: Exclude<WindowPolicy, { readonly per: 'file' }>;
+  readonly schedule: Schedule;
+  readonly sample: NonNullable<DataSet['sample']>;
   /**
    * The operation that answers the same questions, with these parameters, if the source does not offer this one any
    * more. It must know the same shapes.
    */
   readonly instead?: { readonly operation: string; readonly params: Readonly<Record<string, string>> };
-  /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
-  readonly publishedAt: string;
-  readonly schedule: Schedule;
-  /** An example of a request and of the service's answer to it. */
-  readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown };
 }
 
 /** When the data of a day can be expected: the operation's own time, or EOD_PUBLISHED_AT if that is later. `HH:mm`. */
-export function publicationTime({ publishedAt }: Operation, earliest: string): string {
+export function publicationTime({ publishedAt }: DataSet, earliest: string): string {
   return publishedAt > earliest ? publishedAt : earliest;
 }
 
@@ -241,7 +248,7 @@ export function isQuarterly({ windows }: Operation): boolean {
 }
 
 /** The questions without dates that it asks instead of, or besides, those about days; undefined if there are none. */
-export function partsOf({ windows }: Pick<Operation, 'windows'>): Parts | undefined {
+export function partsOf({ windows }: Pick<DataSet, 'windows'>): Parts | undefined {
   return windows.per === 'range' ? windows.parts : undefined;
 }
 
@@ -249,8 +256,8 @@ export function partsOf({ windows }: Pick<Operation, 'windows'>): Parts | undefi
 export const partVariant = ({ param }: Parts, value: string): string => `${param}/${value}`;
 
 /** Is this the variant of a question about a part? */
-export function isPart(operation: Pick<Operation, 'windows'>, variant: string): boolean {
-  const parts = partsOf(operation);
+export function isPart(dataSet: Pick<DataSet, 'windows'>, variant: string): boolean {
+  const parts = partsOf(dataSet);
   return parts !== undefined && variant.startsWith(partVariant(parts, ''));
 }
 
@@ -280,9 +287,18 @@ export function defineOperation(operation: Operation): Operation {
   return operation;
 }
 
-/** Declares a data set that is not requested from the source. */
-export function defineFileSet(dataSet: Omit<DataSet, 'windows' | 'emptyIsNormal'>): DataSet {
-  return { ...dataSet, windows: { per: 'file' }, emptyIsNormal: true };
+/** Declares a data set that is not requested from the source. A file is about a range of days and lists all it has. */
+export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shapes'>): DataSet {
+  return {
+    ...dataSet,
+    exchanges: [],
+    request: { dates: 'range', instruments: 'none', dTFormat: false, options: [] },
+    windows: { per: 'file' },
+    publishedAt: '00:00',
+    schedule: null,
+    emptyIsNormal: true,
+    sample: null,
+  };
 }
 
 /** All tables in which its records are stored. */
@@ -301,11 +317,6 @@ export function dataSetsAlsoFilling(dataSets: readonly DataSet[], names: readonl
         !names.includes(name) && alsoInFiles.some((one) => filled.includes(one)),
     )
     .map(({ name }) => name);
-}
-
-/** Is it requested from the source service? */
-export function isOperation(dataSet: DataSet): dataSet is Operation {
-  return 'request' in dataSet;
 }
 
 /** The settings that say which exchanges are asked for. */

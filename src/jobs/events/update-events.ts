@@ -201,7 +201,7 @@ async function storeEvents(
     to: day,
   });
   if (runId === null) return false;
-  const windowIds = await insertFileWindows(db.drizzle, runId, {
+  const windows = await insertFileWindows(db.drizzle, runId, {
     file: null,
     hash: null,
     sessions: changed.map(([exchange]) => ({
@@ -213,28 +213,15 @@ async function storeEvents(
     })),
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
-  let stored = true;
-  for (const [at, [exchange, rows]] of changed.entries()) {
+  const rowsOf = new Map(changed);
+  let stored = windows.length > 0;
+  for (const window of windows) {
+    const rows = rowsOf.get(window.exchange) ?? [];
+    const batches = [{ table, rows }];
     const counts = await storeAnswer(context, {
-      window: {
-        id: windowIds[at] as number,
-        runId,
-        operation: DATA_SET,
-        exchange,
-        from: day,
-        to: day,
-        instruments: [],
-        variant: '',
-        filtered: false,
-      },
-      extracted: {
-        batches: [{ table, rows }],
-        rejects: [],
-        fetched: rows.length,
-        warnings: [],
-        unknownFields: [],
-      },
-      calledAt: await nextCallTime(context, exchange),
+      window,
+      extracted: { batches, rejects: [], fetched: rows.length, warnings: [], unknownFields: [] },
+      calledAt: await nextCallTime(context, window.exchange),
       bytes: 0,
       preview: false,
       trusted: true,

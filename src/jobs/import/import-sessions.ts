@@ -14,7 +14,7 @@ import type { Tickers } from '../../load/market/lookups.ts';
 import type { RowDifference } from '../../load/state/reports.ts';
 import { hashBody, type PackedBody, packBody } from '../../load/state/responses/kept.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
-import { insertFileWindows } from '../../load/state/windows/plan.ts';
+import { type FileWindow, insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
@@ -93,19 +93,19 @@ export async function importSessions(
   sessions: readonly FileSession[],
   tickers: ImportTickers | null,
 ): Promise<FileOutcome> {
-  const windowIds = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
+  const windows = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
   const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
   const tables: Record<string, number> = {};
   const differences: FileDifference[] = [];
   const problems: string[] = [];
-  let cancelled = windowIds === null;
-  for (const [at, windowId] of (windowIds ?? []).entries()) {
+  let cancelled = windows.length === 0;
+  for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
-    const load = { runId, windowId, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
+    const load = { window, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
-      problems.push(await applyLocalFailure(context, windowId, error));
+      problems.push(await applyLocalFailure(context, window.id, error));
       return undefined;
     });
     if (counts === undefined) continue;
@@ -113,11 +113,10 @@ export async function importSessions(
       cancelled = true;
       break;
     }
-    const { dataSet: operation, exchange, day: from, to } = session;
-    const facts = { ...windowFacts({ id: windowId, runId, operation, exchange, from, to }), file: file.path };
+    const facts = { ...windowFacts(window), file: file.path };
     // At `debug`, because years of files would be thousands of lines.
     context.log.debug({ ...facts, counts, ms: times }, 'session of a file loaded');
-    const problem = await failureOfWindow(context.db.drizzle, windowId);
+    const problem = await failureOfWindow(context.db.drizzle, window.id);
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
@@ -126,7 +125,7 @@ export async function importSessions(
     }
     // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
-    const stored = await readWindowLoad(context.db.drizzle, windowId);
+    const stored = await readWindowLoad(context.db.drizzle, window.id);
     if (stored === null) continue;
     const listing = { limit: MAX_LISTED, rounded: roundedColumns() };
     for (const { table } of recordsOf(session)) {
@@ -150,9 +149,9 @@ export async function importSessions(
  * Writes a window for each session of a file before the first is loaded, so that a file that was not loaded completely
  * is recognized and imported again. `params` has what a replay needs.
  *
- * @returns the ids of the windows, or null if the run was cancelled.
+ * @returns the windows; none if the run was cancelled.
  */
-async function openFileWindows(
+function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
@@ -161,8 +160,8 @@ async function openFileWindows(
     'dataSet' | 'exchange' | 'day' | 'to' | 'withoutTickers' | 'content'
   >[],
   tickersAsOf: string | null,
-): Promise<number[] | null> {
-  const inserted = await insertFileWindows(db.drizzle, runId, {
+): Promise<FileWindow[]> {
+  return insertFileWindows(db.drizzle, runId, {
     file: file.path,
     hash: file.hash,
     sessions: sessions.map(({ dataSet, exchange, day, to, content, withoutTickers }) => ({
@@ -176,7 +175,6 @@ async function openFileWindows(
       },
     })),
   });
-  return inserted.length === 0 ? null : inserted;
 }
 
 /** The CSV of a session: compressed if it is to be kept, else its hash. */
@@ -200,8 +198,7 @@ function createPacker({ config, db }: Context): (session: FileSession) => Packed
 }
 
 interface Load {
-  readonly runId: number;
-  readonly windowId: number;
+  readonly window: FileWindow;
   readonly session: FileSession;
   readonly tickers: Tickers;
   readonly csv: PackedCsv;
@@ -209,24 +206,13 @@ interface Load {
 
 async function importSession(
   context: Context,
-  { runId, windowId, session, tickers, csv }: Load,
+  { window, session, tickers, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
-  const { dataSet, exchange, day, to } = session;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   return storeAnswer(context, {
-    window: {
-      id: windowId,
-      runId,
-      operation: dataSet,
-      exchange,
-      from: day,
-      to,
-      instruments: [],
-      variant: '',
-      filtered: false,
-    },
+    window,
     ...(await sessionAnswer(db.pool, session, tickers)),
     calledAt,
     bytes: 0,

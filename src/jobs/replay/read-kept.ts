@@ -9,8 +9,8 @@ import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { KeptAnswer } from '../../load/state/responses/kept.ts';
 import { replayReached } from '../../load/state/responses/to-replay.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
-import { BHAV_COPY, isOperation } from '../../operations/operation.ts';
-import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
+import { BHAV_COPY } from '../../operations/operation.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
 
@@ -96,9 +96,9 @@ function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
 const SHORTENED = '…';
 
 /**
- * Reads the open rejects of the window's parent again, from the stored records, because the answer is not kept. Some
- * records stay rejected: those of files, which cannot be read one by one, those that were shortened, and those of
- * tables with a field that depends on the place in the answer.
+ * Reads the open rejects of the window's parent, which asked the source, again from the stored records, because the
+ * answer is not kept. Some stay rejected: those that were shortened, and those of tables with a field that depends on
+ * the place in the answer.
  *
  * @returns what was read, and when the records were rejected (epoch milliseconds).
  */
@@ -107,25 +107,23 @@ export async function readRejectedRecords(
   window: ReplayWindow,
 ): Promise<{ extracted: Extracted; seenAt: number }> {
   const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
-  const dataSet = dataSetNamed(window.operation);
+  const operation = operationNamed(window.operation);
   const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
-  const needsPlaces = dataSet.shapes.some(({ table }) =>
+  const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
   );
   const whole = (one: { readonly record: unknown }) =>
-    isOperation(dataSet) && !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
+    !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
   const readable = rejected.filter(whole);
-  const extracted = isOperation(dataSet)
-    ? readAnswer(
-        dataSet,
-        {
-          ...window,
-          calledOn: today({ now: () => seenAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
-        },
-        { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
-        readSettings(config),
-      )
-    : { batches: [], rejects: [], warnings: [], unknownFields: [] };
+  const extracted = readAnswer(
+    operation,
+    {
+      ...window,
+      calledOn: today({ now: () => seenAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
+    },
+    { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
+    readSettings(config),
+  );
   const rejects = [
     ...extracted.rejects.map((reject) => ({
       ...reject,

@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { addDays, type Day, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/coverage.ts';
-import { isPart, type Operation, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
+import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 
 /** The fields of a window that decide which questions it asks. */
@@ -19,34 +19,32 @@ export interface CoveredWindow {
 
 /** The questions that a window asks: a day, an instrument and a variant each (pure). */
 export function questionsOf(
-  operation: Operation,
+  dataSet: DataSet,
   window: CoveredWindow,
   sessions: readonly Day[],
   calledOn: Day,
 ): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
-  if (window.filtered) return [];
+  if (window.filtered || dataSet.windows.per === 'file') return [];
   const instruments = window.instruments.length === 0 ? [''] : window.instruments;
-  const days = daysOf(operation, window, sessions, calledOn);
+  const days = daysOf(dataSet, window, sessions, calledOn);
   return days.flatMap((day) =>
     instruments.map((instrument) => ({ day, instrument, variant: window.variant })),
   );
 }
 
 /** Is the answer about the requested days? If not, it is about the day of the call. */
-export function dependsOnDays(operation: Operation, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
-  return (
-    operation.request.dates !== 'none' && !variant.startsWith('realtime/') && !isPart(operation, variant)
-  );
+export function dependsOnDays(dataSet: DataSet, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
+  return dataSet.request.dates !== 'none' && !variant.startsWith('realtime/') && !isPart(dataSet, variant);
 }
 
 function daysOf(
-  operation: Operation,
+  dataSet: DataSet,
   window: CoveredWindow,
   sessions: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
-  if (!dependsOnDays(operation, window)) return [calledOn];
-  return operation.windows.per === 'instrument' ? [window.to] : sessions;
+  if (!dependsOnDays(dataSet, window)) return [calledOn];
+  return dataSet.windows.per === 'instrument' ? [window.to] : sessions;
 }
 
 /** The time of an answer, and what decides how long data may still be published. */
@@ -61,16 +59,16 @@ interface AnswerTime {
  * whole if they do not.
  */
 export function coverageOf(
-  operation: Operation,
+  dataSet: DataSet,
   window: CoveredWindow & { readonly exchange: string },
   sessions: readonly Day[],
   extracted: Extracted,
   when: AnswerTime,
 ): CoverageEntry[] {
   const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
-  const tally = tallyOf(operation, window, extracted);
-  const emptyState = emptyStateOf(operation, window, calledOn, when);
-  return questionsOf(operation, window, sessions, calledOn).map((question) => {
+  const tally = tallyOf(dataSet, window, extracted);
+  const emptyState = emptyStateOf(dataSet, window, calledOn, when);
+  return questionsOf(dataSet, window, sessions, calledOn).map((question) => {
     const { day, instrument } = question;
     const records = tally(day, instrument);
     if (records > 0) return { ...question, state: 'loaded', records };
@@ -97,20 +95,20 @@ function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: st
  * once the next quarter is over.
  */
 function emptyStateOf(
-  operation: Operation,
+  dataSet: DataSet,
   { exchange, from, to, variant, params }: CoveredWindow & { readonly exchange: string },
   calledOn: Day,
   { clock, calendar, config }: AnswerTime,
 ): (day: Day) => CoverageState {
   // What it lists depends on no day, or is of a day of the past: nothing is still to come.
-  if (isPart(operation, variant) || params?.trialDay !== undefined) return () => 'empty';
-  if (operation.windows.per === 'instrument' && from !== to) {
+  if (isPart(dataSet, variant) || params?.trialDay !== undefined) return () => 'empty';
+  if (dataSet.windows.per === 'instrument' && from !== to) {
     const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
     return () => (awaited ? 'not_published' : 'empty');
   }
   const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: lookback } = config;
   const time = timeAt(Math.floor(clock.now() / 1000), EOD_TIMEZONE).slice(0, 5);
-  const isPublished = time >= publicationTime(operation, config.EOD_PUBLISHED_AT);
+  const isPublished = time >= publicationTime(dataSet, config.EOD_PUBLISHED_AT);
   const lastPublished = isPublished ? calledOn : addDays(calledOn, -1);
   const emptyBefore =
     lookback === 0
@@ -121,7 +119,7 @@ function emptyStateOf(
 
 /** Counts the records of each day and, if a window asks for instruments, of each of these ('' counts all of a day). */
 function tallyOf(
-  operation: Operation,
+  dataSet: DataSet,
   { instruments, params, to }: CoveredWindow,
   extracted: Extracted,
 ): (day: Day, instrument: string) => number {
@@ -132,7 +130,7 @@ function tallyOf(
   const counts = new Map<string, number>();
   let undated = 0;
   for (const { table, rows } of extracted.batches) {
-    const shape = operation.shapes.find((candidate) => candidate.table === table);
+    const shape = dataSet.shapes.find((candidate) => candidate.table === table);
     // Rows of a table in `alsoInFiles` come from the same lines of the file and are not counted twice.
     if (shape === undefined) continue;
     const dayColumn = shape.dated ? table.dateColumn : null;

@@ -24,7 +24,6 @@ import {
   type Selection,
   splitWindow,
 } from '../../load/state/windows/windows.ts';
-import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import { keyAlert, raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
@@ -213,16 +212,13 @@ async function endWithCoverage(
     for (const one of ended.sort(byKey)) {
       // A preview stores nothing.
       if (one.preview) continue;
-      const operation = dataSetNamed(one.operation);
-      // Data sets that come from files have no coverage.
-      if (!isOperation(operation)) continue;
       const sessions = calendar.sessions(one.exchange, one.from, one.to);
       await writeCoverage(tx, {
         operation: one.operation,
         exchange: one.exchange,
         runId: one.runId,
         windowId: one.id,
-        coverage: questionsOf(operation, one, sessions, calledOn).map((question) => ({
+        coverage: questionsOf(dataSetNamed(one.operation), one, sessions, calledOn).map((question) => ({
           ...question,
           state: action.state,
           records: 0,

@@ -10,7 +10,7 @@ import type { CoverageEntry } from '../../load/state/coverage.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
-import { type DataSet, isOperation } from '../../operations/operation.ts';
+import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
@@ -139,9 +139,7 @@ function daysOfAnswer(
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
-  const asked = isOperation(dataSet)
-    ? coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config })
-    : [];
+  const asked = coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config });
   const coverage = asked.map((entry) =>
     // Some records are not what was asked for, so the others cannot be trusted to be complete.
     suspicions.length === 0

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg';
 import { eachDay } from '../../core/days.ts';
-import { type DataSet, isOperation } from '../../operations/operation.ts';
+import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -127,7 +127,7 @@ function lockedDays(
   dataSet: DataSet,
   { from, to }: Pick<WindowLoad, 'from' | 'to'>,
 ): readonly string[] | null {
-  if (isOperation(dataSet) && dataSet.request.dates === 'none') return null;
+  if (dataSet.request.dates === 'none') return null;
   // The coverage of a question about an instrument is that of its last day.
   return dataSet.windows.per === 'instrument' ? [to] : eachDay(from, to);
 }
@@ -140,9 +140,8 @@ function scopeOfLoad(
 ): Parameters<typeof readKnown>[1] {
   const { operation, exchange, coverage } = load;
   const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
-  const dataSet = dataSetNamed(operation);
-  const isDated =
-    isOperation(dataSet) && dataSet.request.dates !== 'none' && scopes.every((scope) => scope.days !== null);
+  const { dates } = dataSetNamed(operation).request;
+  const isDated = dates !== 'none' && scopes.every((scope) => scope.days !== null);
   const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
   return {
     operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],

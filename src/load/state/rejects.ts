@@ -19,7 +19,6 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
-import { isOperation } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { CoverageEntry } from './coverage.ts';
 import {
@@ -121,10 +120,7 @@ export async function laterFailures(
 }
 
 /** Do the days of a question, or of a file, say which day a reject is about? */
-function isDated(name: string): boolean {
-  const dataSet = dataSetNamed(name);
-  return !isOperation(dataSet) || dataSet.request.dates !== 'none';
-}
+const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 
 /** Identifies a record and its question: a record that names no instrument is about the one that was asked for. */
 function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {

@@ -72,26 +72,25 @@ interface FileWindows {
   readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
-  readonly sessions: readonly {
-    /** The data set. */
-    readonly operation: string;
-    readonly exchange: string;
-    readonly from: Day;
-    readonly to: Day;
-    readonly params: Readonly<Record<string, string>>;
-  }[];
+  readonly sessions: readonly Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to' | 'params'>[];
+}
+
+/** A window that a session of a file has. */
+export interface FileWindow extends NewWindow {
+  readonly id: number;
+  readonly runId: number;
 }
 
 /**
  * Inserts the windows of a file that is being imported, as `running`.
  *
- * @returns their ids in the order of the sessions; none if the run is not running any more.
+ * @returns them in the order of the sessions; none if the run is not running any more.
  */
 export async function insertFileWindows(
   db: NodePgDatabase,
   runId: number,
   { file, hash, sessions }: FileWindows,
-): Promise<number[]> {
+): Promise<FileWindow[]> {
   const state: WindowAfter<'import'> = 'running';
   const inserted = await db.execute<{ id: number }>(sql`
     insert into ${windows}
@@ -101,7 +100,15 @@ export async function insertFileWindows(
              as (operation text, exchange text, "from" date, "to" date, params jsonb)) with ordinality as s(operation, exchange, from_day, to_day, params, place)
      where r.id = ${runId} and r.state = 'running' order by s.place
     returning id::int`);
-  return inserted.rows.map((row) => row.id).sort((a, b) => a - b);
+  const ids = inserted.rows.map((row) => row.id).sort((a, b) => a - b);
+  return ids.map((id, at) => ({
+    id,
+    runId,
+    ...(sessions[at] as (typeof sessions)[number]),
+    instruments: [],
+    variant: '',
+    filtered: false,
+  }));
 }
 
 /**
