@@ -1,12 +1,11 @@
 import { and, type Column, eq, exists, gte, inArray, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
+import type { CoverageState } from './coverage-registers.ts';
 import { coverage, loads, withdrawals } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
-
-export type CoverageState = (typeof coverage.$inferSelect)['state'];
 
 /** What is known of one session day, and, where those are asked for, of one instrument and one question. */
 export interface CoverageEntry {

@@ -10,6 +10,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import { COVERAGE_STATES } from '../coverage-registers.ts';
 import {
   RUN_KINDS,
   RUN_STATES,
@@ -233,8 +234,6 @@ export const withdrawals = etl.table(
     check('withdrawals_state', isOneOf(table.state, WITHDRAWAL_STATES)),
   ],
 );
-
-const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
 
 export const coverage = etl.table(
   'coverage',
