@@ -1,14 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { today } from '../core/clock.ts';
-import { addDays, type Day, dayStart } from '../core/days.ts';
+import { addDays, dayStart } from '../core/days.ts';
 import { answersWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
-import { readCompleteness, type SessionState, scheduledPairs } from '../load/state/completeness.ts';
+import { readCompleteness, scheduledPairs } from '../load/state/completeness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
+import { summarizePairs } from '../load/state/freshness.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/run-facts.ts';
 import { readWorkers } from '../load/state/workers.ts';
@@ -187,7 +188,8 @@ function createFacts(registers: Registry[]) {
       const { config, clock, queues } = context;
       const db = context.db.withoutRetry.drizzle;
       const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
-      const scope = { expected: scheduledPairs(config), others: false, from: since, since };
+      const expected = scheduledPairs(config);
+      const scope = { expected, others: false, from: since, since };
       const [sessions, runs, { quota, keyRefused }, windows, rejected, found, seen] = await Promise.all([
         readCompleteness({ ...context, db: { drizzle: db } }, scope),
         lastCompletedRuns(db),
@@ -206,13 +208,14 @@ function createFacts(registers: Registry[]) {
       // Values that no longer exist must not keep their last number.
       forget();
       up.set(1);
-      for (const pair of summarize(sessions)) {
-        const { operation, exchange } = pair;
-        if (pair.lastComplete !== null) {
-          complete.set({ operation, exchange }, dayStart(pair.lastComplete, config.EOD_TIMEZONE));
+      for (const { freshness, missingInARow, ...pair } of summarizePairs(expected, sessions)) {
+        const { operation, exchange, lastComplete } = freshness;
+        if (pair.sessions.length === 0) continue;
+        if (lastComplete !== null) {
+          complete.set({ operation, exchange }, dayStart(lastComplete, config.EOD_TIMEZONE));
         }
-        late.set({ operation, exchange }, pair.late);
-        for (const [reason, number] of pair.missing) missing.set({ operation, exchange, reason }, number);
+        late.set({ operation, exchange }, missingInARow);
+        for (const { reason } of pair.missing) missing.inc({ operation, exchange, reason: reason ?? '' });
       }
       for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
       if (quota !== null) {
@@ -235,32 +238,4 @@ function createFacts(registers: Registry[]) {
       workers.set(seen.seen);
     },
   };
-}
-
-/** What is reported about an operation and exchange. */
-interface PairFacts {
-  readonly operation: string;
-  readonly exchange: string;
-  lastComplete: Day | null;
-  /** Sessions missing after the last complete one. */
-  late: number;
-  readonly missing: Map<string, number>;
-}
-
-/** Counts sessions, which have to be in the order of their days. */
-function summarize(sessions: readonly SessionState[]): PairFacts[] {
-  const pairs = new Map<string, PairFacts>();
-  for (const { operation, exchange, day, state, reason } of sessions) {
-    const name = `${operation} ${exchange}`;
-    const pair = pairs.get(name) ?? { operation, exchange, lastComplete: null, late: 0, missing: new Map() };
-    pairs.set(name, pair);
-    if (state === 'complete') {
-      pair.lastComplete = day;
-      pair.late = 0;
-    } else if (state === 'missing') {
-      pair.late += 1;
-      pair.missing.set(reason ?? '', (pair.missing.get(reason ?? '') ?? 0) + 1);
-    }
-  }
-  return [...pairs.values()];
 }

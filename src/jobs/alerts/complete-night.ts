@@ -2,7 +2,12 @@ import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, dayEnd } from '../../core/days.ts';
 import type { ErrorKind } from '../../core/errors.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
-import { readCompleteness, type SessionState, scheduledPairs } from '../../load/state/completeness.ts';
+import {
+  pairName,
+  readCompleteness,
+  type SessionState,
+  scheduledPairs,
+} from '../../load/state/completeness.ts';
 import { failuresOfRun, readNewestNight } from '../../load/state/run-facts.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';
@@ -44,7 +49,7 @@ async function sessionsDueOn({ config, db }: Context, day: Day): Promise<Session
   const endOf = (one: Day): Clock => ({ now: () => dayEnd(one, config.EOD_TIMEZONE) * 1_000 });
   const read = (one: Day) => readCompleteness({ config, db, clock: endOf(one) }, scope);
   const [before, after] = [await read(addDays(day, -1)), await read(day)];
-  const name = ({ operation, exchange, day: session }: SessionState) => `${operation} ${exchange} ${session}`;
+  const name = (session: SessionState) => `${pairName(session)} ${session.day}`;
   // It is unknown, and does not matter, whether complete sessions were due before.
   const dueBefore = new Set(before.filter(({ state }) => state === 'missing').map(name));
   return after.filter(

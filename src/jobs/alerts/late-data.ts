@@ -3,7 +3,7 @@ import { addDays, type Day } from '../../core/days.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { factsOfAlerts } from '../../load/state/alerts.ts';
-import { type Pair, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
+import { pairName, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { type Alert, deliverAlerts, listText, raiseAlerts } from './send-alerts.ts';
@@ -80,9 +80,9 @@ async function lateSessions(context: Context, since: number): Promise<LateSessio
   if (late.length === 0) return [];
   const wasAlerted = await readAlertedSessions(context);
   const fresh = late.filter((session) => !wasAlerted(session));
-  if (fresh.every((session) => loaded.has(pairOf(session)))) return fresh;
+  if (fresh.every((session) => loaded.has(pairName(session)))) return fresh;
   const before = new Set((await sessionsAt(context, since - delay)).late.map(nameOf));
-  return fresh.filter((session) => loaded.has(pairOf(session)) || !before.has(nameOf(session)));
+  return fresh.filter((session) => loaded.has(pairName(session)) || !before.has(nameOf(session)));
 }
 
 /**
@@ -101,7 +101,7 @@ async function sessionsAt(context: Context, time: number) {
       ? [{ operation, exchange, day, reason }]
       : [],
   );
-  return { late, loaded: new Set(sessions.filter(({ state }) => state === 'complete').map(pairOf)) };
+  return { late, loaded: new Set(sessions.filter(({ state }) => state === 'complete').map(pairName)) };
 }
 
 /** A session, or a range of sessions, in the facts of an alert. */
@@ -135,8 +135,7 @@ export async function readAlertedSessions({ config, db }: Context) {
     );
 }
 
-const pairOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
-const nameOf = ({ operation, exchange, day }: LateSession) => `${operation} ${exchange} ${day}`;
+const nameOf = (session: LateSession) => `${pairName(session)} ${session.day}`;
 
 async function alertOf({ config, db }: Context, late: readonly LateSession[]): Promise<Alert> {
   const workers = await readWorkers(db.drizzle);

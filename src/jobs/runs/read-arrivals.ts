@@ -1,6 +1,7 @@
 import { addDays, type Day, type DayRange, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
-import { type Pair, readCompleteness } from '../../load/state/completeness.ts';
+import { type Pair, pairName, readCompleteness } from '../../load/state/completeness.ts';
 import { readArrivals } from '../../load/state/day-facts.ts';
+import { summarizePairs } from '../../load/state/freshness.ts';
 import {
   expectedVariants,
   isQuarterly,
@@ -66,12 +67,7 @@ export async function readLateness(
   return pairs.map((pair) => {
     const operation = operationNamed(pair.operation);
     const all = arrived
-      .filter(
-        (one) =>
-          one.operation === pair.operation &&
-          one.exchange === pair.exchange &&
-          calendar.isSession(pair.exchange, one.day),
-      )
+      .filter((one) => pairName(one) === pairName(pair) && calendar.isSession(pair.exchange, one.day))
       .map(({ day, arrivedAt }) => ({
         day,
         hours: Math.max(0, (arrivedAt - dueAt(operation, day, config)) / 3_600),
@@ -101,14 +97,10 @@ export async function readRowCounts(
   { from, to }: DayRange,
 ): Promise<RowCounts[]> {
   const scope = { expected: pairs, others: false, from, to, since: from, until: to };
-  const sessions = await readCompleteness(context, scope);
-  return pairs.map((pair) => ({
-    ...pair,
-    sessions: sessions
-      .filter(
-        (one) =>
-          one.operation === pair.operation && one.exchange === pair.exchange && one.state === 'complete',
-      )
-      .map(({ day, records }) => ({ day, records })),
+  const summaries = summarizePairs(pairs, await readCompleteness(context, scope));
+  return summaries.map(({ freshness: { operation, exchange }, complete }) => ({
+    operation,
+    exchange,
+    sessions: complete.map(({ day, records }) => ({ day, records })),
   }));
 }

@@ -3,6 +3,7 @@ import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import {
   type GapReason,
   type Pair,
+  pairName,
   readCompleteness,
   scheduledPairs,
 } from '../../load/state/completeness.ts';
@@ -48,16 +49,13 @@ const MAX_SUSPICIOUS = 1_000;
 /** The data sets to show: those that are scheduled, and any other operation that was ever asked for. */
 export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
   const pairs = scheduledPairs(config);
-  const isListed = (one: Pair) =>
-    pairs.some(({ operation, exchange }) => operation === one.operation && exchange === one.exchange);
+  const listed = new Set(pairs.map(pairName));
   for (const pair of await listAskedPairs(db.drizzle)) {
     const isOperation = operations.some(({ name }) => name === pair.operation);
-    if (isOperation && !isListed(pair)) pairs.push(pair);
+    if (isOperation && !listed.has(pairName(pair))) pairs.push(pair);
   }
-  return pairs.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  return pairs.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
 }
-
-const nameOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 
 /** What is known about each day of a range, for each of these data sets. */
 export async function readDays(
@@ -73,15 +71,15 @@ export async function readDays(
     listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
     Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
   ]);
-  const sessionOf = new Map(sessions.map((one) => [`${nameOf(one)} ${one.day}`, one]));
-  const summaryOf = new Map(summaries.map((one) => [`${nameOf(one)} ${one.day}`, one]));
+  const sessionOf = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one]));
+  const summaryOf = new Map(summaries.map((one) => [`${pairName(one)} ${one.day}`, one]));
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
-    const odd = suspicious.filter((one) => nameOf(one) === nameOf(pair));
+    const odd = suspicious.filter((one) => pairName(one) === pairName(pair));
     const hasSessions = expectedVariants(operationNamed(pair.operation)) !== null;
     const days = eachDay(from, to).map((day): CoverageDay => {
-      const session = sessionOf.get(`${nameOf(pair)} ${day}`);
-      const summary = summaryOf.get(`${nameOf(pair)} ${day}`);
+      const session = sessionOf.get(`${pairName(pair)} ${day}`);
+      const summary = summaryOf.get(`${pairName(pair)} ${day}`);
       const records = session?.records ?? summary?.records ?? 0;
       const known = { day, reason: null, records };
       if (day > now) return { ...known, kind: 'nothing' };

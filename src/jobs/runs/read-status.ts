@@ -2,7 +2,7 @@ import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { readKeyRefusal } from '../../load/state/access-keys.ts';
 import { readHour } from '../../load/state/call-budget.ts';
-import type { Pair } from '../../load/state/completeness.ts';
+import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { bestStates, summarizeCoverage } from '../../load/state/coverage.ts';
 import type { CoverageState } from '../../load/state/coverage-registers.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
@@ -69,8 +69,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const openRuns = await openRunsProgress(db.drizzle);
   const recent = await recentSessions(context, pairs);
   const statuses = pairs.map((pair, at): OperationStatus => {
-    const { operation, exchange } = pair;
-    const same = (one: Pair) => one.operation === operation && one.exchange === exchange;
+    const same = (one: Pair) => pairName(one) === pairName(pair);
     const facts = known.find(same);
     const asked = facts?.lastAskedAt ?? null;
     return {
@@ -88,7 +87,7 @@ export async function readStatus(context: Context): Promise<Status> {
     queue: config.REDIS_URL === undefined ? 'postgres' : 'redis',
     workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
-    operations: statuses.sort((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0)),
+    operations: statuses,
     openRuns,
     ...(await readKeyStatus(context)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({
@@ -123,13 +122,12 @@ async function recentSessions(
     exchanges: asked.map((one) => one.exchange),
     days: asked.flatMap((one) => one.sessions),
   });
-  return asked.map(({ operation, exchange, sessions }) => {
+  // The best state of a day comes first.
+  const best = new Map(known.reverse().map((one) => [`${pairName(one)} ${one.day}`, one.state]));
+  return asked.map(({ sessions, ...pair }) => {
     const counts = new Map<CoverageState | 'never', number>();
     for (const session of sessions) {
-      const best = known.find(
-        (one) => one.operation === operation && one.exchange === exchange && one.day === session,
-      );
-      const state = best?.state ?? 'never';
+      const state = best.get(`${pairName(pair)} ${session}`) ?? 'never';
       counts.set(state, (counts.get(state) ?? 0) + 1);
     }
     return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));

@@ -1,4 +1,4 @@
-import type { Pair } from '../../load/state/completeness.ts';
+import { pairName } from '../../load/state/completeness.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
@@ -48,11 +48,10 @@ export async function readTonight(context: Context): Promise<Tonight> {
     readWorkers(db.drizzle),
     readKeyStatus(context),
   ]);
+  const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
   return {
     isUnused: isUnused(sets),
-    sessions: sets
-      .map((set) => ({ ...set, openRejects: rejects.find((one) => isSame(one, set))?.rejects ?? 0 }))
-      .sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)),
+    sessions: sets.map((set) => ({ ...set, openRejects: rejectsOf.get(pairName(set)) ?? 0 })),
     openRuns: await Promise.all(
       progress.map(async (run) => ({
         ...run,
@@ -69,11 +68,6 @@ export async function readTonight(context: Context): Promise<Tonight> {
     ticks: nextTicks(config, clock),
   };
 }
-
-const isSame = (one: Pair, other: Pair) =>
-  one.operation === other.operation && one.exchange === other.exchange;
-
-const nameOf = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 
 function waitReasonsOf(
   run: RunProgress,

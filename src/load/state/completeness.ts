@@ -29,6 +29,9 @@ export interface Pair {
   readonly exchange: string;
 }
 
+/** The name of a pair, which is its key where things are kept by pair. */
+export const pairName = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
+
 /** Which sessions to include. */
 export interface CompletenessScope {
   /** Sessions of these are expected from the first complete one on, or else as far back as the source reaches. */

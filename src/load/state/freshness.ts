@@ -1,16 +1,16 @@
-import { sql } from 'drizzle-orm';
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
-  completenessQuery,
   type GapReason,
   type Pair,
+  pairName,
+  readCompleteness,
+  type SessionState,
   scheduledPairs,
 } from './completeness.ts';
 import { listAskedPairs } from './day-facts.ts';
-import { coverage } from './schema/work.ts';
 
 /** How recent and how complete the data of an operation and exchange is. */
 export interface Freshness extends Pair {
@@ -33,6 +33,19 @@ export interface Freshness extends Pair {
   readonly medianRecords: number | null;
 }
 
+/** What the sessions of an operation and exchange say. */
+export interface PairSummary {
+  readonly freshness: Omit<Freshness, 'wasAsked'>;
+  /** All of them, those that are complete, and those that should be stored and are not, by day. */
+  readonly sessions: readonly SessionState[];
+  readonly complete: readonly SessionState[];
+  readonly missing: readonly SessionState[];
+  /** How many in a row, up to the last session that should be stored, are missing. */
+  readonly missingInARow: number;
+  /** Would older sessions leave its freshness as it is? */
+  readonly isDecided: boolean;
+}
+
 /** How many sessions are looked at for missing ones. */
 export const MISSING_OF = 30;
 
@@ -42,82 +55,74 @@ const USUAL_OVER = 20;
 /** So many days have MISSING_OF sessions, whatever the holidays. */
 const RECENT_DAYS = 60;
 
+/** Summarizes the sessions of each of these pairs, in the order of the pairs; those of a pair are in the order of days (pure). */
+export function summarizePairs(pairs: readonly Pair[], sessions: readonly SessionState[]): PairSummary[] {
+  const byPair = new Map<string, SessionState[]>(pairs.map((pair) => [pairName(pair), []]));
+  for (const session of sessions) byPair.get(pairName(session))?.push(session);
+  return pairs.map((pair) => summarize(pair, byPair.get(pairName(pair)) ?? []));
+}
+
+function summarize({ operation, exchange }: Pair, sessions: readonly SessionState[]): PairSummary {
+  const due = sessions.filter(({ state }) => state !== 'pending');
+  const complete = due.filter(({ state }) => state === 'complete');
+  const missing = due.filter(({ state }) => state === 'missing');
+  const [first, last] = [complete[0], complete.at(-1)];
+  const latest = due.at(-1);
+  const isLate = latest?.state === 'missing';
+  const records = complete.slice(-USUAL_OVER - 1, -1).map((one) => one.records);
+  return {
+    freshness: {
+      operation,
+      exchange,
+      lastComplete: last?.day ?? null,
+      lastDue: latest?.day ?? null,
+      late: isLate,
+      reason: isLate ? latest.reason : null,
+      detail: isLate ? latest.detail : null,
+      missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
+      lastRecords: last?.records ?? null,
+      medianRecords: median(records),
+    },
+    sessions,
+    complete,
+    missing,
+    missingInARow: last === undefined ? missing.length : due.length - 1 - due.lastIndexOf(last),
+    // Sessions before the first complete one of all are not expected, so those before the first complete one of these
+    // may or may not be.
+    isDecided:
+      first !== undefined && complete.length > USUAL_OVER && due.length - due.indexOf(first) >= MISSING_OF,
+  };
+}
+
+function median(values: readonly number[]): number | null {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return low === undefined || high === undefined ? null : (low + high) / 2;
+}
+
 /**
- * The freshness of each operation and exchange that is scheduled, was ever asked for or was imported, without order.
+ * The freshness of each operation and exchange that is scheduled, was ever asked for or was imported, by their names.
  * The status and the dashboard both say what this says. Only where the last days do not decide it is the whole history
  * read, for those alone, so that it is quick on years of history.
  */
 export async function readFreshness(context: CompletenessContext): Promise<Freshness[]> {
   const expected = scheduledPairs(context.config);
-  const asked = await listAskedPairs(context.db.drizzle);
+  const asked = new Map((await listAskedPairs(context.db.drizzle)).map((pair) => [pairName(pair), pair]));
   const since = addDays(today(context.clock, context.config.EOD_TIMEZONE), -RECENT_DAYS);
-  const recent = await freshnessOf(context, { expected, others: false, from: since, since });
-  const decided = recent.filter((one) => one.isDecided);
-  const rest = expected.filter((pair) => !includes(decided, pair));
-  const others = asked.filter((pair) => !includes(expected, pair));
-  const whole = await freshnessOf(context, { expected: rest, others });
-  const found = [...decided, ...whole];
-  const unknown = [...expected, ...others].filter((pair) => !includes(found, pair));
-  return [...found, ...unknown.map((pair) => ({ ...UNKNOWN, ...pair }))].map(({ isDecided: _, ...one }) => ({
-    ...one,
-    wasAsked: includes(asked, one),
-  }));
+  const read = async (pairs: readonly Pair[], scope: CompletenessScope) =>
+    summarizePairs(pairs, await readCompleteness(context, scope));
+  const recent = await read(expected, { expected, others: false, from: since, since });
+  const decided = recent.filter(({ isDecided }) => isDecided);
+  const rest = recent.filter(({ isDecided }) => !isDecided).map(({ freshness }) => freshness);
+  const scheduled = new Set(expected.map(pairName));
+  const others = [...asked.values()].filter((pair) => !scheduled.has(pairName(pair)));
+  const whole = await read([...rest, ...others], { expected: rest, others });
+  return [...decided, ...whole]
+    .map(({ freshness }) => ({ ...freshness, wasAsked: asked.has(pairName(freshness)) }))
+    .sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
 }
 
 /** Was nothing ever loaded, imported or answered in vain? */
 export function isUnused(sets: readonly Pick<Freshness, 'wasAsked'>[]): boolean {
   return sets.every(({ wasAsked }) => !wasAsked);
-}
-
-const includes = (pairs: readonly Pair[], { operation, exchange }: Pair) =>
-  pairs.some((one) => one.operation === operation && one.exchange === exchange);
-
-interface Found extends Omit<Freshness, 'wasAsked'> {
-  /** Would older sessions change nothing? */
-  readonly isDecided: boolean;
-}
-
-/** The freshness of a data set of which nothing is expected and nothing was ever complete. */
-const UNKNOWN: Omit<Found, keyof Pair> = {
-  lastComplete: null,
-  lastDue: null,
-  late: false,
-  reason: null,
-  detail: null,
-  missingSessions: 0,
-  lastRecords: null,
-  medianRecords: null,
-  isDecided: true,
-};
-
-function freshnessOf(context: CompletenessContext, scope: CompletenessScope): Promise<Found[]> {
-  const ranked = sql`(
-    select *, row_number() over (partition by operation, exchange, state = 'pending' order by day desc) as rank,
-      row_number() over (partition by operation, exchange, state = 'complete' order by day desc) as complete_rank,
-      bool_or(state = 'complete') over (partition by operation, exchange order by day) as is_wanted
-      from (${completenessQuery(context, scope)}) as session) as ranked`;
-  return context.db.drizzle
-    .select({
-      operation: sql`operation`.mapWith(coverage.operation),
-      exchange: sql`exchange`.mapWith(coverage.exchange),
-      lastComplete: sql<Day | null>`to_char(max(day) filter (where state = 'complete'), 'YYYY-MM-DD')`,
-      lastDue: sql<Day | null>`to_char(max(day) filter (where state <> 'pending'), 'YYYY-MM-DD')`,
-      late: sql<boolean>`coalesce(bool_or(state = 'missing') filter (where rank = 1), false)`,
-      reason: sql<GapReason | null>`max(reason) filter (where state = 'missing' and rank = 1)`,
-      detail: sql<string | null>`max(detail) filter (where state = 'missing' and rank = 1)`,
-      missingSessions: sql`count(*) filter (where state = 'missing' and rank <= ${MISSING_OF})`.mapWith(
-        Number,
-      ),
-      lastRecords: sql<
-        number | null
-      >`max(records) filter (where state = 'complete' and complete_rank = 1)::float8`,
-      medianRecords: sql<number | null>`percentile_cont(0.5) within group (order by records) filter (
-        where state = 'complete' and complete_rank between 2 and ${USUAL_OVER + 1})`,
-      // Sessions before the first complete one of all are not expected, so those before the first complete one of these
-      // may or may not be.
-      isDecided: sql<boolean>`count(*) filter (where state <> 'pending' and is_wanted) >= ${MISSING_OF}
-        and count(*) filter (where state = 'complete') > ${USUAL_OVER}`,
-    })
-    .from(ranked)
-    .groupBy(sql`operation, exchange`);
 }

@@ -1,7 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
-import type { Pair } from '../../load/state/completeness.ts';
+import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { readFreshness } from '../../load/state/freshness.ts';
 import { GAP_REASONS, type GapReason } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
@@ -24,9 +24,8 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
     readFreshness(context),
   ]);
   const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
-  const completeTo = ({ operation, exchange }: Pair) =>
-    freshness.find((one) => one.operation === operation && one.exchange === exchange)?.lastComplete ??
-    'nothing';
+  const completeTo = (pair: Pair) =>
+    freshness.find((one) => pairName(one) === pairName(pair))?.lastComplete ?? 'nothing';
   return {
     title: `Coverage ${year}`,
     main: (
