@@ -8,8 +8,7 @@ import {
   fileSettings,
   readEnvironment,
   readSecretFiles,
-  redactor,
-  SECRET_SETTINGS,
+  settingsRedactor,
 } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -198,12 +197,7 @@ export async function loadSettings(cli: Cli): Promise<Config> {
 export function environmentRedactor({ env, cwd }: Cli): (text: string) => string {
   try {
     const settings = readEnvironment(env, cwd);
-    const { values } = readSecretFiles(settings, cwd);
-    const secrets = SECRET_SETTINGS.map((name) => values[name] ?? settings[name]);
-    const passwords = secrets.map((text) =>
-      text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
-    );
-    return redactor([...secrets, ...passwords]);
+    return settingsRedactor({ ...settings, ...readSecretFiles(settings, cwd).values });
   } catch {
     // The .env cannot be read, which is the error that is being explained.
     return (text) => text;

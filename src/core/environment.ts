@@ -229,6 +229,15 @@ export function redactor(secrets: readonly (string | undefined)[]): (text: strin
   return (text) => text.replace(pattern, REDACTED);
 }
 
+/** A redactor of the secret settings, and of the passwords in those that are addresses. */
+export function settingsRedactor(settings: Readonly<Record<string, unknown>>): (text: string) => string {
+  const secrets = SECRET_SETTINGS.map((name) => settings[name] as string | undefined);
+  const passwords = secrets.map((text) =>
+    text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
+  );
+  return redactor([...secrets, ...passwords]);
+}
+
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */
 export function redactValues(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);

@@ -1,5 +1,3 @@
-import { tracingChannel } from 'node:diagnostics_channel';
-
 /**
  * The steps that are traced. `window`: a window from its claim to its end, with `claim`, `fetch`, `read` and `load`
  * within it; `plan`: planning the nightly run of a schedule; `enqueue`: adding the jobs of a run to the queue.
@@ -8,20 +6,24 @@ type StepName = 'plan' | 'enqueue' | 'window' | 'claim' | 'fetch' | 'read' | 'lo
 
 export type StepFacts = Record<string, string | number | boolean>;
 
-/** A step, as it is published to tracing. */
-export interface Step {
+/** A step; facts become attributes of its span, and some are added while it runs. */
+interface Step {
   readonly name: StepName;
-  /** Its attributes; some are added while it runs. */
   readonly facts: StepFacts;
-  /** What it threw. */
-  readonly error?: unknown;
 }
 
-/** The channel on which steps are published; tracing subscribes to it and binds its spans to the async context. */
-export const stepChannel = tracingChannel<Step>('eod:step');
+/** Runs the work of a step. @returns what the work returns. @throws what it throws. */
+type StepRunner = <T>(step: Step, work: () => Promise<T>) => Promise<T>;
+
+let runner: StepRunner = (_, work) => work();
+
+/** Makes this process run all further steps in that way, for tracing. */
+export function runStepsWith(traced: StepRunner): void {
+  runner = traced;
+}
 
 /**
- * Runs a step, and publishes its beginning and end to tracing. Without subscribers it costs nothing.
+ * Runs a step, in a span of its own where this process is traced.
  *
  * @param facts attributes of the step; `work` may add to them.
  * @returns what `work` returns. @throws what it throws.
@@ -31,8 +33,7 @@ export async function runStep<T>(
   facts: StepFacts,
   work: () => T | PromiseLike<T>,
 ): Promise<T> {
-  if (!stepChannel.start.hasSubscribers) return work();
-  return stepChannel.tracePromise(async () => work(), { name, facts });
+  return runner({ name, facts }, async () => work());
 }
 
 /** How long each step took, in milliseconds. */

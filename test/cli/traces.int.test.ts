@@ -202,18 +202,24 @@ test('behind a proxy calls, alerts and traces go through it, and none of them el
   for (const body of receiver.bodies) expect(body).not.toContain('kiwi');
 });
 
-test('a command ends as it would without where the receiver is away', async () => {
+test.each([
+  // It is asked several times, for longer than the end of the command waits.
+  ['is away', async () => 'http://127.0.0.1:9', [0, 1]],
+  ['refuses them', () => startServer((_, response) => response.writeHead(400).end()), [1]],
+])('a command ends as it would without where the receiver %s', async (_, receiver, lines) => {
   const { url } = await testDatabase();
   const env = {
     EOD_BASE_URL: 'http://127.0.0.1:9',
     EOD_ACCESS_KEY: KEY,
     DATABASE_URL: url,
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
-    EOD_LOG_LEVEL: 'fatal',
+    OTEL_EXPORTER_OTLP_ENDPOINT: await receiver(),
+    // One request for each span.
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
   };
   const flags = ['--detach', '--json'];
   const options = { operations: ['GetBhavCopyCM'], flags, cwd: temporaryFolder(), env };
-  const { code, stdout } = await backfill(DAY, options);
+  const { code, stdout, stderr } = await backfill(DAY, options);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ runId: 1 });
+  expect(lines).toContain(stderr.split('traces could not be sent').length - 1);
 });
