@@ -7,6 +7,7 @@ import { buildCalendar, type Calendar, learningCalendar } from '../../src/calend
 import type { Entry } from '../../src/calendar/entries.ts';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays, daysBetween, eachDay, isWeekend } from '../../src/core/days.ts';
+import { forAll } from '../support/for-all.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'eod-calendar-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -128,32 +129,28 @@ describe('sessions and lastSessions', () => {
   it('agrees with isSession and kindOf on every day of any range', () => {
     const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
     const exchange = fc.constantFrom('NSE', 'BSE', 'OTHER');
-    fc.assert(
-      fc.property(exchange, anyDay, fc.integer({ min: 0, max: 900 }), (name, from, length) => {
-        const to = addDays(from, length);
-        const sessions = calendar.sessions(name, from, to);
-        expect(sessions).toEqual(eachDay(from, to).filter((day) => calendar.isSession(name, day)));
-        expect(calendar.lastSessions(name, to, sessions.length)).toEqual(sessions);
-        for (const day of eachDay(from, to)) {
-          const kind = calendar.kindOf(name, day);
-          expect(calendar.isSession(name, day)).toBe(kind === 'session' || kind === 'special');
-          if (kind === 'weekend') expect(isWeekend(day)).toBe(true);
-          if (kind === 'session' || kind === 'holiday') expect(isWeekend(day)).toBe(false);
-        }
-      }),
-    );
+    forAll([exchange, anyDay, fc.integer({ min: 0, max: 900 })], (name, from, length) => {
+      const to = addDays(from, length);
+      const sessions = calendar.sessions(name, from, to);
+      expect(sessions).toEqual(eachDay(from, to).filter((day) => calendar.isSession(name, day)));
+      expect(calendar.lastSessions(name, to, sessions.length)).toEqual(sessions);
+      for (const day of eachDay(from, to)) {
+        const kind = calendar.kindOf(name, day);
+        expect(calendar.isSession(name, day)).toBe(kind === 'session' || kind === 'special');
+        if (kind === 'weekend') expect(isWeekend(day)).toBe(true);
+        if (kind === 'session' || kind === 'holiday') expect(isWeekend(day)).toBe(false);
+      }
+    });
   });
 
   it('always finds as many sessions as asked for, none after the day and none missing between', () => {
     const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
-    fc.assert(
-      fc.property(anyDay, fc.integer({ min: 1, max: 800 }), (day, count) => {
-        const last = calendar.lastSessions('NSE', day, count);
-        expect(last).toHaveLength(count);
-        expect(last).toEqual(calendar.sessions('NSE', last[0] as string, day));
-        expect(daysBetween(last.at(-1) as string, day)).toBeLessThan(6);
-      }),
-    );
+    forAll([anyDay, fc.integer({ min: 1, max: 800 })], (day, count) => {
+      const last = calendar.lastSessions('NSE', day, count);
+      expect(last).toHaveLength(count);
+      expect(last).toEqual(calendar.sessions('NSE', last[0] as string, day));
+      expect(daysBetween(last.at(-1) as string, day)).toBeLessThan(6);
+    });
   });
 });
 

@@ -114,10 +114,7 @@ test.concurrent.for(mostly('postgres'))(
     });
     await waitFor(() => sandbox.stats().requests > known, { what: 'a call' });
     expect(Date.now()).toBeGreaterThanOrEqual(trying.getTime());
-    expect(await ended(pipeline, again)).toMatchObject({
-      state: 'completed',
-      requests: 28,
-    });
+    expect(await ended(pipeline, again)).toMatchObject({ state: 'completed', requests: 28 });
     await worker.stop();
   },
 );

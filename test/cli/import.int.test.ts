@@ -30,13 +30,7 @@ describe('eod import', () => {
     const first = await runCli(['import', 'archive', '--json'], options);
     expect(first.code).toBe(1);
     const report = JSON.parse(first.stdout) as ImportReport;
-    expect(report).toMatchObject({
-      kind: 'import',
-      state: 'failed',
-      requests: 0,
-      left: 0,
-      differences: [],
-    });
+    expect(report).toMatchObject({ kind: 'import', state: 'failed', requests: 0, left: 0, differences: [] });
     expect(report.files).toHaveLength(8);
     expect(first.stderr).toContain('1 file not imported:');
     expect(first.stderr).toContain(
@@ -132,9 +126,7 @@ describe('an interrupted import', () => {
     const ended = runProgram(cli, ['import', join(cwd, 'archive'), '--json']);
     await waitFor(
       async () => (await query(url, "select from etl.windows where state = 'loaded'")).length > 0,
-      {
-        timeoutMs: 20_000,
-      },
+      { timeoutMs: 20_000 },
     );
     signal('SIGINT');
     expect(await ended).toBe(130);

@@ -41,10 +41,7 @@ test('replaces a file only where it is told to, and then its rights too', async 
 test('another file is named in the next steps; a folder that is not there is a mistake', async () => {
   const cwd = temporaryFolder();
   const { code, stdout } = await runCli(['init', 'production.env'], { cwd });
-  expect({ code, stdout }).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/eod\s+reads\s+\.env/),
-  });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/eod\s+reads\s+\.env/) });
   const wrong = await runCli(['init', 'nowhere/.env'], { cwd });
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written') });
 });

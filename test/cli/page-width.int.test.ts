@@ -30,9 +30,7 @@ async function filledDatabase(): Promise<string> {
     { path: '', message: SENTENCE },
   ];
   const runId = await newRun(store);
-  await loadBhav(store, rows, {
-    fullSets,
-  });
+  await loadBhav(store, rows, { fullSets });
   await loadBhav(store, rows.slice(8), { fullSets, runId });
   await loadBhav(store, [bhavRow({ symbol: 'SYMBOL29', instrument_full_name: ADDRESS })], {
     runId,

@@ -11,6 +11,7 @@ import { readQuery } from '../../src/load/database/read-only.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -68,8 +69,10 @@ test('every column has its own name in JSON, whatever the columns are called', a
     minLength: 1,
     maxLength: 6,
   });
-  await fc.assert(
-    fc.asyncProperty(names, async (columns) => {
+  await forAllAsync(
+    [names],
+    { numRuns: 25, seed: 20_251_123, examples: [[['a', 'a', 'a_2']], [['a', 'a_2', 'a', 'a']]] },
+    async (columns) => {
       const sql = `select ${columns.map((name, at) => `'v${at}' as "${name}"`).join(', ')}`;
       const { stdout } = await run('--json', sql);
       const [row = {}] = JSON.parse(stdout) as Record<string, unknown>[];
@@ -78,8 +81,7 @@ test('every column has its own name in JSON, whatever the columns are called', a
       for (const [at, name] of columns.entries()) {
         if (columns.indexOf(name) === at) expect(Object.entries(row)[at]?.[0]).toBe(name);
       }
-    }),
-    { numRuns: 25, seed: 20_251_123, examples: [[['a', 'a', 'a_2']], [['a', 'a_2', 'a', 'a']]] },
+    },
   );
 });
 
@@ -222,8 +224,18 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
     'select 1',
     '',
   );
-  const asserted = fc.assert(
-    fc.asyncProperty(starts, ends, rests, async (start, end, rest) => {
+  const asserted = forAllAsync(
+    [starts, ends, rests],
+    {
+      numRuns: Number(process.env.QUERY_RUNS ?? 300),
+      seed: 20_251_123,
+      examples: [
+        [['/*', '/*', '*/', 'explain ', '*/'], "copy (select 1) to program 'true'", []],
+        [['--', '\r', 'explain '], "copy (select 1) to program 'true'", []],
+        [['--', ' explain ', '\r'], "copy (select 1) to program 'true'", []],
+      ],
+    },
+    async (start, end, rest) => {
       const text = [...start, end, ...rest].join('');
       const command = await commandOf(text);
       seen.add(command);
@@ -235,15 +247,6 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
         () => false,
       );
       expect(isRead).toBe(command !== null && /^(SELECT|EXPLAIN|SHOW)$/.test(command));
-    }),
-    {
-      numRuns: Number(process.env.QUERY_RUNS ?? 300),
-      seed: 20_251_123,
-      examples: [
-        [['/*', '/*', '*/', 'explain ', '*/'], "copy (select 1) to program 'true'", []],
-        [['--', '\r', 'explain '], "copy (select 1) to program 'true'", []],
-        [['--', ' explain ', '\r'], "copy (select 1) to program 'true'", []],
-      ],
     },
   );
   await asserted.finally(async () => {

@@ -53,10 +53,7 @@ describe.concurrent('eod config', () => {
       env,
     });
     for (const name of SECRET_SETTINGS) {
-      expect(json[name]).toEqual({
-        value: expect.stringMatching(/redacted/),
-        from: fileSettings[name],
-      });
+      expect(json[name]).toEqual({ value: expect.stringMatching(/redacted/), from: fileSettings[name] });
     }
     expect(json.DATABASE_URL?.value).toBe('postgres://u:redacted@host/kiwi');
     expect(stdout.replace(json.DATABASE_URL?.value ?? '', '').replaceAll('@host/kiwi', '')).not.toContain(
@@ -127,19 +124,15 @@ describe.concurrent('eod schedules', () => {
   });
 });
 
-describe('docs/configuration.md', () => {
-  test('explains every setting, and no other', () => {
-    const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-    const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
-    expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
-  });
+test('docs/configuration.md explains every setting, and no other', () => {
+  const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+  const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+  expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
 });
 
-describe('docs/commands.md', () => {
-  test('explains every command', () => {
-    const text = readFileSync(new URL('../../docs/commands.md', import.meta.url), 'utf8');
-    const commands = buildProgram(captureCli({ cwd }).cli).commands.map((command) => command.name());
-    expect(commands.filter((name) => !new RegExp(`eod ${name}\\b`).test(text))).toEqual([]);
-    expect(commands.length).toBeGreaterThan(20);
-  });
+test('docs/commands.md explains every command', () => {
+  const text = readFileSync(new URL('../../docs/commands.md', import.meta.url), 'utf8');
+  const commands = buildProgram(captureCli({ cwd }).cli).commands.map((command) => command.name());
+  expect(commands.filter((name) => !new RegExp(`eod ${name}\\b`).test(text))).toEqual([]);
+  expect(commands.length).toBeGreaterThan(20);
 });

@@ -300,23 +300,21 @@ describe('eod up', () => {
   });
 });
 
-describe('the tables', () => {
-  test('are created by commands that load, where there are none; old ones are left to eod migrate', async () => {
-    const { url } = await testDatabase();
-    const options = { cwd, env: environment(url) };
-    await query(url, 'drop schema market, etl cascade; drop schema if exists market_history cascade');
-    const looked = await runCli(['runs'], options);
-    expect(looked.code).toBe(2);
-    expect(looked.stderr).toContain('eod migrate');
-    const loading = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
-    expect(loading.code).toBe(0);
-    expect(await runCli(['migrate'], options)).toMatchObject({
-      code: 0,
-      stdout: 'the tables were up to date already\n',
-    });
-    await query(url, 'update etl.migrations set created_at = 1');
-    const behind = await runCli(['runs'], options);
-    expect(behind.code).toBe(2);
-    expect(behind.stderr).toMatch(/run "eod migrate" first/);
+test('the tables are created by commands that load, where there are none; old ones are left to eod migrate', async () => {
+  const { url } = await testDatabase();
+  const options = { cwd, env: environment(url) };
+  await query(url, 'drop schema market, etl cascade; drop schema if exists market_history cascade');
+  const looked = await runCli(['runs'], options);
+  expect(looked.code).toBe(2);
+  expect(looked.stderr).toContain('eod migrate');
+  const loading = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
+  expect(loading.code).toBe(0);
+  expect(await runCli(['migrate'], options)).toMatchObject({
+    code: 0,
+    stdout: 'the tables were up to date already\n',
   });
+  await query(url, 'update etl.migrations set created_at = 1');
+  const behind = await runCli(['runs'], options);
+  expect(behind.code).toBe(2);
+  expect(behind.stderr).toMatch(/run "eod migrate" first/);
 });

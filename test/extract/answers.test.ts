@@ -4,6 +4,7 @@ import { addDays } from '../../src/core/days.ts';
 import { checkAnswer } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { readAs } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
@@ -193,10 +194,7 @@ describe('answers that are no data', () => {
     [
       'half a JSON',
       '[{"a":1},',
-      {
-        message: 'the answer cannot be read: broken JSON, 9 characters: it ends too early',
-        cutShort: true,
-      },
+      { message: 'the answer cannot be read: broken JSON, 9 characters: it ends too early', cutShort: true },
     ],
     [
       'JSON with an error in it',
@@ -457,29 +455,22 @@ describe('an answer that has none of the days asked for', () => {
     readAs('GetTotalTradeHighlights', answer(days), { ...asked, params });
   const day = fc.integer({ min: 0, max: 30 }).map((after) => addDays('2025-08-20', after));
 
-  test('looks like that of a trial address if all of its records are of one day', () => {
-    fc.assert(
-      fc.property(fc.array(day, { maxLength: 4 }), (days) => {
-        const isOther = (one: string | undefined) =>
-          one !== undefined && (one < asked.from || one > asked.to);
-        const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
-        const { trialDay, rejects } = read(days);
-        expect(trialDay).toBe(one);
-        const hints = rejects.filter(({ problems }) =>
-          problems.some(({ message }) => message.includes('EOD_TRIAL_DAY')),
-        );
-        expect(hints).toHaveLength(one === undefined ? 0 : days.length);
-      }),
-    );
-  });
+  test('looks like that of a trial address if all of its records are of one day', () =>
+    forAll([fc.array(day, { maxLength: 4 })], (days) => {
+      const isOther = (one: string | undefined) => one !== undefined && (one < asked.from || one > asked.to);
+      const one = new Set(days).size === 1 && isOther(days[0]) ? days[0] : undefined;
+      const { trialDay, rejects } = read(days);
+      expect(trialDay).toBe(one);
+      const hints = rejects.filter(({ problems }) =>
+        problems.some(({ message }) => message.includes('EOD_TRIAL_DAY')),
+      );
+      expect(hints).toHaveLength(one === undefined ? 0 : days.length);
+    }));
 
-  test('is read as it is at a trial address, whatever its days', () => {
-    fc.assert(
-      fc.property(fc.array(day, { maxLength: 4 }), (days) => {
-        const { rejects, strays, batches } = read(days, { trialDay: '2025-09-05' });
-        expect({ rejects, strays }).toEqual({ rejects: [], strays: undefined });
-        expect(batches.flatMap(({ rows }) => Array.from(rows, (row) => row.trade_date))).toEqual(days);
-      }),
-    );
-  });
+  test('is read as it is at a trial address, whatever its days', () =>
+    forAll([fc.array(day, { maxLength: 4 })], (days) => {
+      const { rejects, strays, batches } = read(days, { trialDay: '2025-09-05' });
+      expect({ rejects, strays }).toEqual({ rejects: [], strays: undefined });
+      expect(batches.flatMap(({ rows }) => Array.from(rows, (row) => row.trade_date))).toEqual(days);
+    }));
 });

@@ -208,9 +208,7 @@ describe('failures become typed errors', () => {
 
   test('no answer in time: neither headers nor a body that trickles', async () => {
     const silent = await serve(() => undefined);
-    expect(await failure({ baseUrl: silent.baseUrl, timeoutMs: 150 })).toMatchObject({
-      kind: 'timeout',
-    });
+    expect(await failure({ baseUrl: silent.baseUrl, timeoutMs: 150 })).toMatchObject({ kind: 'timeout' });
     const listener: RequestListener = (_, response) => {
       const timer = setInterval(() => response.write(' '), 20);
       response.on('close', () => clearInterval(timer));
@@ -239,9 +237,7 @@ describe('failures become typed errors', () => {
   test('an abort before and during the call', async () => {
     const { baseUrl, requests } = await serve(() => stop.abort());
     const stop = new AbortController();
-    expect(await failure({ baseUrl }, AbortSignal.abort())).toMatchObject({
-      kind: 'aborted',
-    });
+    expect(await failure({ baseUrl }, AbortSignal.abort())).toMatchObject({ kind: 'aborted' });
     expect(requests).toHaveLength(0);
     expect(await failure({ baseUrl }, stop.signal)).toMatchObject({ kind: 'aborted' });
   });
@@ -267,10 +263,7 @@ const serveTls = () =>
 describe('through a proxy', () => {
   test('https: by CONNECT, which the proxy resolves; the certificate is verified as ever', async () => {
     const proxy = await startProxy({ 'service.example:4532': await serveTls() });
-    const settings = {
-      baseUrl: 'https://service.example:4532',
-      proxies: { HTTPS_PROXY: proxy.url },
-    };
+    const settings = { baseUrl: 'https://service.example:4532', proxies: { HTTPS_PROXY: proxy.url } };
     expect((await failure(settings)).message).toContain('self-signed certificate');
     const answer = await source({ ...settings, tlsVerify: false }).fetch(operation, asked);
     expect(answer.body.toString()).toBe(GOOD);

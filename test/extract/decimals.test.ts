@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { markUnsafeNumbers, parseDecimal, unsafeNumberText } from '../../src/extract/decimals.ts';
+import { forAll } from '../support/for-all.ts';
 
 test.each([
   ['0', { negative: false, digits: '', exponent: 0 }],
@@ -89,26 +90,21 @@ test('text inside strings is never touched', () => {
   expect(markUnsafeNumbers(Buffer.from(json))).toBeNull();
 });
 
-test('any JSON value reads as JSON.parse reads it, when its numbers are printed by JavaScript', () => {
-  fc.assert(
-    fc.property(fc.jsonValue(), (value) => {
-      const json = JSON.stringify(value);
-      expect(read(json)).toEqual(JSON.parse(json));
-    }),
-  );
-});
+test('any JSON value reads as JSON.parse reads it, when its numbers are printed by JavaScript', () =>
+  forAll([fc.jsonValue()], (value) => {
+    const json = JSON.stringify(value);
+    expect(read(json)).toEqual(JSON.parse(json));
+  }));
 
 test('a token is marked exactly when its decimal value is lost', () => {
   const digits = fc.stringMatching(/^[1-9]\d{0,24}$/);
-  fc.assert(
-    fc.property(digits, fc.nat(30), fc.integer({ min: -340, max: 320 }), (digits, point, exponent) => {
-      const at = Math.min(point, digits.length - 1) + 1;
-      const token = `${digits.slice(0, at)}${at < digits.length ? '.' : ''}${digits.slice(at)}e${exponent}`;
-      const kept = Number.isFinite(Number(token)) ? parseDecimal(String(Number(token))) : null;
-      const lost = JSON.stringify(parseDecimal(token)) !== JSON.stringify(kept);
-      expect(markUnsafeNumbers(Buffer.from(token)) !== null).toBe(lost);
-    }),
-  );
+  forAll([digits, fc.nat(30), fc.integer({ min: -340, max: 320 })], (digits, point, exponent) => {
+    const at = Math.min(point, digits.length - 1) + 1;
+    const token = `${digits.slice(0, at)}${at < digits.length ? '.' : ''}${digits.slice(at)}e${exponent}`;
+    const kept = Number.isFinite(Number(token)) ? parseDecimal(String(Number(token))) : null;
+    const lost = JSON.stringify(parseDecimal(token)) !== JSON.stringify(kept);
+    expect(markUnsafeNumbers(Buffer.from(token)) !== null).toBe(lost);
+  });
 });
 
 test('marking makes no broken JSON whole and no whole JSON broken', () => {
@@ -136,12 +132,13 @@ test('marking makes no broken JSON whole and no whole JSON broken', () => {
     '[',
     ']',
   ];
-  fc.assert(
-    fc.property(fc.array(fc.oneof(fc.constantFrom(...parts), fc.string()), { maxLength: 5 }), (tokens) => {
+  forAll(
+    [fc.array(fc.oneof(fc.constantFrom(...parts), fc.string()), { maxLength: 5 })],
+    { numRuns: 2_000 },
+    (tokens) => {
       const json = `[${tokens.join('')}]`;
       expect(isWhole(markUnsafeNumbers(Buffer.from(json))?.toString() ?? json)).toBe(isWhole(json));
-    }),
-    { numRuns: 2_000 },
+    },
   );
 });
 

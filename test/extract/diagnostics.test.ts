@@ -91,28 +91,26 @@ describe('every line that the source is known to send', () => {
   });
 });
 
-describe('a line that is put a little otherwise', () => {
-  test.each([
-    ['Authentication request received. Try request data in next moments.', 'not_ready'],
-    ['Authentication request received - try again later', 'not_ready'],
-    ['Try to request the data in a next moment!', 'not_ready'],
-    ['Calls per hour is limited', 'hourly_quota'],
-    ['Sorry. Your calls per hour are limited now: try again in the next hour.', 'hourly_quota'],
-    ['Call limitation reached', 'monthly_quota'],
-    ['ACCESS DENIED: KEY NOT FOUND!', 'credential'],
-    ['Your key has expired.', 'credential'],
-    ['"Key Expired.', 'credential'],
-    ['The function is not enabled for this key.', 'operation_blocked'],
-    ['Data for the requested exchange is disabled', 'exchange_blocked'],
-    ['Instruments are not allowed for demo keys.', 'instrument_blocked'],
-    ['Dates are out of the allowed range of 30 days', 'range_refused', 30],
-    ['FROM-TO is out of allowed range!', 'range_refused'],
-    ['Filter cannot be empty', 'bad_request'],
-  ] as const)('%s', (text, kind, limitDays?: number) => {
-    const error = diagnose(text);
-    expect(error).toMatchObject({ kind, diagnostic: expect.any(String) });
-    expect(error?.limitDays).toBe(limitDays);
-  });
+test.each([
+  ['Authentication request received. Try request data in next moments.', 'not_ready'],
+  ['Authentication request received - try again later', 'not_ready'],
+  ['Try to request the data in a next moment!', 'not_ready'],
+  ['Calls per hour is limited', 'hourly_quota'],
+  ['Sorry. Your calls per hour are limited now: try again in the next hour.', 'hourly_quota'],
+  ['Call limitation reached', 'monthly_quota'],
+  ['ACCESS DENIED: KEY NOT FOUND!', 'credential'],
+  ['Your key has expired.', 'credential'],
+  ['"Key Expired.', 'credential'],
+  ['The function is not enabled for this key.', 'operation_blocked'],
+  ['Data for the requested exchange is disabled', 'exchange_blocked'],
+  ['Instruments are not allowed for demo keys.', 'instrument_blocked'],
+  ['Dates are out of the allowed range of 30 days', 'range_refused', 30],
+  ['FROM-TO is out of allowed range!', 'range_refused'],
+  ['Filter cannot be empty', 'bad_request'],
+] as const)('a line that is put a little otherwise: %s', (text, kind, limitDays?: number) => {
+  const error = diagnose(text);
+  expect(error).toMatchObject({ kind, diagnostic: expect.any(String) });
+  expect(error?.limitDays).toBe(limitDays);
 });
 
 test.each('a an the your is are was were be been has have now please'.split(' '))(

@@ -82,9 +82,7 @@ describe('zip archives', () => {
     for (const zip64 of [false, true]) {
       const bytes = zip([entry], { zip64 });
       await expect(texts(bytes, everything, small())).rejects.toThrow(problem);
-      await expect(texts(bytes, everything, small())).rejects.toMatchObject({
-        kind: 'unreadable',
-      });
+      await expect(texts(bytes, everything, small())).rejects.toMatchObject({ kind: 'unreadable' });
     }
   });
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
 import { openAnswer } from '../../src/extract/envelope.ts';
 import { generatedReader } from '../../src/extract/generated-reader.ts';
@@ -8,6 +8,7 @@ import { createRecordReader } from '../../src/extract/records.ts';
 import type { AskedFor, Kind } from '../../src/operations/fields.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { askedOf } from './support.ts';
 
 const ZONE = 'Asia/Kolkata';
@@ -136,8 +137,9 @@ function isGenerated(operation: Operation, record: unknown): boolean {
   return generatedReader(createLayouts(operation)(record as object), ZONE) !== null;
 }
 
-describe('generated code reads every record as the schema does', () => {
-  test.each(operations.map((operation) => [operation.name, operation] as const))('of %s', (_, operation) => {
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  'generated code reads every record as the schema does of %s',
+  (_, operation) => {
     const asked = fc.constantFrom(
       askedOf(operation),
       askedOf(operation, { instruments: [] }),
@@ -148,27 +150,25 @@ describe('generated code reads every record as the schema does', () => {
         .constantFrom(...operation.shapes)
         .chain(columnsOf)
         .chain(recordsOf),
-      {
-        minLength: 1,
-        maxLength: 2,
-      },
+      { minLength: 1, maxLength: 2 },
     );
     let [rows, generated] = [0, 0];
-    fc.assert(
-      fc.property(asked, lists, fc.constantFrom(0, 3), (request, [one = [], other = []], after) => {
+    forAll(
+      [asked, lists, fc.constantFrom(0, 3)],
+      { numRuns: 60 },
+      (request, [one = [], other = []], after) => {
         // In turns, so that records of another layout come between.
         const records = [...one, ...other, 5, ...one, { x: 1 }, ...other];
         const slow = readAll(operation, request, records, Number.POSITIVE_INFINITY);
         expect(readAll(operation, request, records, after)).toStrictEqual(slow);
         if (isGenerated(operation, one[0]) && one.length > after) generated += 1;
         rows += slow.results.filter(({ table }) => table !== null).length;
-      }),
-      { numRuns: 60 },
+      },
     );
     expect(rows).toBeGreaterThan(100);
     expect(generated).toBeGreaterThan(20);
-  });
-});
+  },
+);
 
 test.each(operations.map((operation) => [operation.name, operation] as const))(
   'the sample of %s is read by generated code, which is kept',

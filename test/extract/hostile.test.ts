@@ -5,6 +5,7 @@ import { type Extracted, readAnswer } from '../../src/extract/index.ts';
 import { readerOf } from '../../src/extract/record-schema.ts';
 import { sanitizeRecord } from '../../src/extract/sanitize.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { askedOf, raw, SETTINGS } from './support.ts';
 
 /** A NUL or half a surrogate pair inside JSON, where a backslash before the escape is a text about one. */
@@ -75,79 +76,54 @@ function sampleRecords(name: string): Record<string, unknown>[] {
 }
 
 describe('nothing the source sends can crash the reading', () => {
-  test('any JSON value', () => {
-    fc.assert(
-      fc.property(operation, fc.jsonValue({ depthSize: 'large' }), (operation, value) => {
-        read(operation, JSON.stringify(value));
-        read(operation, JSON.stringify({ Value: [value], count: value }));
-      }),
-    );
-  });
+  test('any JSON value', () =>
+    forAll([operation, fc.jsonValue({ depthSize: 'large' })], (operation, value) => {
+      read(operation, JSON.stringify(value));
+      read(operation, JSON.stringify({ Value: [value], count: value }));
+    }));
 
-  test('any text, any bytes', () => {
-    fc.assert(
-      fc.property(operation, fc.string({ unit: 'binary' }), fc.uint8Array(), (operation, text, bytes) => {
-        read(operation, text);
-        read(operation, Buffer.from(bytes));
-      }),
-    );
-  });
+  test('any text, any bytes', () =>
+    forAll([operation, fc.string({ unit: 'binary' }), fc.uint8Array()], (operation, text, bytes) => {
+      read(operation, text);
+      read(operation, Buffer.from(bytes));
+    }));
 
-  test('a valid answer with any one value replaced: the other records load', () => {
-    fc.assert(
-      fc.property(operation, fc.nat(), nasty, (operation, pick, value) => {
-        const [good = {}] = sampleRecords(operation);
-        const keys = Object.keys(good);
-        const bad = { ...good, [keys[pick % keys.length] as string]: value };
-        const extracted = read(operation, JSON.stringify([good, bad, good]));
-        expect(extracted?.fetched).toBe(3);
-        const loaded = extracted?.batches.reduce((sum, { rows }) => sum + rows.length, 0);
-        expect(loaded).toBeGreaterThanOrEqual(2);
-      }),
-      { numRuns: 500 },
-    );
-  });
+  test('a valid answer with any one value replaced: the other records load', () =>
+    forAll([operation, fc.nat(), nasty], { numRuns: 500 }, (operation, pick, value) => {
+      const [good = {}] = sampleRecords(operation);
+      const keys = Object.keys(good);
+      const bad = { ...good, [keys[pick % keys.length] as string]: value };
+      const extracted = read(operation, JSON.stringify([good, bad, good]));
+      expect(extracted?.fetched).toBe(3);
+      const loaded = extracted?.batches.reduce((sum, { rows }) => sum + rows.length, 0);
+      expect(loaded).toBeGreaterThanOrEqual(2);
+    }));
 
-  test('a valid answer with any keys removed or added', () => {
-    fc.assert(
-      fc.property(
-        operation,
-        fc.array(fc.nat(40)),
-        fc.dictionary(fc.string(), nasty),
-        (operation, drop, add) => {
-          const [good = {}] = sampleRecords(operation);
-          const kept = Object.entries(good).filter((_, index) => !drop.includes(index));
-          expect(read(operation, JSON.stringify([{ ...Object.fromEntries(kept), ...add }]))?.fetched).toBe(1);
-        },
-      ),
-    );
-  });
+  test('a valid answer with any keys removed or added', () =>
+    forAll([operation, fc.array(fc.nat(40)), fc.dictionary(fc.string(), nasty)], (operation, drop, add) => {
+      const [good = {}] = sampleRecords(operation);
+      const kept = Object.entries(good).filter((_, index) => !drop.includes(index));
+      expect(read(operation, JSON.stringify([{ ...Object.fromEntries(kept), ...add }]))?.fetched).toBe(1);
+    }));
 
-  test('a valid answer cut anywhere, or with a byte changed', () => {
-    fc.assert(
-      fc.property(operation, fc.nat(), fc.nat(255), (operation, at, byte) => {
-        const body = Buffer.from(JSON.stringify(operationNamed(operation).sample.answer));
-        const cut = body.subarray(0, at % body.length);
-        expect(read(operation, cut)).toBeNull();
-        const changed = Buffer.from(body);
-        changed[at % body.length] = byte;
-        read(operation, changed);
-      }),
-      { numRuns: 500 },
-    );
-  });
+  test('a valid answer cut anywhere, or with a byte changed', () =>
+    forAll([operation, fc.nat(), fc.nat(255)], { numRuns: 500 }, (operation, at, byte) => {
+      const body = Buffer.from(JSON.stringify(operationNamed(operation).sample.answer));
+      const cut = body.subarray(0, at % body.length);
+      expect(read(operation, cut)).toBeNull();
+      const changed = Buffer.from(body);
+      changed[at % body.length] = byte;
+      read(operation, changed);
+    }));
 });
 
 describe('copies of rejected records', () => {
-  test('hold nothing that jsonb cannot store, and stay small', () => {
-    fc.assert(
-      fc.property(fc.oneof(nasty, fc.dictionary(fc.string({ unit: 'binary' }), nasty)), (record) => {
-        const json = JSON.stringify(sanitizeRecord(record));
-        expect(Buffer.byteLength(json)).toBeLessThanOrEqual(65_536);
-        expect(json).not.toMatch(UNSTORABLE);
-      }),
-    );
-  });
+  test('hold nothing that jsonb cannot store, and stay small', () =>
+    forAll([fc.oneof(nasty, fc.dictionary(fc.string({ unit: 'binary' }), nasty))], (record) => {
+      const json = JSON.stringify(sanitizeRecord(record));
+      expect(Buffer.byteLength(json)).toBeLessThanOrEqual(65_536);
+      expect(json).not.toMatch(UNSTORABLE);
+    }));
 
   test('name what they leave out', () => {
     expect(sanitizeRecord({ 'a\u0000': '\ud800', b: 'z'.repeat(3_000) })).toEqual({

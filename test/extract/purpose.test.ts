@@ -4,6 +4,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type PurposeEvent, readPurpose } from '../../src/extract/corporate-actions/purpose.ts';
+import { forAll } from '../support/for-all.ts';
 
 /** An event in short: `bonus 2/1`, `dividend Rs 2.50`, `rights 5/4 Rs 45 needs_review`. */
 function short({ kind, ratio, amount, status }: PurposeEvent): string {
@@ -246,52 +247,39 @@ describe('the grammar', () => {
   const separator = fc.constantFrom('/', ' / ', ' + ', ' And ', '/ ');
   const noise = fc.constantFrom('', ' (Purpose Revised)', ' (Book Closure Dates Revised)');
 
-  test('each clause is an event, whatever stands between them', () => {
-    fc.assert(
-      fc.property(
-        fc.array(clause, { minLength: 1, maxLength: 3 }),
-        separator,
-        noise,
-        (clauses, between, note) => {
-          const text = clauses.map((one) => one.text).join(between) + note;
-          expect(read(text).filter((event) => event !== 'meeting ignored')).toEqual(
-            clauses.map(({ event }) => event),
-          );
-        },
-      ),
+  test('each clause is an event, whatever stands between them', () =>
+    forAll(
+      [fc.array(clause, { minLength: 1, maxLength: 3 }), separator, noise],
       { numRuns: 2000 },
-    );
-  });
+      (clauses, between, note) => {
+        const text = clauses.map((one) => one.text).join(between) + note;
+        expect(read(text).filter((event) => event !== 'meeting ignored')).toEqual(
+          clauses.map(({ event }) => event),
+        );
+      },
+    ));
 
   test('one character more or less never makes another factor of digits that were not printed', () => {
     const edit = fc.tuple(fc.nat(), fc.constantFrom('', '1', ':', '.', '/', '-', 'x', ' ', ','));
-    fc.assert(
-      fc.property(clause, edit, ({ text }, [at, put]) => {
-        const place = at % text.length;
-        const changed = text.slice(0, place) + put + text.slice(place + 1);
-        for (const { ratio, kind, status } of readPurpose(changed).events) {
-          if (status !== 'applied' || ratio === null) continue;
-          const [a, b, ...more] = [...changed.matchAll(/\d+(?:\.\d+)?/g)].map(Number);
-          expect(more).toEqual([]);
-          expect(ratio.old / ratio.new).toBeCloseTo(
-            kind === 'bonus'
-              ? (b as number) / ((a as number) + (b as number))
-              : (b as number) / (a as number),
-            9,
-          );
-        }
-      }),
-      { numRuns: 2000 },
-    );
+    forAll([clause, edit], { numRuns: 2000 }, ({ text }, [at, put]) => {
+      const place = at % text.length;
+      const changed = text.slice(0, place) + put + text.slice(place + 1);
+      for (const { ratio, kind, status } of readPurpose(changed).events) {
+        if (status !== 'applied' || ratio === null) continue;
+        const [a, b, ...more] = [...changed.matchAll(/\d+(?:\.\d+)?/g)].map(Number);
+        expect(more).toEqual([]);
+        expect(ratio.old / ratio.new).toBeCloseTo(
+          kind === 'bonus' ? (b as number) / ((a as number) + (b as number)) : (b as number) / (a as number),
+          9,
+        );
+      }
+    });
   });
 
-  test('any text is read, quickly and without an error', () => {
-    fc.assert(
-      fc.property(fc.string({ maxLength: 500 }), (text) => {
-        expect(readPurpose(text).events.length).toBeGreaterThan(0);
-      }),
-    );
-  });
+  test('any text is read, quickly and without an error', () =>
+    forAll([fc.string({ maxLength: 500 })], (text) => {
+      expect(readPurpose(text).events.length).toBeGreaterThan(0);
+    }));
 });
 
 const LISTS = fileURLToPath(new URL('../../../shared/data/corporate_actions/', import.meta.url));
@@ -343,17 +331,15 @@ test('a dividend is read or asked about, never passed over, whatever stands arou
     fc.constantFrom('Rs 7', 'Rs.7/-', '7', 'Rs 7 .5', ''),
     fc.array(fc.constantFrom(...AROUND), { maxLength: 2 }),
   );
-  fc.assert(
-    fc.property(text, ([before, amount, after]) => {
-      const { events } = readPurpose(['Dividend', ...before, amount, ...after].join(' '));
-      expect(events.some(({ kind }) => kind === 'dividend')).toBe(true);
-      for (const event of events.filter(({ kind }) => kind === 'dividend')) {
-        expect([event.status, event.status === 'applied' && event.amount]).toEqual(
-          event.status === 'applied' ? ['applied', '7'] : ['needs_review', false],
-        );
-      }
-    }),
-  );
+  forAll([text], ([before, amount, after]) => {
+    const { events } = readPurpose(['Dividend', ...before, amount, ...after].join(' '));
+    expect(events.some(({ kind }) => kind === 'dividend')).toBe(true);
+    for (const event of events.filter(({ kind }) => kind === 'dividend')) {
+      expect([event.status, event.status === 'applied' && event.amount]).toEqual(
+        event.status === 'applied' ? ['applied', '7'] : ['needs_review', false],
+      );
+    }
+  });
 });
 
 function publishedPurposes(): string[] {

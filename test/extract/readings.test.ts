@@ -153,30 +153,28 @@ describe('the exchange of a record', () => {
   });
 });
 
-describe('times', () => {
-  test('seconds and milliseconds in one answer, and 0 for none', () => {
-    const read = readRecords('GetTotalTradeHighlights', [
-      {
-        ...sampleOf('GetTotalTradeHighlights'),
-        Date: 1740594600000,
-        ReceivedAt: 1740670322,
-        SavedAt: 1740670322000,
-      },
-      { ...sampleOf('GetTotalTradeHighlights'), Date: 1740594600, ReceivedAt: 0, SavedAt: 0 },
-    ]).inAllFormats();
-    expect(read.tables[0]?.rows).toMatchObject([
-      {
-        trade_date: '2025-02-27',
-        source_received_at: '2025-02-27 21:02:02+05:30',
-        source_saved_at: '2025-02-27 21:02:02+05:30',
-      },
-      { trade_date: '2025-02-27', source_received_at: null, source_saved_at: null },
-    ]);
-    const none = readRecords('GetTotalTradeHighlights', [
-      { ...sampleOf('GetTotalTradeHighlights'), Date: 0 },
-    ]).inAllFormats();
-    expect(none.problems).toEqual([[{ path: 'Date', message: 'is missing' }]]);
-  });
+test('times: seconds and milliseconds in one answer, and 0 for none', () => {
+  const read = readRecords('GetTotalTradeHighlights', [
+    {
+      ...sampleOf('GetTotalTradeHighlights'),
+      Date: 1740594600000,
+      ReceivedAt: 1740670322,
+      SavedAt: 1740670322000,
+    },
+    { ...sampleOf('GetTotalTradeHighlights'), Date: 1740594600, ReceivedAt: 0, SavedAt: 0 },
+  ]).inAllFormats();
+  expect(read.tables[0]?.rows).toMatchObject([
+    {
+      trade_date: '2025-02-27',
+      source_received_at: '2025-02-27 21:02:02+05:30',
+      source_saved_at: '2025-02-27 21:02:02+05:30',
+    },
+    { trade_date: '2025-02-27', source_received_at: null, source_saved_at: null },
+  ]);
+  const none = readRecords('GetTotalTradeHighlights', [
+    { ...sampleOf('GetTotalTradeHighlights'), Date: 0 },
+  ]).inAllFormats();
+  expect(none.problems).toEqual([[{ path: 'Date', message: 'is missing' }]]);
 });
 
 describe('names of fields', () => {

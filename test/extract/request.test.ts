@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { addDays, dayAt, timeAt } from '../../src/core/days.ts';
 import { buildUrl } from '../../src/extract/index.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { askedOf, SETTINGS } from './support.ts';
 
 const settings = { ...SETTINGS, accessKey: 'KEY' };
@@ -111,29 +112,28 @@ test('a range is from the first second of its first day to the last second of it
   const zone = 'Asia/Kolkata';
   const dated = operations.filter(({ request }) => request.dates !== 'none');
   const moment = (text: string | undefined) => [dayAt(Number(text), zone), timeAt(Number(text), zone)];
-  fc.assert(
-    fc.property(
+  forAll(
+    [
       fc.constantFrom(...dated),
       fc.integer({ min: 0, max: 20_000 }).map((days) => addDays('1990-01-01', days)),
       // Also a single day, for which the examples of the service write one moment twice.
       fc.constantFrom(0, 0, 1, 30, 400),
-      ({ name, request }, from, length) => {
-        const to = request.dates === 'day' ? from : addDays(from, length);
-        const asked = { from, to, instruments: ['A'], params: { type: 'EOD' } };
-        const instruments =
-          request.instruments === 'none' || name === CLASSIFICATION ? [] : asked.instruments;
-        const sent = new URLSearchParams(query(name, { ...asked, instruments }).join('&'));
-        const value = (param: string) => sent.get(param) ?? undefined;
-        if (request.dates === 'day') {
-          expect([value('from'), value('to')]).toEqual([undefined, undefined]);
-          expect(moment(value('date'))).toEqual([from, '00:00:00']);
-        } else {
-          expect(value('date')).toBeUndefined();
-          expect(moment(value('from'))).toEqual([from, '00:00:00']);
-          expect(moment(value('to'))).toEqual([to, '23:59:59']);
-        }
-      },
-    ),
+    ],
+    ({ name, request }, from, length) => {
+      const to = request.dates === 'day' ? from : addDays(from, length);
+      const asked = { from, to, instruments: ['A'], params: { type: 'EOD' } };
+      const instruments = request.instruments === 'none' || name === CLASSIFICATION ? [] : asked.instruments;
+      const sent = new URLSearchParams(query(name, { ...asked, instruments }).join('&'));
+      const value = (param: string) => sent.get(param) ?? undefined;
+      if (request.dates === 'day') {
+        expect([value('from'), value('to')]).toEqual([undefined, undefined]);
+        expect(moment(value('date'))).toEqual([from, '00:00:00']);
+      } else {
+        expect(value('date')).toBeUndefined();
+        expect(moment(value('from'))).toEqual([from, '00:00:00']);
+        expect(moment(value('to'))).toEqual([to, '23:59:59']);
+      }
+    },
   );
 });
 

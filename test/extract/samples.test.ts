@@ -169,8 +169,9 @@ describe('the samples of the service, every value', () => {
   });
 });
 
-describe('each operation reads its own sample whole', () => {
-  test.each(operations.map((operation) => [operation.name, operation] as const))('%s', (name, operation) => {
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  'each operation reads its own sample whole: %s',
+  (name, operation) => {
     const read = readAs(name, operation.sample.answer as object);
     expect(read.rejects).toEqual([]);
     expect(read.unknownFields).toEqual([]);
@@ -181,5 +182,5 @@ describe('each operation reads its own sample whole', () => {
       const columns = batch.table.fields.map((field) => field.column);
       for (const row of batch.rows) expect(Object.keys(row)).toEqual(columns);
     }
-  });
-});
+  },
+);

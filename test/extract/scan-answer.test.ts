@@ -1,9 +1,10 @@
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { AskedFor, Kind } from '../../src/operations/fields.ts';
 import type { Shape } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { ALWAYS, askedOf, NEVER, raw, readFacts, SETTINGS } from './support.ts';
 
 const quoted = (text: string) => JSON.stringify(text);
@@ -183,8 +184,9 @@ const envelope = fc.constantFrom<(list: string, records: number) => string>(
   (list) => `{"other":{},"Value":${list}}`,
 );
 
-describe('record by record an answer is read as it is when it is parsed as a whole', () => {
-  test.each(operations.map((operation) => [operation.name, operation] as const))('%s', (name, operation) => {
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  'record by record an answer is read as it is when it is parsed as a whole: %s',
+  (name, operation) => {
     const asked = fc.constantFrom<Partial<AskedFor>>(
       { instruments: [], from: '2025-02-27', to: '2025-02-27', exchange: 'BSE' },
       { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: 'BSE' },
@@ -205,8 +207,8 @@ describe('record by record an answer is read as it is when it is parsed as a who
       { weight: 1, arbitrary: fc.constantFrom(',5,', ',,', ',null,', ',{},', ',[],', ' ') },
     );
     let scanned = 0;
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         asked,
         lists,
         between,
@@ -218,19 +220,19 @@ describe('record by record an answer is read as it is when it is parsed as a who
           { weight: 9, arbitrary: fc.constant(0) },
           { weight: 1, arbitrary: fc.integer({ min: 1, max: 300 }) },
         ),
-        (changes, [one = [], other = []], comma, wrap, cut) => {
-          const records = [...one, ...other, ...one];
-          const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));
-          const body = whole.subarray(0, whole.length - cut);
-          const request = askedOf(operation, changes);
-          const slow = readFacts(operation, request, body, NEVER);
-          const fast = readFacts(operation, request, body, ALWAYS);
-          expect(fast.result).toStrictEqual(slow.result);
-          expect(slow.scanned).toBe(false);
-          if (fast.scanned) scanned += 1;
-        },
-      ),
+      ],
       { numRuns: 50 },
+      (changes, [one = [], other = []], comma, wrap, cut) => {
+        const records = [...one, ...other, ...one];
+        const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));
+        const body = whole.subarray(0, whole.length - cut);
+        const request = askedOf(operation, changes);
+        const slow = readFacts(operation, request, body, NEVER);
+        const fast = readFacts(operation, request, body, ALWAYS);
+        expect(fast.result).toStrictEqual(slow.result);
+        expect(slow.scanned).toBe(false);
+        if (fast.scanned) scanned += 1;
+      },
     );
     // Operations that ask by instrument, and those with values that are worked out, are always parsed as a whole.
     const isParsed =
@@ -238,8 +240,8 @@ describe('record by record an answer is read as it is when it is parsed as a who
       operation.shapes.every(({ table }) => table.fields.some(({ from }) => from === 'derived'));
     if (isParsed) expect(scanned, name).toBe(0);
     else expect(scanned, name).toBeGreaterThan(0);
-  });
-});
+  },
+);
 
 test.each(operations.map((operation) => [operation.name, operation] as const))(
   'an odd value of any field of %s, and one of a field that nobody declared',

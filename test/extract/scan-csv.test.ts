@@ -4,6 +4,7 @@ import { checkHeapRoom } from '../../src/extract/heap-room.ts';
 import type { AskedFor, Kind } from '../../src/operations/fields.ts';
 import type { Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { ALWAYS, askedOf, NEVER, readFacts } from './support.ts';
 
 const GOOD: Readonly<Record<Kind, readonly string[]>> = {
@@ -93,8 +94,9 @@ function columnsOf({ table, has, hasOneOf = [], exchangeColumn }: Shape, oddity:
     ]);
 }
 
-describe('row by row an answer in CSV is read as it is when it is parsed as a whole', () => {
-  test.each(operations.map((operation) => [operation.name, operation] as const))('%s', (name, operation) => {
+test.each(operations.map((operation) => [operation.name, operation] as const))(
+  'row by row an answer in CSV is read as it is when it is parsed as a whole: %s',
+  (name, operation) => {
     const asked = fc.constantFrom<Partial<AskedFor>>(
       { instruments: [], from: '2025-02-27', to: '2025-02-27', exchange: 'BSE' },
       { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: 'BSE' },
@@ -126,26 +128,22 @@ describe('row by row an answer in CSV is read as it is when it is parsed as a wh
       cut: rarely(0, 1, 2, 30),
     });
     let scanned = 0;
-    fc.assert(
-      fc.property(
-        asked,
-        lines,
-        style,
-        (changes, [header, rows], { mark, separator, between, at, further, superfluous, cut }) => {
-          const texts = rows.map((cells) => `${cells.join(',')}${superfluous}${separator}`);
-          const all = [`${mark}${header}${further}${separator}`, ...texts];
-          const text = all.map((line, place) => (place === at + 1 ? `${between}${line}` : line)).join('');
-          const whole = Buffer.from(text);
-          const body = whole.subarray(0, whole.length - cut);
-          const request = askedOf(operation, changes);
-          const slow = readFacts(operation, request, body, NEVER);
-          const fast = readFacts(operation, request, body, ALWAYS);
-          expect(fast.result).toStrictEqual(slow.result);
-          expect(slow.scanned).toBe(false);
-          if (fast.scanned) scanned += 1;
-        },
-      ),
+    forAll(
+      [asked, lines, style],
       { numRuns: 100 },
+      (changes, [header, rows], { mark, separator, between, at, further, superfluous, cut }) => {
+        const texts = rows.map((cells) => `${cells.join(',')}${superfluous}${separator}`);
+        const all = [`${mark}${header}${further}${separator}`, ...texts];
+        const text = all.map((line, place) => (place === at + 1 ? `${between}${line}` : line)).join('');
+        const whole = Buffer.from(text);
+        const body = whole.subarray(0, whole.length - cut);
+        const request = askedOf(operation, changes);
+        const slow = readFacts(operation, request, body, NEVER);
+        const fast = readFacts(operation, request, body, ALWAYS);
+        expect(fast.result).toStrictEqual(slow.result);
+        expect(slow.scanned).toBe(false);
+        if (fast.scanned) scanned += 1;
+      },
     );
     // As with JSON: these are always parsed as a whole.
     const isParsed =
@@ -156,8 +154,8 @@ describe('row by row an answer in CSV is read as it is when it is parsed as a wh
       );
     if (isParsed) expect(scanned, name).toBe(0);
     else expect(scanned, name).toBeGreaterThan(0);
-  });
-});
+  },
+);
 
 describe('a body that has to be parsed as a whole', () => {
   const MB = 1024 * 1024;

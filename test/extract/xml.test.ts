@@ -5,6 +5,7 @@ import { checkAnswer } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { readXml } from '../../src/extract/xml.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 import { readAs } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
@@ -30,33 +31,31 @@ const thrown = (body: string): PipelineError => {
   throw new Error('nothing was thrown');
 };
 
-describe('the same row as from JSON', () => {
-  test.each<[string, string]>([
-    ['a list', `<ArrayOfHighlight>${ONE}</ArrayOfHighlight>`],
-    [
-      'with a prolog, a byte order mark, a comment',
-      `\ufeff<?xml version="1.0" encoding="utf-8"?>\n<!-- x --><A>\n  ${ONE}\n</A>\n`,
-    ],
-    ['an envelope', `<Answer><Value>${ONE}</Value><Count>1</Count></Answer>`],
-    ['an envelope whose values are the records', `<Answer><Value>${RECORD}</Value><Count>1</Count></Answer>`],
-    ['a single record', `<Highlight>${RECORD}</Highlight>`],
-    ['an envelope around an envelope', `<Answer><Data><Rows>${ONE}</Rows></Data></Answer>`],
-    [
-      'prefixes and types',
-      `<d:A xmlns:d="urn:x" xmlns:m="urn:y">${ONE.replace(/<(\/?)(\w+)>/g, (_, slash, name) => (slash === '/' ? `</d:${name}>` : `<d:${name} m:type="Edm.String">`))}</d:A>`,
-    ],
-    [
-      'attributes',
-      `<A><Row ${[...RECORD.matchAll(/<(\w+)>([^<]*)/g)].map(([, name, value]) => `${name}="${value}"`).join(' ')} /></A>`,
-    ],
-    ['upper case', `<A>${ONE.replace(/<\/?\w+>/g, (tag) => tag.toUpperCase())}</A>`],
-    ['CDATA and characters by number', `<A>${ONE.replace('Total ', '<![CDATA[To]]>t&#97;l')}</A>`],
-    ['in a JSON string', JSON.stringify(`<A>${ONE}</A>`)],
-  ])('%s', (_, body) => {
-    const read = readAs(NAME, body);
-    expect(read).toMatchObject({ rejects: [], fetched: 1, unknownFields: [], warnings: [] });
-    expect(rows(read)).toEqual(sameAsJson());
-  });
+test.each<[string, string]>([
+  ['a list', `<ArrayOfHighlight>${ONE}</ArrayOfHighlight>`],
+  [
+    'with a prolog, a byte order mark, a comment',
+    `\ufeff<?xml version="1.0" encoding="utf-8"?>\n<!-- x --><A>\n  ${ONE}\n</A>\n`,
+  ],
+  ['an envelope', `<Answer><Value>${ONE}</Value><Count>1</Count></Answer>`],
+  ['an envelope whose values are the records', `<Answer><Value>${RECORD}</Value><Count>1</Count></Answer>`],
+  ['a single record', `<Highlight>${RECORD}</Highlight>`],
+  ['an envelope around an envelope', `<Answer><Data><Rows>${ONE}</Rows></Data></Answer>`],
+  [
+    'prefixes and types',
+    `<d:A xmlns:d="urn:x" xmlns:m="urn:y">${ONE.replace(/<(\/?)(\w+)>/g, (_, slash, name) => (slash === '/' ? `</d:${name}>` : `<d:${name} m:type="Edm.String">`))}</d:A>`,
+  ],
+  [
+    'attributes',
+    `<A><Row ${[...RECORD.matchAll(/<(\w+)>([^<]*)/g)].map(([, name, value]) => `${name}="${value}"`).join(' ')} /></A>`,
+  ],
+  ['upper case', `<A>${ONE.replace(/<\/?\w+>/g, (tag) => tag.toUpperCase())}</A>`],
+  ['CDATA and characters by number', `<A>${ONE.replace('Total ', '<![CDATA[To]]>t&#97;l')}</A>`],
+  ['in a JSON string', JSON.stringify(`<A>${ONE}</A>`)],
+])('the same row as from JSON: %s', (_, body) => {
+  const read = readAs(NAME, body);
+  expect(read).toMatchObject({ rejects: [], fetched: 1, unknownFields: [], warnings: [] });
+  expect(rows(read)).toEqual(sameAsJson());
 });
 
 test('several records, marked and empty values, signs that are written by name', () => {
@@ -71,14 +70,12 @@ test('several records, marked and empty values, signs that are written by name',
   expect(read.rejects[0]?.problems).toEqual([{ path: 'ClosePrice', message: 'is a list, not a number' }]);
 });
 
-describe('no record', () => {
-  test.each<[string, string]>([
-    ['an empty list', '<ArrayOfHighlight xmlns:i="urn:x" />'],
-    ['an empty envelope', '<Answer><Value /><Count>0</Count></Answer>'],
-    ['a list that is marked as nil', '<A xmlns:i="urn:x" i:nil="true"/>'],
-  ])('%s', (_, body) => {
-    expect(readAs(NAME, body)).toMatchObject({ fetched: 0, rejects: [] });
-  });
+test.each<[string, string]>([
+  ['an empty list', '<ArrayOfHighlight xmlns:i="urn:x" />'],
+  ['an empty envelope', '<Answer><Value /><Count>0</Count></Answer>'],
+  ['a list that is marked as nil', '<A xmlns:i="urn:x" i:nil="true"/>'],
+])('no record: %s', (_, body) => {
+  expect(readAs(NAME, body)).toMatchObject({ fetched: 0, rejects: [] });
 });
 
 describe('what is no data', () => {
@@ -170,8 +167,8 @@ describe('what is no data', () => {
 test('any text in any field is what was sent, or a reject: nothing crashes', () => {
   const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' };
   const escaped = (text: string) => text.replace(/[&<>\r]/g, (sign) => escapes[sign] as string);
-  fc.assert(
-    fc.property(
+  forAll(
+    [
       fc.constantFrom(...operations.map(({ name }) => name)),
       fc.nat(),
       fc.oneof(
@@ -179,24 +176,24 @@ test('any text in any field is what was sent, or a reject: nothing crashes', () 
         fc.string({ unit: 'grapheme' }),
         fc.constantFrom('1.50', '-', '1e400', ' x '),
       ),
-      (name, pick, text) => {
-        const { answer } = operationNamed(name).sample as { answer: { Value?: Record<string, unknown>[] } };
-        const [good = {}] = answer.Value ?? [answer as Record<string, unknown>];
-        const keys = Object.keys(good);
-        const bad = { ...good, [keys[pick % keys.length] as string]: text };
-        const xml = `<A>${[good, bad]
-          .map(
-            (one) =>
-              `<R>${Object.entries(one)
-                .map(([key, value]) => `<${key}>${escaped(String(value ?? ''))}</${key}>`)
-                .join('')}</R>`,
-          )
-          .join('')}</A>`;
-        expect(readXml(xml)).toMatchObject({ R: [{}, { [keys[pick % keys.length] as string]: text }] });
-        expect(readAs(name, xml).fetched).toBe(2);
-      },
-    ),
+    ],
     { numRuns: 300 },
+    (name, pick, text) => {
+      const { answer } = operationNamed(name).sample as { answer: { Value?: Record<string, unknown>[] } };
+      const [good = {}] = answer.Value ?? [answer as Record<string, unknown>];
+      const keys = Object.keys(good);
+      const bad = { ...good, [keys[pick % keys.length] as string]: text };
+      const xml = `<A>${[good, bad]
+        .map(
+          (one) =>
+            `<R>${Object.entries(one)
+              .map(([key, value]) => `<${key}>${escaped(String(value ?? ''))}</${key}>`)
+              .join('')}</R>`,
+        )
+        .join('')}</A>`;
+      expect(readXml(xml)).toMatchObject({ R: [{}, { [keys[pick % keys.length] as string]: text }] });
+      expect(readAs(name, xml).fetched).toBe(2);
+    },
   );
 });
 
@@ -206,15 +203,12 @@ test('any text that looks like XML is values or a typed error', () => {
       ' ',
     ),
   );
-  fc.assert(
-    fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
-      try {
-        JSON.stringify(readXml(`<a>${pieces.join('')}</a>`));
-      } catch (error) {
-        expect(error).toBeInstanceOf(PipelineError);
-      }
-    }),
-    { numRuns: 2_000 },
-  );
+  forAll([fc.array(piece, { maxLength: 30 })], { numRuns: 2_000 }, (pieces) => {
+    try {
+      JSON.stringify(readXml(`<a>${pieces.join('')}</a>`));
+    } catch (error) {
+      expect(error).toBeInstanceOf(PipelineError);
+    }
+  });
   expect(Object.prototype).not.toHaveProperty('x');
 });

@@ -166,9 +166,7 @@ describe('delivery', () => {
   } as const;
 
   beforeAll(async () => {
-    pipeline = await openPipeline({
-      sourceUrl: 'http://127.0.0.1:9',
-    });
+    pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9' });
   });
 
   beforeEach(async () => {

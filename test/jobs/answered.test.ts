@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { areAnswered, classifyCount, countsAwaited, markAnswered } from '../../src/jobs/runs/answered.ts';
 import { expectedVariants } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 
 const DAY = '2025-09-12';
 const WHOLE_EXCHANGE = operationNamed('GetBhavCopyCM');
@@ -33,14 +34,12 @@ describe('areAnswered', () => {
 
   test('is true if and only if each place was marked', () => {
     const places = fc.nat({ max: 40 });
-    fc.assert(
-      fc.property(fc.uniqueArray(places), places, places, (marked, first, length) => {
-        const bits = new Uint8Array(11);
-        markAnswered(bits, marked);
-        const asked = Array.from({ length: length + 1 }, (_, nth) => first + nth);
-        expect(areAnswered(bits, first, first + length + 1)).toBe(asked.every((one) => marked.includes(one)));
-      }),
-    );
+    forAll([fc.uniqueArray(places), places, places], (marked, first, length) => {
+      const bits = new Uint8Array(11);
+      markAnswered(bits, marked);
+      const asked = Array.from({ length: length + 1 }, (_, nth) => first + nth);
+      expect(areAnswered(bits, first, first + length + 1)).toBe(asked.every((one) => marked.includes(one)));
+    });
   });
 
   test('marks nothing where there are no bits', () => {
@@ -48,23 +47,21 @@ describe('areAnswered', () => {
   });
 });
 
-describe('countsAwaited', () => {
-  test.each([
-    [
-      'of an operation that asks instrument by instrument, up to half of the answers',
-      BY_INSTRUMENT,
-      4,
-      2,
-      '',
-      true,
-    ],
-    ['of such an operation, more than half of them', BY_INSTRUMENT, 5, 3, '', false],
-    ['of an operation that asks for whole exchanges', WHOLE_EXCHANGE, 4, 1, '', false],
-    ['of the figures of a quarter', QUARTERLY, 4, 1, OF_A_QUARTER, false],
-    ['of another question of that operation', QUARTERLY, 4, 1, 'another', true],
-  ])('%s', (_, operation, answers, awaited, variant, expected) => {
-    expect(countsAwaited(operation, counted(answers, awaited, variant))).toBe(expected);
-  });
+test.each([
+  [
+    'of an operation that asks instrument by instrument, up to half of the answers',
+    BY_INSTRUMENT,
+    4,
+    2,
+    '',
+    true,
+  ],
+  ['of such an operation, more than half of them', BY_INSTRUMENT, 5, 3, '', false],
+  ['of an operation that asks for whole exchanges', WHOLE_EXCHANGE, 4, 1, '', false],
+  ['of the figures of a quarter', QUARTERLY, 4, 1, OF_A_QUARTER, false],
+  ['of another question of that operation', QUARTERLY, 4, 1, 'another', true],
+])('countsAwaited %s', (_, operation, answers, awaited, variant, expected) => {
+  expect(countsAwaited(operation, counted(answers, awaited, variant))).toBe(expected);
 });
 
 describe('classifyCount', () => {

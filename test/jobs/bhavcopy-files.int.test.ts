@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 
@@ -56,37 +56,35 @@ function daysOf(folder: string) {
     .sort((a, b) => (`${a.exchange}${a.day}` < `${b.exchange}${b.day}` ? -1 : 1));
 }
 
-describe('real bhav copies, from the file through the source into the table', () => {
-  test.each(folders.map((folder) => [relative(root, folder), folder]))(
-    "%s: rows of each day and sums equal the files', to the digit",
-    async (_name, folder) => {
-      const files = daysOf(folder);
-      const sandbox = await startSandbox({ dataDir: folder });
-      const pipeline = await openPipeline({ sourceUrl: sandbox.url });
-      const request = backfill({
-        from: '2025-08-29',
-        to: '2025-09-11',
-        operations: ['GetBhavCopyCM'],
-        exchanges: ['BSE', 'NSE'],
-      });
-      const report = await runToEnd(pipeline, request);
-      const rows = files.reduce((total, file) => total + file.rows, 0);
-      expect(report).toMatchObject({ state: 'completed', failures: [] });
-      expect(report).toMatchObject({ fetched: rows, inserted: rows, rejected: 0, duplicate: 0 });
-      expect(report.windows).toMatchObject({ loaded: files.length, failed: 0 });
+test.each(folders.map((folder) => [relative(root, folder), folder]))(
+  "real bhav copies, from the file through the source into the table %s: rows of each day and sums equal the files', to the digit",
+  async (_name, folder) => {
+    const files = daysOf(folder);
+    const sandbox = await startSandbox({ dataDir: folder });
+    const pipeline = await openPipeline({ sourceUrl: sandbox.url });
+    const request = backfill({
+      from: '2025-08-29',
+      to: '2025-09-11',
+      operations: ['GetBhavCopyCM'],
+      exchanges: ['BSE', 'NSE'],
+    });
+    const report = await runToEnd(pipeline, request);
+    const rows = files.reduce((total, file) => total + file.rows, 0);
+    expect(report).toMatchObject({ state: 'completed', failures: [] });
+    expect(report).toMatchObject({ fetched: rows, inserted: rows, rejected: 0, duplicate: 0 });
+    expect(report.windows).toMatchObject({ loaded: files.length, failed: 0 });
 
-      const stored = await pipeline.db.pool.query(
-        `select exchange, to_char(trade_date, 'YYYY-MM-DD') as day, count(*)::int as rows,
+    const stored = await pipeline.db.pool.query(
+      `select exchange, to_char(trade_date, 'YYYY-MM-DD') as day, count(*)::int as rows,
            sum(traded_quantity)::text as quantity, trim_scale(sum(turnover))::text as turnover,
            sum(trade_count)::text as trades, trim_scale(sum(close_price))::text as closes
          from market.bhavcopy_cm group by exchange, trade_date order by exchange, trade_date`,
-      );
-      expect(stored.rows).toEqual(files);
-      const again = await runToEnd(pipeline, { ...request, targets: request.targets.map(force) });
-      expect(again).toMatchObject({ state: 'completed', fetched: rows, unchanged: rows });
-      await sandbox.close();
-    },
-  );
-});
+    );
+    expect(stored.rows).toEqual(files);
+    const again = await runToEnd(pipeline, { ...request, targets: request.targets.map(force) });
+    expect(again).toMatchObject({ state: 'completed', fetched: rows, unchanged: rows });
+    await sandbox.close();
+  },
+);
 
 const force = <T extends { readonly from: string }>(target: T) => ({ ...target, refetchFrom: target.from });

@@ -35,11 +35,7 @@ function tableOf(rows: readonly Record<string, string | null>[]): string {
 
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
-  pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
-    clock,
-    settings: { EOD_INSTRUMENT_LIMIT: '40' },
-  });
+  pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '40' } });
   const both = { to: '2025-09-12', exchanges: ['BSE', 'NSE'] };
   const operations = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetConsolidatedPledge', 'GetSeriesChange'];
   const runs = [

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isReinvested } from '../../src/extract/corporate-actions/purpose.ts';
 import { type NoticeOfShare, priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { EventDecision } from '../../src/load/state/event-decisions.ts';
+import { forAll } from '../support/for-all.ts';
 
 const notice = (purpose: string, more: Partial<NoticeOfShare> = {}): NoticeOfShare => ({
   exchange: 'NSE',
@@ -304,15 +305,15 @@ describe('events of a share and a day', () => {
         .map(({ purpose, ...more }) => notice(purpose, { ...more, instrumentId: 'NSE:1' })),
       { maxLength: 6 },
     );
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         notices.chain((all) =>
           fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
         ),
-        ([all, shuffled]) => {
-          expect(short(shuffled)).toEqual(short(all));
-        },
-      ),
+      ],
+      ([all, shuffled]) => {
+        expect(short(shuffled)).toEqual(short(all));
+      },
     );
   });
 });
@@ -321,13 +322,7 @@ test('price factors are exact to twenty decimals', () => {
   expect(priceFactor({ new: 2, old: 1 })).toBe('0.5');
   expect(priceFactor({ new: 3, old: 2 })).toBe('0.66666666666666666667');
   expect(priceFactor({ new: 1, old: 10 })).toBe('10');
-  fc.assert(
-    fc.property(
-      fc.integer({ min: 1, max: 100_000 }),
-      fc.integer({ min: 1, max: 100_000 }),
-      (after, before) => {
-        expect(Number(priceFactor({ new: after, old: before }))).toBeCloseTo(before / after, 10);
-      },
-    ),
-  );
+  forAll([fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 1, max: 100_000 })], (after, before) => {
+    expect(Number(priceFactor({ new: after, old: before }))).toBeCloseTo(before / after, 10);
+  });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, openStore } from './import-support.ts';
 
@@ -153,8 +154,10 @@ describe('corporate events', () => {
       'the decision taken back': (context) => decideEvent(context, id, 'reset').catch(() => null),
     };
     const names = Object.keys(steps);
-    await fc.assert(
-      fc.asyncProperty(fc.shuffledSubarray(names, { minLength: names.length }), async (order) => {
+    await forAllAsync(
+      [fc.shuffledSubarray(names, { minLength: names.length })],
+      { numRuns: 2, endOnFailure: true },
+      async (order) => {
         const context = await openStore();
         for (const name of order) {
           await steps[name]?.(context);
@@ -163,8 +166,7 @@ describe('corporate events', () => {
           await updateCorporateEvents(context);
           expect(await stored(context), `after ${name}`).toEqual(kept);
         }
-      }),
-      { numRuns: 2, endOnFailure: true },
+      },
     );
   });
 });

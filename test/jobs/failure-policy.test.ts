@@ -25,6 +25,7 @@ import {
   longestOutageMs,
   type Outage,
 } from '../../src/jobs/worker/outage-policy.ts';
+import { forAll } from '../support/for-all.ts';
 
 const CONFIG = {
   EOD_ATTEMPTS: 3,
@@ -96,10 +97,7 @@ const BOUNDS = {
   'source down, last attempt': { attempt: 3, outage: down(596_000) },
   'source down too long': { outage: down(600_001) },
   'source down, seven days': { days: 7, outage: down(60_000) },
-  'source down too long for a backfill': {
-    outage: down(60_000),
-    queue: 'backfill',
-  },
+  'source down too long for a backfill': { outage: down(60_000), queue: 'backfill' },
   'answer not stored': { storeFailures: 1 },
   'answer not stored three times': { storeFailures: 3 },
   'answer not stored for hours': { storeFailures: 1_000 },
@@ -115,11 +113,7 @@ interface Row {
   readonly others?: Partial<Record<Bound, FailureAction>>;
 }
 
-const counted = {
-  'last attempt': FAIL,
-  'fifth attempt': FAIL,
-  'source down, last attempt': FAIL,
-} as const;
+const counted = { 'last attempt': FAIL, 'fifth attempt': FAIL, 'source down, last attempt': FAIL } as const;
 const kept = {
   'answer not stored': keep(2_000),
   'answer not stored three times': keep(2_000),
@@ -193,11 +187,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       first: retryAfter(7_000),
       others: { ...waitedOut },
     },
-    ...FINAL_STATUSES.map((status) => ({
-      what: String(status),
-      facts: { status },
-      first: FAIL,
-    })),
+    ...FINAL_STATUSES.map((status) => ({ what: String(status), facts: { status }, first: FAIL })),
     { what: 'that nobody knows', first: FAIL },
   ],
   too_large: [{ first: FAIL, others: halved }],
@@ -235,10 +225,8 @@ const cases = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
   ),
 );
 
-describe('each kind of error in each situation', () => {
-  test.each(cases)('$kind $what ($bound)', ({ kind, facts, bound, action }) => {
-    expect(decide(kind, BOUNDS[bound], facts)).toEqual(action);
-  });
+test.each(cases)('$kind $what ($bound)', ({ kind, facts, bound, action }) => {
+  expect(decide(kind, BOUNDS[bound], facts)).toEqual(action);
 });
 
 describe('what is no error of the source', () => {
@@ -340,80 +328,70 @@ const anythingElse = fc.oneof(
 );
 
 describe('whatever happens', () => {
-  test('something is decided, and no delay is longer than its bound', () => {
-    fc.assert(
-      fc.property(anyError, anySituation, anyConfig, (failure, situation, config) => {
-        const action = decideFailure(failure, situation, config);
-        switch (action.act) {
-          case 'retry': {
-            const longestOutage = longestOutageMs(config, situation.queue);
-            const asked = failure.retryAfterMs !== undefined;
-            const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
-            expect(action.delayMs).toBeLessThanOrEqual(longest);
-            const noConnection = failure.kind === 'network' && !failure.cutShort;
-            expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noConnection ? 5 : 1));
-            break;
-          }
-          case 'postpone':
-            expect(action.delayMs).toBeLessThanOrEqual(30_000);
-            break;
-          case 'await_data': {
-            const left = config.EOD_NOT_READY_BUDGET_MS - situation.notReadyMs;
-            expect(action.delayMs).toBeGreaterThan(0);
-            expect(action.delayMs).toBeLessThanOrEqual(
-              Math.min(left, Math.max(60_000, config.EOD_NOT_READY_WAIT_MS)),
-            );
-            break;
-          }
-          case 'rate_limit':
-            expect(action.delayMs).toBe(Math.min(situation.nextHourMs, 60_000));
-            break;
-          case 'split':
-            expect(action.days).toBeGreaterThanOrEqual(1);
-            expect(action.days).toBeLessThan(situation.days);
-            break;
-          case 'keep_answer':
-            expect(situation.storeFailures).toBeGreaterThan(0);
-            if (failure.kind === 'defect') expect(situation.storeFailures).toBeLessThan(config.EOD_ATTEMPTS);
-            else expect(action.delayMs).toBeLessThanOrEqual(30_000);
-            expect(action.stopsCalls).toBe(failure.kind === 'database_cannot_store');
-            break;
-          case 'put_back':
-            expect(failure.kind).toBe('aborted');
-            break;
-          case 'end':
-            expect(['failed', 'blocked']).toContain(action.state);
+  test('something is decided, and no delay is longer than its bound', () =>
+    forAll([anyError, anySituation, anyConfig], { numRuns: 2_000 }, (failure, situation, config) => {
+      const action = decideFailure(failure, situation, config);
+      switch (action.act) {
+        case 'retry': {
+          const longestOutage = longestOutageMs(config, situation.queue);
+          const asked = failure.retryAfterMs !== undefined;
+          const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
+          expect(action.delayMs).toBeLessThanOrEqual(longest);
+          const noConnection = failure.kind === 'network' && !failure.cutShort;
+          expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noConnection ? 5 : 1));
+          break;
         }
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  test('no call is made again because Postgres could not store the answer', () => {
-    fc.assert(
-      fc.property(anySituation, anyConfig, (situation, config) => {
-        const kinds = (Object.keys(TABLE) as ErrorKind[]).filter((kind) => kind.startsWith('database'));
-        for (const kind of [...kinds, 'defect' as const]) {
-          const { act } = decideFailure(error(kind), { ...situation, storeFailures: 1 }, config);
-          expect(['keep_answer', 'end']).toContain(act);
+        case 'postpone':
+          expect(action.delayMs).toBeLessThanOrEqual(30_000);
+          break;
+        case 'await_data': {
+          const left = config.EOD_NOT_READY_BUDGET_MS - situation.notReadyMs;
+          expect(action.delayMs).toBeGreaterThan(0);
+          expect(action.delayMs).toBeLessThanOrEqual(
+            Math.min(left, Math.max(60_000, config.EOD_NOT_READY_WAIT_MS)),
+          );
+          break;
         }
-      }),
-    );
-  });
+        case 'rate_limit':
+          expect(action.delayMs).toBe(Math.min(situation.nextHourMs, 60_000));
+          break;
+        case 'split':
+          expect(action.days).toBeGreaterThanOrEqual(1);
+          expect(action.days).toBeLessThan(situation.days);
+          break;
+        case 'keep_answer':
+          expect(situation.storeFailures).toBeGreaterThan(0);
+          if (failure.kind === 'defect') expect(situation.storeFailures).toBeLessThan(config.EOD_ATTEMPTS);
+          else expect(action.delayMs).toBeLessThanOrEqual(30_000);
+          expect(action.stopsCalls).toBe(failure.kind === 'database_cannot_store');
+          break;
+        case 'put_back':
+          expect(failure.kind).toBe('aborted');
+          break;
+        case 'end':
+          expect(['failed', 'blocked']).toContain(action.state);
+      }
+    }));
 
-  test('anything thrown is decided on and described', () => {
-    fc.assert(
-      fc.property(anythingElse, anySituation, (thrown, situation) => {
-        expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_answer|end)$/);
-        expect(evidenceOf(thrown, situation.days)).toEqual({
-          source: 'unknown',
-          key: 'unknown',
-          hour: 'unknown',
-        });
-        expect(typeof failureInfo(thrown).error).toBe('string');
-      }),
-    );
-  });
+  test('no call is made again because Postgres could not store the answer', () =>
+    forAll([anySituation, anyConfig], (situation, config) => {
+      const kinds = (Object.keys(TABLE) as ErrorKind[]).filter((kind) => kind.startsWith('database'));
+      for (const kind of [...kinds, 'defect' as const]) {
+        const { act } = decideFailure(error(kind), { ...situation, storeFailures: 1 }, config);
+        expect(['keep_answer', 'end']).toContain(act);
+      }
+    }));
+
+  test('anything thrown is decided on and described', () =>
+    forAll([anythingElse, anySituation], (thrown, situation) => {
+      expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_answer|end)$/);
+      expect(evidenceOf(thrown, situation.days)).toEqual({
+        source: 'unknown',
+        key: 'unknown',
+        hour: 'unknown',
+      });
+      expect(typeof failureInfo(thrown).error).toBe('string');
+    }));
 
   test('a window ends: every wait that does not count has a bound of its own', () => {
     const late = { notReadyMs: 1e9, attempt: 1e6, outage: down(1e9) };
@@ -452,10 +430,8 @@ describe('work that calls nobody', () => {
   });
 });
 
-describe('a window that loses its workers', () => {
-  test('may lose five', () => {
-    expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
-  });
+test('a window that loses its workers may lose five', () => {
+  expect([0, 5, 6].map(lostTooManyWorkers)).toEqual([false, false, true]);
 });
 
 describe('a refusal for the quota of the hour', () => {
@@ -566,23 +542,21 @@ describe('Retry-After', () => {
   });
 });
 
-describe('the pause before a counted attempt', () => {
-  test('doubles, with half of it left to chance, up to five minutes', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 60 }),
-        fc.integer({ min: 1, max: 600_000 }),
-        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-        (attempt, base, chance) => {
-          const full = Math.min(300_000, base * 2 ** (attempt - 1));
-          const pause = backoffMs(attempt, base, chance);
-          expect(pause).toBeGreaterThanOrEqual(Math.floor(full / 2));
-          expect(pause).toBeLessThanOrEqual(Math.ceil(full));
-        },
-      ),
-    );
-    expect([1, 2, 3].map((attempt) => backoffMs(attempt, 100, 0))).toEqual([50, 100, 200]);
-  });
+test('the pause before a counted attempt doubles, with half of it left to chance, up to five minutes', () => {
+  forAll(
+    [
+      fc.integer({ min: 1, max: 60 }),
+      fc.integer({ min: 1, max: 600_000 }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+    ],
+    (attempt, base, chance) => {
+      const full = Math.min(300_000, base * 2 ** (attempt - 1));
+      const pause = backoffMs(attempt, base, chance);
+      expect(pause).toBeGreaterThanOrEqual(Math.floor(full / 2));
+      expect(pause).toBeLessThanOrEqual(Math.ceil(full));
+    },
+  );
+  expect([1, 2, 3].map((attempt) => backoffMs(attempt, 100, 0))).toEqual([50, 100, 200]);
 });
 
 describe('a range that is too much', () => {
@@ -651,13 +625,8 @@ describe('what a failed call says of the source and of the key', () => {
   });
 });
 
-describe('what is kept of a failure', () => {
-  test("is the sentence, and the source's own line where there is one", () => {
-    const refused = new PipelineError('refused', {
-      kind: 'credential',
-      diagnostic: 'Key Expired.',
-    });
-    expect(failureInfo(refused)).toEqual({ error: 'refused', diagnostic: 'Key Expired.' });
-    expect(failureInfo('text')).toEqual({ error: 'text' });
-  });
+test("what is kept of a failure is the sentence, and the source's own line where there is one", () => {
+  const refused = new PipelineError('refused', { kind: 'credential', diagnostic: 'Key Expired.' });
+  expect(failureInfo(refused)).toEqual({ error: 'refused', diagnostic: 'Key Expired.' });
+  expect(failureInfo('text')).toEqual({ error: 'text' });
 });

@@ -9,6 +9,7 @@ import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
 
 const NOBODY = 'http://127.0.0.1:1';
@@ -66,25 +67,22 @@ const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
 test('the last days say what the whole history says, wherever the data begins and ends', async () => {
   const pipeline = await openPipeline({ sourceUrl: NOBODY, clock, settings: { EOD_EXCHANGES: 'NSE' } });
   await syncSessions(pipeline, '2024-09-01');
-  await fc.assert(
-    fc.asyncProperty(history, history, async (...histories) => {
-      for (const [at, { missing, states }] of histories.entries()) {
-        const pair = PAIRS[at];
-        if (pair === undefined) throw new Error('there is a pair for each history');
-        await cover(pipeline, pair, [...Array.from({ length: missing }, () => null), ...states]);
-      }
-      const freshness = await readFreshness(pipeline);
-      for (const pair of PAIRS) {
-        const found = freshness.filter(
-          (one) => one.operation === pair.operation && one.exchange === pair.exchange,
-        );
-        const wanted = await fromWholeHistory(pipeline, pair);
-        const isListed = pair.exchange === 'NSE' || found.length > 0 || wanted.lastDue !== null;
-        expect(found).toMatchObject(isListed ? [wanted] : []);
-      }
-    }),
-    { numRuns: 40 },
-  );
+  await forAllAsync([history, history], { numRuns: 40 }, async (...histories) => {
+    for (const [at, { missing, states }] of histories.entries()) {
+      const pair = PAIRS[at];
+      if (pair === undefined) throw new Error('there is a pair for each history');
+      await cover(pipeline, pair, [...Array.from({ length: missing }, () => null), ...states]);
+    }
+    const freshness = await readFreshness(pipeline);
+    for (const pair of PAIRS) {
+      const found = freshness.filter(
+        (one) => one.operation === pair.operation && one.exchange === pair.exchange,
+      );
+      const wanted = await fromWholeHistory(pipeline, pair);
+      const isListed = pair.exchange === 'NSE' || found.length > 0 || wanted.lastDue !== null;
+      expect(found).toMatchObject(isListed ? [wanted] : []);
+    }
+  });
 });
 
 test('Tonight, the coverage and the status say the same of data that ends long ago', async () => {

@@ -222,83 +222,79 @@ describe('why a session is not there', () => {
   });
 });
 
-describe('the view and the status', () => {
-  test('say the same as the gaps, as of the session’s publication', async () => {
-    const pipeline = await openPipeline({ sourceUrl: NOBODY });
-    const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
-    await writeCoverage(pipeline.db.drizzle, {
-      operation: 'GetTotalTradeHighlights',
-      exchange: 'BSE',
-      runId: 1,
-      windowId: null,
-      coverage: sessions
-        .filter((_, place) => place !== 20)
-        .map((day, place) => ({
-          day,
-          instrument: '',
-          variant: '',
-          state: 'loaded' as const,
-          records: 100 + place,
-        })),
-    });
-    const operations = [operationNamed('GetTotalTradeHighlights')];
-    const found = await readGaps(pipeline, { operations, to: '2025-02-21' });
-    expect(found.gaps).toMatchObject([{ from: sessions[20], to: sessions[20], sessions: 1 }]);
-    const view = await pipeline.db.pool.query<{ day: string }>(
-      `select to_char(day, 'YYYY-MM-DD') as day from etl.completeness
+test('the view and the status say the same as the gaps, as of the session’s publication', async () => {
+  const pipeline = await openPipeline({ sourceUrl: NOBODY });
+  const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
+  await writeCoverage(pipeline.db.drizzle, {
+    operation: 'GetTotalTradeHighlights',
+    exchange: 'BSE',
+    runId: 1,
+    windowId: null,
+    coverage: sessions
+      .filter((_, place) => place !== 20)
+      .map((day, place) => ({
+        day,
+        instrument: '',
+        variant: '',
+        state: 'loaded' as const,
+        records: 100 + place,
+      })),
+  });
+  const operations = [operationNamed('GetTotalTradeHighlights')];
+  const found = await readGaps(pipeline, { operations, to: '2025-02-21' });
+  expect(found.gaps).toMatchObject([{ from: sessions[20], to: sessions[20], sessions: 1 }]);
+  const view = await pipeline.db.pool.query<{ day: string }>(
+    `select to_char(day, 'YYYY-MM-DD') as day from etl.completeness
         where operation = 'GetTotalTradeHighlights' and state = 'missing' and day <= '2025-02-21'`,
-    );
-    expect(view.rows).toEqual([{ day: sessions[20] }]);
+  );
+  expect(view.rows).toEqual([{ day: sessions[20] }]);
 
-    const of = async (time: string) => {
-      const status = await readStatus({ ...pipeline, clock: at(time) });
-      return status.operations.find(({ operation }) => operation === 'GetTotalTradeHighlights');
-    };
-    expect(await of('2025-02-21T23:00')).toMatchObject({
-      lastComplete: '2025-02-21',
-      lastDue: '2025-02-21',
-      late: false,
-      missingSessions: 1,
-      // Of the twenty before the last, 103 to 122.
-      lastRecords: 123,
-      medianRecords: 112.5,
-      suspiciousWindows: 0,
-      openRejects: 0,
-    });
-    // Saturday and Sunday make nothing late, nor does Monday before its publication.
-    expect(await of('2025-02-24T20:00')).toMatchObject({ late: false, lastDue: '2025-02-21' });
-    expect(await of('2025-02-24T22:00')).toMatchObject({
-      late: true,
-      lastDue: '2025-02-24',
-      lastComplete: '2025-02-21',
-      missingSessions: 2,
-    });
+  const of = async (time: string) => {
+    const status = await readStatus({ ...pipeline, clock: at(time) });
+    return status.operations.find(({ operation }) => operation === 'GetTotalTradeHighlights');
+  };
+  expect(await of('2025-02-21T23:00')).toMatchObject({
+    lastComplete: '2025-02-21',
+    lastDue: '2025-02-21',
+    late: false,
+    missingSessions: 1,
+    // Of the twenty before the last, 103 to 122.
+    lastRecords: 123,
+    medianRecords: 112.5,
+    suspiciousWindows: 0,
+    openRejects: 0,
+  });
+  // Saturday and Sunday make nothing late, nor does Monday before its publication.
+  expect(await of('2025-02-24T20:00')).toMatchObject({ late: false, lastDue: '2025-02-21' });
+  expect(await of('2025-02-24T22:00')).toMatchObject({
+    late: true,
+    lastDue: '2025-02-24',
+    lastComplete: '2025-02-21',
+    missingSessions: 2,
   });
 });
 
-describe('etl.completeness', () => {
-  test('explains every column and follows the settings it is made with', async () => {
-    const pipeline = await pipelineAt(systemClock);
-    const { db } = pipeline;
-    await syncSessions(pipeline);
-    const bare = await db.pool.query(
-      `select attname from pg_attribute where attrelid = 'etl.completeness'::regclass and attnum > 0
+test('etl.completeness explains every column and follows the settings it is made with', async () => {
+  const pipeline = await pipelineAt(systemClock);
+  const { db } = pipeline;
+  await syncSessions(pipeline);
+  const bare = await db.pool.query(
+    `select attname from pg_attribute where attrelid = 'etl.completeness'::regclass and attnum > 0
           and col_description(attrelid, attnum) is null
        union all select 'the view' where obj_description('etl.completeness'::regclass) is null`,
+  );
+  expect(bare.rows).toEqual([]);
+  const exchanges = async () => {
+    const found = await db.pool.query<{ exchange: string }>(
+      'select distinct exchange from etl.completeness order by 1',
     );
-    expect(bare.rows).toEqual([]);
-    const exchanges = async () => {
-      const found = await db.pool.query<{ exchange: string }>(
-        'select distinct exchange from etl.completeness order by 1',
-      );
-      return found.rows.map(({ exchange }) => exchange);
-    };
-    expect(await exchanges()).toEqual(['BSE', 'NSE']);
-    await migrateDatabase(db, { ...DEFAULT_VIEW_SETTINGS, EOD_EXCHANGES: ['NSE'] });
-    expect(await exchanges()).toEqual(['NSE']);
-    await migrateDatabase(db);
-    expect(await exchanges()).toEqual(['BSE', 'NSE']);
-  });
+    return found.rows.map(({ exchange }) => exchange);
+  };
+  expect(await exchanges()).toEqual(['BSE', 'NSE']);
+  await migrateDatabase(db, { ...DEFAULT_VIEW_SETTINGS, EOD_EXCHANGES: ['NSE'] });
+  expect(await exchanges()).toEqual(['NSE']);
+  await migrateDatabase(db);
+  expect(await exchanges()).toEqual(['BSE', 'NSE']);
 });
 
 describe('etl.sessions', () => {

@@ -54,32 +54,28 @@ describe('grouping sessions into gaps', () => {
   });
 });
 
-describe('the run that fills gaps', () => {
-  test('asks whole sessions together and instruments gap by gap', () => {
-    const gap = (operation: string, from: string, to = from): Gap => ({
-      operation,
-      exchange: 'BSE',
-      from,
-      to,
-      sessions: 1,
-      reason: 'failed',
-      detail: null,
-    });
-    const { kind, targets } = gapRequest([
-      gap('GetFinRatioEOD', '2025-09-01'),
-      gap('GetFinRatioEOD', '2025-09-03'),
-      gap('GetTop5GainersLosers', '2025-09-01'),
-      gap('GetTop5GainersLosers', '2025-09-03', '2025-09-04'),
-    ]);
-    expect(kind).toBe('gap_fill');
-    expect(targets.map(({ operation, from, to, refetchFrom }) => [operation, from, to, refetchFrom])).toEqual(
-      [
-        ['GetFinRatioEOD', '2025-09-01', '2025-09-01', null],
-        ['GetFinRatioEOD', '2025-09-03', '2025-09-03', null],
-        ['GetTop5GainersLosers', '2025-09-01', '2025-09-04', null],
-      ],
-    );
+test('the run that fills gaps asks whole sessions together and instruments gap by gap', () => {
+  const gap = (operation: string, from: string, to = from): Gap => ({
+    operation,
+    exchange: 'BSE',
+    from,
+    to,
+    sessions: 1,
+    reason: 'failed',
+    detail: null,
   });
+  const { kind, targets } = gapRequest([
+    gap('GetFinRatioEOD', '2025-09-01'),
+    gap('GetFinRatioEOD', '2025-09-03'),
+    gap('GetTop5GainersLosers', '2025-09-01'),
+    gap('GetTop5GainersLosers', '2025-09-03', '2025-09-04'),
+  ]);
+  expect(kind).toBe('gap_fill');
+  expect(targets.map(({ operation, from, to, refetchFrom }) => [operation, from, to, refetchFrom])).toEqual([
+    ['GetFinRatioEOD', '2025-09-01', '2025-09-01', null],
+    ['GetFinRatioEOD', '2025-09-03', '2025-09-03', null],
+    ['GetTop5GainersLosers', '2025-09-01', '2025-09-04', null],
+  ]);
 });
 
 describe('keeping etl.sessions in line with the calendar', () => {

@@ -57,11 +57,7 @@ export async function storedSums({ db }: Context, exchange: string, day: string)
     [exchange, day],
   );
   const row = found.rows[0];
-  return {
-    rows: row?.rows ?? 0,
-    quantity: BigInt(row?.quantity ?? 0),
-    turnover: BigInt(row?.turnover ?? 0),
-  };
+  return { rows: row?.rows ?? 0, quantity: BigInt(row?.quantity ?? 0), turnover: BigInt(row?.turnover ?? 0) };
 }
 
 /** Names of the columns for quantity and turnover in each kind of file, and the latter's unit in rupees. */

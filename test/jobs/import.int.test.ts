@@ -158,11 +158,7 @@ describe('a file and what is stored of its day', () => {
     const sandbox = await startSandbox({ dataDir: fixture('bhavcopy') });
     const ahead = Date.parse('2025-09-12T22:00:00+05:30') - Date.now();
     const clock: Clock = { now: () => Date.now() + ahead };
-    const pipeline = await openPipeline({
-      databaseUrl: url,
-      sourceUrl: sandbox.url,
-      clock,
-    });
+    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, clock });
     const range = { from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
     const loaded = await runToEnd(pipeline, backfill(range));
     expect(loaded.inserted).toBe(100);

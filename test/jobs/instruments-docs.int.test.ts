@@ -39,11 +39,7 @@ let pipeline: Pipeline;
 
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
-  pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
-    clock,
-    settings: { EOD_INSTRUMENT_LIMIT: '3' },
-  });
+  pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const both = { ...RANGE, exchanges: ['BSE', 'NSE'] };
   expect((await runToEnd(pipeline, backfill(both))).state).toBe('completed');
   await sandbox.close();

@@ -9,6 +9,7 @@ import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { startServer } from '../support/http-server.ts';
 import { losePart } from '../support/lose-part.ts';
 import {
@@ -192,8 +193,10 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
       }),
       { minLength: 1, maxLength: 3 },
     );
-    await fc.assert(
-      fc.asyncProperty(losses, fc.boolean(), async (lost, atWork) => {
+    await forAllAsync(
+      [losses, fc.boolean()],
+      { numRuns: RUNS, seed: SEED, endOnFailure: true },
+      async (lost, atWork) => {
         databaseUrl = (await testDatabase()).url;
         prefix = freePrefix();
         const pipeline = await open();
@@ -224,8 +227,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
         expect(countsOf(report)).toEqual(counts);
         expect(await marketContents(pipeline)).toEqual(undisturbed);
         await pipeline.close();
-      }),
-      { numRuns: RUNS, seed: SEED, endOnFailure: true },
+      },
     );
   });
 

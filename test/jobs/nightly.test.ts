@@ -5,6 +5,7 @@ import { addDays } from '../../src/core/days.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { exchangesOf } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 
 const calendar = loadCalendar();
 /** A Wednesday; the sessions before it are 9, 8, 5, 4, 3, 2, 1 September and 29 August. */
@@ -85,30 +86,27 @@ describe('the range of a night', () => {
     });
   });
 
-  test('leaves no session between the watermark and tonight out, whatever both are', () => {
-    fc.assert(
-      fc.property(
+  test('leaves no session between the watermark and tonight out, whatever both are', () =>
+    forAll(
+      [
         fc.constantFrom(...operations.filter((one) => one.windows.per !== 'once')),
         fc.integer({ min: 0, max: 25 }),
         fc.integer({ min: 0, max: 3 }),
-        (operation, daysDown, lookback) => {
-          const watermark = addDays(TONIGHT, -daysDown);
-          const { from, to } = target(watermark, operation.name, lookback);
-          const planned = calendar.sessions('BSE', from, to);
-          expect(planned).toEqual(expect.arrayContaining(calendar.sessions('BSE', watermark, TONIGHT)));
-        },
-      ),
-    );
-  });
+      ],
+      (operation, daysDown, lookback) => {
+        const watermark = addDays(TONIGHT, -daysDown);
+        const { from, to } = target(watermark, operation.name, lookback);
+        const planned = calendar.sessions('BSE', from, to);
+        expect(planned).toEqual(expect.arrayContaining(calendar.sessions('BSE', watermark, TONIGHT)));
+      },
+    ));
 });
 
-describe('the exchanges of a night', () => {
-  test("are the operation's own, as far as the settings allow", () => {
-    const of = (name: string, allowed: ('BSE' | 'NSE')[]) =>
-      exchangesOf(operationNamed(name), { EOD_EXCHANGES: allowed });
-    expect(of('GetBhavCopyCM', ['BSE', 'NSE'])).toEqual(['BSE', 'NSE']);
-    expect(of('GetBhavCopyCM', ['NSE'])).toEqual(['NSE']);
-    expect(of('GetCircuitBreakers', ['BSE', 'NSE'])).toEqual(['NSE']);
-    expect(of('GetCircuitBreakers', ['BSE'])).toEqual([]);
-  });
+test("the exchanges of a night are the operation's own, as far as the settings allow", () => {
+  const of = (name: string, allowed: ('BSE' | 'NSE')[]) =>
+    exchangesOf(operationNamed(name), { EOD_EXCHANGES: allowed });
+  expect(of('GetBhavCopyCM', ['BSE', 'NSE'])).toEqual(['BSE', 'NSE']);
+  expect(of('GetBhavCopyCM', ['NSE'])).toEqual(['NSE']);
+  expect(of('GetCircuitBreakers', ['BSE', 'NSE'])).toEqual(['NSE']);
+  expect(of('GetCircuitBreakers', ['BSE'])).toEqual([]);
 });

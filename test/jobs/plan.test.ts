@@ -17,6 +17,7 @@ import {
 import type { CoverageState } from '../../src/load/state/coverage-registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { forAll } from '../support/for-all.ts';
 
 const FROM = '2025-09-01';
 
@@ -143,62 +144,48 @@ function owedDays({ from, to, sessions, needed }: Situation): string[] {
 describe('windows of several days', () => {
   const RANGE = ['GetTop5GainersLosers', 'GetConsolidatedPledge'] as const;
 
-  test.each(RANGE)('%s: hold every needed session once, within the range and the length', (operation) => {
-    fc.assert(
-      fc.property(situations, (situation) => {
-        const { sessions, needed, from, to, windowDays } = situation;
-        const windows = plan(operation, situation);
-        if (sessions.length === 0) {
-          expect(windows.map((window) => window.state)).toEqual(['skipped']);
-          return;
-        }
-        const asked = windows.filter((window) => window.state === 'pending');
-        const days = asked.flatMap((window) => eachDay(window.from, window.to));
-        expect(new Set(days).size).toBe(days.length);
-        expect(days).toEqual(expect.arrayContaining(needed));
-        for (const window of asked) {
-          expect(eachDay(window.from, window.to).length).toBeLessThanOrEqual(windowDays);
-          expect(window.from >= from && window.to <= to).toBe(true);
-        }
-      }),
-      { numRuns: 1_000 },
-    );
-  });
+  test.each(RANGE)('%s: hold every needed session once, within the range and the length', (operation) =>
+    forAll([situations], { numRuns: 1_000 }, (situation) => {
+      const { sessions, needed, from, to, windowDays } = situation;
+      const windows = plan(operation, situation);
+      if (sessions.length === 0) {
+        expect(windows.map((window) => window.state)).toEqual(['skipped']);
+        return;
+      }
+      const asked = windows.filter((window) => window.state === 'pending');
+      const days = asked.flatMap((window) => eachDay(window.from, window.to));
+      expect(new Set(days).size).toBe(days.length);
+      expect(days).toEqual(expect.arrayContaining(needed));
+      for (const window of asked) {
+        expect(eachDay(window.from, window.to).length).toBeLessThanOrEqual(windowDays);
+        expect(window.from >= from && window.to <= to).toBe(true);
+      }
+    }),
+  );
 
-  test.each(RANGE)('%s: account for every covered session, each once', (operation) => {
-    fc.assert(
-      fc.property(situations, (situation) => {
-        const windows = plan(operation, situation);
-        const inside = (day: string) =>
-          windows.filter((window) => day >= window.from && day <= window.to).length;
-        for (const session of situation.sessions) expect(inside(session)).toBe(1);
-      }),
-      { numRuns: 1_000 },
-    );
-  });
+  test.each(RANGE)('%s: account for every covered session, each once', (operation) =>
+    forAll([situations], { numRuns: 1_000 }, (situation) => {
+      const windows = plan(operation, situation);
+      const inside = (day: string) =>
+        windows.filter((window) => day >= window.from && day <= window.to).length;
+      for (const session of situation.sessions) expect(inside(session)).toBe(1);
+    }),
+  );
 
-  test('are as few as any choice of ranges could be', () => {
-    fc.assert(
-      fc.property(situations, (situation) => {
-        const asked = spans(plan('GetTop5GainersLosers', situation));
-        expect(asked.length).toBe(fewest(situation.needed, situation.windowDays));
-        const everyDay = spans(plan('GetConsolidatedPledge', situation));
-        expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
-      }),
-      { numRuns: 300 },
-    );
-  });
+  test('are as few as any choice of ranges could be', () =>
+    forAll([situations], { numRuns: 300 }, (situation) => {
+      const asked = spans(plan('GetTop5GainersLosers', situation));
+      expect(asked.length).toBe(fewest(situation.needed, situation.windowDays));
+      const everyDay = spans(plan('GetConsolidatedPledge', situation));
+      expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
+    }));
 
-  test('of operations whose records carry any day leave out no closed day next to a needed session', () => {
-    fc.assert(
-      fc.property(situations, (situation) => {
-        const asked = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
-        const days = new Set(asked.flatMap((window) => eachDay(window.from, window.to)));
-        for (const day of owedDays(situation)) expect(days).toContain(day);
-      }),
-      { numRuns: 1_000 },
-    );
-  });
+  test('of operations whose records carry any day leave out no closed day next to a needed session', () =>
+    forAll([situations], { numRuns: 1_000 }, (situation) => {
+      const asked = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
+      const days = new Set(asked.flatMap((window) => eachDay(window.from, window.to)));
+      for (const day of owedDays(situation)) expect(days).toContain(day);
+    }));
 
   test('end where they should in plain cases', () => {
     expect(spans(planWindows(input('GetTop5GainersLosers')))).toEqual([
@@ -225,25 +212,19 @@ describe('windows of several days', () => {
 });
 
 describe('windows of one session', () => {
-  test('are one for each needed session', () => {
-    fc.assert(
-      fc.property(situations, (situation) => {
-        const windows = plan('GetBhavCopyCM', situation);
-        expect(spans(windows)).toEqual(situation.needed.map((day) => `${day}..${day}`));
-      }),
-    );
-  });
+  test('are one for each needed session', () =>
+    forAll([situations], (situation) => {
+      const windows = plan('GetBhavCopyCM', situation);
+      expect(spans(windows)).toEqual(situation.needed.map((day) => `${day}..${day}`));
+    }));
 
-  test('of named instruments are batches of at most 25, no instrument lost or doubled', () => {
-    fc.assert(
-      fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 120 }), (instruments) => {
-        const batches = instrumentBatches(operationNamed('GetBhavCopyCM'), instruments);
-        expect(batches.flat()).toEqual(instruments);
-        expect(batches.length).toBe(Math.max(1, Math.ceil(instruments.length / 25)));
-        for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(25);
-      }),
-    );
-  });
+  test('of named instruments are batches of at most 25, no instrument lost or doubled', () =>
+    forAll([fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 120 })], (instruments) => {
+      const batches = instrumentBatches(operationNamed('GetBhavCopyCM'), instruments);
+      expect(batches.flat()).toEqual(instruments);
+      expect(batches.length).toBe(Math.max(1, Math.ceil(instruments.length / 25)));
+      for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(25);
+    }));
 
   test('skip a batch only when each of its instruments is covered, or the whole exchange is', () => {
     const instruments = ['A', 'B'];

@@ -52,11 +52,7 @@ describe('two worker processes on one queue', () => {
   let expected: { counts: ReturnType<typeof countsOf>; market: Awaited<ReturnType<typeof marketContents>> };
 
   const open = async (backend: 'postgres' | 'redis') =>
-    openPipeline({
-      sourceUrl: sandbox.url,
-      backend,
-      settings: SETTINGS,
-    });
+    openPipeline({ sourceUrl: sandbox.url, backend, settings: SETTINGS });
 
   beforeAll(async () => {
     // Slow enough that a worker nearly always has a window under way.

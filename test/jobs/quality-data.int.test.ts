@@ -16,11 +16,7 @@ let pipeline: Pipeline;
 
 beforeAll(async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
-  pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
-    clock,
-    settings: { EOD_INSTRUMENT_LIMIT: '3' },
-  });
+  pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const report = await runToEnd(pipeline, backfill(RANGE));
   await sandbox.close();
   expect(report.state).toBe('completed');

@@ -19,10 +19,7 @@ if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies 
 
 test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
   const sandbox = await startSandbox({ clock, dataDir: DATA });
-  const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
-    clock,
-  });
+  const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
   const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));
   await sandbox.close();
   const { pool } = pipeline.db;

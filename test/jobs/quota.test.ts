@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
 import { createSourceClock, fullHourWait, hourStart, untilNextHour } from '../../src/jobs/worker/quota.ts';
 import { manualClock } from '../sandbox/support.ts';
+import { forAll } from '../support/for-all.ts';
 
 describe('the clock hour', () => {
   const IST = 'Asia/Kolkata';
@@ -22,20 +23,16 @@ describe('the clock hour', () => {
     expect(wait('10:30:02')).toBe(0);
   });
 
-  test('starts at a full hour of the zone, never ahead of now', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1e12, max: 4e12 }),
-        fc.constantFrom('UTC', IST, 'America/St_Johns'),
-        (now, zone) => {
-          const start = hourStart(now, zone);
-          expect(now - start).toBeGreaterThanOrEqual(0);
-          expect(now - start).toBeLessThan(3_600_000);
-          expect(start % 60_000).toBe(0);
-        },
-      ),
-    );
-  });
+  test('starts at a full hour of the zone, never ahead of now', () =>
+    forAll(
+      [fc.integer({ min: 1e12, max: 4e12 }), fc.constantFrom('UTC', IST, 'America/St_Johns')],
+      (now, zone) => {
+        const start = hourStart(now, zone);
+        expect(now - start).toBeGreaterThanOrEqual(0);
+        expect(now - start).toBeLessThan(3_600_000);
+        expect(start % 60_000).toBe(0);
+      },
+    ));
 });
 
 describe('the clock of the source', () => {

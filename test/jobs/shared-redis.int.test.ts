@@ -15,13 +15,7 @@ const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['G
 test('two databases on one Redis, with the same prefix, work each on their own windows', async () => {
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   const prefix = freePrefix();
-  const open = async () =>
-    openPipeline({
-      sourceUrl: sandbox.url,
-      backend: 'redis',
-      prefix,
-      clock,
-    });
+  const open = async () => openPipeline({ sourceUrl: sandbox.url, backend: 'redis', prefix, clock });
   const [one, other] = [await open(), await open()];
   expect(one.queues.databaseId).not.toBe(other.queues.databaseId);
   // Runs and windows have the same numbers in both, and so had their jobs.
@@ -39,10 +33,7 @@ test('two databases on one Redis, with the same prefix, work each on their own w
 });
 
 test.each(backends)('a job of another database is refused, in the queue on %s', async (backend) => {
-  const pipeline = await openPipeline({
-    sourceUrl: 'http://127.0.0.1:9',
-    backend,
-  });
+  const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9', backend });
   const { databaseId: database, windows } = pipeline.queues;
   const done: number[] = [];
   const worker = pipeline.queues.work(

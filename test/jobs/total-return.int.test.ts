@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 type Context = Awaited<ReturnType<typeof openStore>>;
@@ -171,8 +172,10 @@ describe('prices with dividends reinvested', () => {
       movedAt: fc.integer({ min: 0, max: 2 * DAYS.length }),
       events: fc.array(event, { maxLength: 6 }),
     });
-    await fc.assert(
-      fc.asyncProperty(fc.array(history, { minLength: 25, maxLength: 25 }), async (shares) => {
+    await forAllAsync(
+      [fc.array(history, { minLength: 25, maxLength: 25 })],
+      { numRuns: 2, endOnFailure: true },
+      async (shares) => {
         const context = await openStore();
         const lines = (at: number) =>
           shares.flatMap(({ closes, renamedAt, movedAt }, nth): Line[] => {
@@ -220,8 +223,7 @@ describe('prices with dividends reinvested', () => {
             expect(closes.get(`${id} ${day}`), `${id} ${day}`).toBeCloseTo(Number(close) / held, 8);
           }
         }
-      }),
-      { numRuns: 2, endOnFailure: true },
+      },
     );
   });
 });

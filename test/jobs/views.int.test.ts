@@ -223,87 +223,79 @@ describe('market.universe_on', () => {
   });
 });
 
-describe('market.band_hits', () => {
-  test('follow the share into its next session, whatever its series is then', async () => {
-    expect(
-      await lines(
-        `select trade_date::text, symbol, band, close, round(return_percent, 2)::text as a, next_session::text, next_close,
+test('market.band_hits follow the share into its next session, whatever its series is then', async () => {
+  expect(
+    await lines(
+      `select trade_date::text, symbol, band, close, round(return_percent, 2)::text as a, next_session::text, next_close,
            round(next_return_percent, 2)::text as b from market.band_hits order by 1, 2, 3`,
-      ),
-    ).toEqual([
-      '2023-12-29 ALPHA H 110 10 2024-01-01 120 9.09',
-      '2023-12-29 BETA L 50 2.04 2024-01-09 11 10',
-      '2024-01-03 ALPHA H 22 10 2024-01-04 23.1 5',
-      '2024-01-03 ALPHA L 22 10 2024-01-04 23.1 5',
-      '2024-01-05 EPSILON H 70 -9.09 - - -',
-      '2024-01-05 NOBODY L - - - - -',
-    ]);
-  });
+    ),
+  ).toEqual([
+    '2023-12-29 ALPHA H 110 10 2024-01-01 120 9.09',
+    '2023-12-29 BETA L 50 2.04 2024-01-09 11 10',
+    '2024-01-03 ALPHA H 22 10 2024-01-04 23.1 5',
+    '2024-01-03 ALPHA L 22 10 2024-01-04 23.1 5',
+    '2024-01-05 EPSILON H 70 -9.09 - - -',
+    '2024-01-05 NOBODY L - - - - -',
+  ]);
 });
 
-describe('market.pledge_changes', () => {
-  test('compares with the last figures before, however old, and lists no day on which nothing changed', async () => {
-    await context.db.pool.query(
-      `insert into market.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, depository_pledged_shares, depository_pledged_pct,
+test('market.pledge_changes compares with the last figures before, however old, and lists no day on which nothing changed', async () => {
+  await context.db.pool.query(
+    `insert into market.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, depository_pledged_shares, depository_pledged_pct,
          encumbered_last_quarter_pct_of_promoter_shares, first_loaded_at, last_changed_at, revision, run_id, load_id)
        select 'BSE', 500001, day::date, 'ALPHA', shares, percent, encumbered, now(), now(), 1, 1, 1 from (values
          ('2024-01-01', 100, 1.0, 5.0), ('2024-01-02', 100, 1.0, 5.0), ('2024-01-09', 150, 1.5, 5.0), ('2024-01-10', null, null, 5.0),
          ('2024-01-11', 150, 1.5, 4.0)) v(day, shares, percent, encumbered)`,
-    );
-    expect(
-      await lines(
-        `select instrument_id, trade_date::text, previous_date::text, pledged_shares, pledged_shares_change, pledged_percent_change, encumbered_percent_change
+  );
+  expect(
+    await lines(
+      `select instrument_id, trade_date::text, previous_date::text, pledged_shares, pledged_shares_change, pledged_percent_change, encumbered_percent_change
            from market.pledge_changes order by 2`,
-      ),
-    ).toEqual([
-      'BSE:500001 2024-01-09 2024-01-02 150 50 0.5 0',
-      'BSE:500001 2024-01-10 2024-01-09 - - - 0',
-      'BSE:500001 2024-01-11 2024-01-10 150 - - -1',
-    ]);
-  });
+    ),
+  ).toEqual([
+    'BSE:500001 2024-01-09 2024-01-02 150 50 0.5 0',
+    'BSE:500001 2024-01-10 2024-01-09 - - - 0',
+    'BSE:500001 2024-01-11 2024-01-10 150 - - -1',
+  ]);
 });
 
-describe('market.classification_on', () => {
-  test('gives what was allotted last by then, to the instruments of both exchanges and through a new ISIN', async () => {
-    await context.db.pool.query(
-      `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, sector, basic_industry, first_loaded_at,
+test('market.classification_on gives what was allotted last by then, to the instruments of both exchanges and through a new ISIN', async () => {
+  await context.db.pool.query(
+    `insert into market.sectoral_classification (exchange, isin, scrip_code, allotted_from, symbol, sector, basic_industry, first_loaded_at,
          last_changed_at, revision, run_id, load_id)
        select 'BSE', 'INE000A01029', 500001, day::date, 'ALPHA', sector, 'Of ' || sector, now(), now(), 1, 1, 1
          from (values ('2020-01-01', 'Chemicals'), ('2024-01-03', 'Power')) v(day, sector)`,
+  );
+  const sectors = (day: string) =>
+    lines(
+      `select instrument_id, exchange, sector, basic_industry, allotted_from::text from market.classification_on('${day}') order by 1`,
     );
-    const sectors = (day: string) =>
-      lines(
-        `select instrument_id, exchange, sector, basic_industry, allotted_from::text from market.classification_on('${day}') order by 1`,
-      );
-    expect(await sectors('2019-12-31')).toEqual([]);
-    expect(await sectors('2024-01-02')).toEqual([
-      'BSE:500001 BSE Chemicals Of Chemicals 2020-01-01',
-      'NSE:INE000A01011 NSE Chemicals Of Chemicals 2020-01-01',
-    ]);
-    expect((await sectors('2024-01-03')).map((line) => line.split(' ')[2])).toEqual(['Power', 'Power']);
-  });
+  expect(await sectors('2019-12-31')).toEqual([]);
+  expect(await sectors('2024-01-02')).toEqual([
+    'BSE:500001 BSE Chemicals Of Chemicals 2020-01-01',
+    'NSE:INE000A01011 NSE Chemicals Of Chemicals 2020-01-01',
+  ]);
+  expect((await sectors('2024-01-03')).map((line) => line.split(' ')[2])).toEqual(['Power', 'Power']);
 });
 
-describe('market.financial_ratios_wide', () => {
-  test('reads facts and columns alike, and knows the newest of a company', async () => {
-    await context.db.pool.query(
-      `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, pe_ratio, market_cap, first_loaded_at, last_changed_at, revision, run_id, load_id)
+test('market.financial_ratios_wide reads facts and columns alike, and knows the newest of a company', async () => {
+  await context.db.pool.query(
+    `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, pe_ratio, market_cap, first_loaded_at, last_changed_at, revision, run_id, load_id)
        values ('BSE', 'ALPHA', 'Standalone', 'eod', '2024-01-09', '', 20, 100, '2024-01-09', now(), 1, 1, 1),
               ('BSE', 'ALPHA', 'Standalone', 'quarter', '2023-12-31', '2023QD', 19, null, '2024-01-09', now(), 1, 1, 1);
        insert into market.financial_ratio_facts (exchange, symbol, nature_of_report, variant, as_of_date, period, fact_key, unit_id, value, value_number, first_loaded_at, last_changed_at, revision, run_id, load_id)
        select 'BSE', 'ALPHA', 'Standalone', 'eod', day::date, '', key, '', value, number, '2024-01-10', now(), 1, 1, 1
          from (values ('2024-01-10', 'PeRatio', '21.5', 21.5), ('2024-01-10', 'LastQ', 'QD', null), ('2024-01-10', 'Book Value Per Share', '7', 7),
                       ('2024-01-09', 'PeRatio', '99', 99)) v(day, key, value, number)`,
-    );
-    expect(
-      await lines(
-        `select instrument_id, variant, as_of_date::text, latest, pe_ratio, market_cap, last_q, book_value_per_share
+  );
+  expect(
+    await lines(
+      `select instrument_id, variant, as_of_date::text, latest, pe_ratio, market_cap, last_q, book_value_per_share
            from market.financial_ratios_wide where symbol = 'ALPHA' order by as_of_date`,
-      ),
-    ).toEqual([
-      'BSE:500001 quarter 2023-12-31 false 19 - - -',
-      'BSE:500001 eod 2024-01-09 false 20 100 - -',
-      'BSE:500001 eod 2024-01-10 true 21.5 - QD 7',
-    ]);
-  });
+    ),
+  ).toEqual([
+    'BSE:500001 quarter 2023-12-31 false 19 - - -',
+    'BSE:500001 eod 2024-01-09 false 20 100 - -',
+    'BSE:500001 eod 2024-01-10 true 21.5 - QD 7',
+  ]);
 });

@@ -4,6 +4,7 @@ import { encodeRows } from '../../src/load/market/copy-text.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { encodeValue } from '../../src/operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../src/operations/table.ts';
+import { forAll } from '../support/for-all.ts';
 import { bhavcopy, bhavRow } from './support.ts';
 
 test('each kind of value', () => {
@@ -17,13 +18,10 @@ test('each kind of value', () => {
   expect(encodeValue('9697194403.80')).toBe('9697194403.80');
 });
 
-test('no value can end its field or its line, whatever it holds', () => {
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (text) => {
-      expect(encodeValue(text)).not.toMatch(/[\t\n\r]/);
-    }),
-  );
-});
+test('no value can end its field or its line, whatever it holds', () =>
+  forAll([fc.string({ unit: 'binary' })], (text) => {
+    expect(encodeValue(text)).not.toMatch(/[\t\n\r]/);
+  }));
 
 type Line = Parameters<typeof encodeRows>[2];
 
@@ -79,24 +77,19 @@ describe('written as bytes, rows are the same as value by value', () => {
 
   test.each(tables)('of $name', (table) => {
     const row = fc.record(Object.fromEntries(table.fields.map(({ column }) => [column, value])));
-    fc.assert(
-      fc.property(fc.array(row, { maxLength: 5 }), line, (rows, options) => {
-        expect(written(table, rows as Row[], options)).toBe(simply(table, rows as Row[], options));
-      }),
-      { numRuns: 60 },
-    );
+    forAll([fc.array(row, { maxLength: 5 }), line], { numRuns: 60 }, (rows, options) => {
+      expect(written(table, rows as Row[], options)).toBe(simply(table, rows as Row[], options));
+    });
   });
 
   test('of numbers, many of them', () => {
     const [table] = tables;
     const column = table?.fields[0]?.column;
     if (table === undefined || column === undefined) throw new Error('there is no table');
-    fc.assert(
-      fc.property(fc.array(number, { minLength: 100, maxLength: 100 }), (numbers) => {
-        const rows = numbers.map((one) => ({ [column]: one }));
-        expect(written(table, rows, {})).toBe(simply(table, rows, {}));
-      }),
-    );
+    forAll([fc.array(number, { minLength: 100, maxLength: 100 })], (numbers) => {
+      const rows = numbers.map((one) => ({ [column]: one }));
+      expect(written(table, rows, {})).toBe(simply(table, rows, {}));
+    });
   });
 
   test('wherever a line of short values comes to the end of the room there is', () => {

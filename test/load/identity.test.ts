@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { identify, type ObservedAlias } from '../../src/load/market/identity.ts';
+import { forAll } from '../support/for-all.ts';
 
 const blank: ObservedAlias = {
   exchange: 'NSE',
@@ -425,9 +426,9 @@ const anyAlias = fc.record({
   firstSeen: day,
 });
 
-test('the order of aliases does not matter', () => {
-  fc.assert(
-    fc.property(
+test('the order of aliases does not matter', () =>
+  forAll(
+    [
       fc.array(anyAlias, { minLength: 1, maxLength: 12 }).chain((list) =>
         fc.record({
           list: fc.constant(list),
@@ -435,12 +436,11 @@ test('the order of aliases does not matter', () => {
         }),
       ),
       fc.constantFrom('NSE', 'BSE'),
-      ({ list, order }, exchange) => {
-        const aliases = list.map((one) => ({ ...one, exchange }));
-        const straight = identify(aliases);
-        const mixed = identify(order.map((at) => aliases[at] as ObservedAlias));
-        expect(mixed).toEqual(order.map((at) => straight[at]));
-      },
-    ),
-  );
-});
+    ],
+    ({ list, order }, exchange) => {
+      const aliases = list.map((one) => ({ ...one, exchange }));
+      const straight = identify(aliases);
+      const mixed = identify(order.map((at) => aliases[at] as ObservedAlias));
+      expect(mixed).toEqual(order.map((at) => straight[at]));
+    },
+  ));

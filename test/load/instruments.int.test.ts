@@ -12,6 +12,7 @@ import {
 } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { bhavcopy, bhavRow, load, loadBhav, newRun, openStore } from './support.ts';
 
 const tableOf = (operation: string) => operationNamed(operation).shapes.at(-1)?.table as TableDefinition;
@@ -182,10 +183,7 @@ describe('market.instruments', () => {
         order by 1`,
     );
     expect(joined.rows).toEqual(
-      days.map((day) => ({
-        day,
-        instrument_id: day === days[2] ? 'NSE:INE999Z01019' : 'NSE:INE000A01010',
-      })),
+      days.map((day) => ({ day, instrument_id: day === days[2] ? 'NSE:INE999Z01019' : 'NSE:INE000A01010' })),
     );
     expect((await aliases(store, 'symbol')).map((row) => [row.valid_from, row.valid_to])).toEqual(
       [
@@ -502,30 +500,27 @@ describe('market.instruments', () => {
       minLength: 10,
       maxLength: 20,
     });
-    await fc.assert(
-      fc.asyncProperty(steps, async (all) => {
-        for (const step of all) {
-          if (step === 'bring in') {
-            await updateObservedAliases(store);
-            continue;
-          }
-          const { day, rows, isWhole } = step;
-          saved += 1;
-          const source_saved_at = new Date(Date.UTC(2025, 8, 1) + saved * 1_000).toISOString();
-          await loadBhav(
-            store,
-            rows.map(({ symbol, ...values }) => nse(symbol, day, { ...values, source_saved_at })),
-            {
-              fullSets: isWhole
-                ? [{ table: bhavcopy, exchange: 'NSE', days: { from: day, to: day }, mayBeEmpty: false }]
-                : [],
-            },
-          );
+    await forAllAsync([steps], { numRuns: 12 }, async (all) => {
+      for (const step of all) {
+        if (step === 'bring in') {
+          await updateObservedAliases(store);
+          continue;
         }
-        await expectTrue(store);
-      }),
-      { numRuns: 12 },
-    );
+        const { day, rows, isWhole } = step;
+        saved += 1;
+        const source_saved_at = new Date(Date.UTC(2025, 8, 1) + saved * 1_000).toISOString();
+        await loadBhav(
+          store,
+          rows.map(({ symbol, ...values }) => nse(symbol, day, { ...values, source_saved_at })),
+          {
+            fullSets: isWhole
+              ? [{ table: bhavcopy, exchange: 'NSE', days: { from: day, to: day }, mayBeEmpty: false }]
+              : [],
+          },
+        );
+      }
+      await expectTrue(store);
+    });
   });
 
   test('of a load that changes only values are not read again', async () => {

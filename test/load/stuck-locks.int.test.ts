@@ -118,10 +118,7 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   });
   expect(error).toMatch(/lock timeout: held by pid \d+ \(psql of ana/);
   await other.end();
-  expect(await ended(pipeline, runId)).toMatchObject({
-    state: 'completed',
-    windows: { loaded: 1 },
-  });
+  expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
   await worker.stop();
   await health.close();
 });
@@ -150,9 +147,7 @@ test('a server that no longer answers during a statement counts as away; a state
   for (const client of [db.pool, held]) {
     await expect(
       client.query('select 1').catch((error) => Promise.reject(databaseError(error))),
-    ).rejects.toMatchObject({
-      kind: 'database_away',
-    });
+    ).rejects.toMatchObject({ kind: 'database_away' });
   }
   held.release(true);
 });

@@ -4,6 +4,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import type { Kind } from '../../src/operations/fields.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { openStore } from '../load/support.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import {
   bodyOf,
   difference,
@@ -182,27 +183,24 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
 test('mutated answers of any operation: stored or rejected, never half, and good neighbours load', async () => {
   let accepted = 0;
   let rejected = 0;
-  await fc.assert(
-    fc.asyncProperty(
-      fc.constantFrom(...names),
-      fc.array(mutation, { minLength: 1, maxLength: 6 }),
-      async (name, changes) => {
-        const operation = operationNamed(name);
-        const good = sampleOf(operation);
-        const bad = changes.map((change) => change(good));
-        await emptyTables(store, operation);
-        const loaded = await loadBody(store, operation, bodyOf([good, ...bad, good]));
-        const { extracted, counts } = loaded;
-        expect(counts?.fetched).toBe(bad.length + 2);
-        const rejectedAt = extracted.rejects.map(({ position }) => position);
-        expect(rejectedAt).not.toContain(0);
-        expect(rejectedAt).not.toContain(bad.length + 1);
-        await expectStored(loaded);
-        rejected += rejectedAt.length;
-        accepted += extracted.fetched - rejectedAt.length;
-      },
-    ),
+  await forAllAsync(
+    [fc.constantFrom(...names), fc.array(mutation, { minLength: 1, maxLength: 6 })],
     { seed: 20_251_121, numRuns: 250 },
+    async (name, changes) => {
+      const operation = operationNamed(name);
+      const good = sampleOf(operation);
+      const bad = changes.map((change) => change(good));
+      await emptyTables(store, operation);
+      const loaded = await loadBody(store, operation, bodyOf([good, ...bad, good]));
+      const { extracted, counts } = loaded;
+      expect(counts?.fetched).toBe(bad.length + 2);
+      const rejectedAt = extracted.rejects.map(({ position }) => position);
+      expect(rejectedAt).not.toContain(0);
+      expect(rejectedAt).not.toContain(bad.length + 1);
+      await expectStored(loaded);
+      rejected += rejectedAt.length;
+      accepted += extracted.fetched - rejectedAt.length;
+    },
   );
   // The mutations are worth their name: both ways out are taken often.
   expect(accepted).toBeGreaterThan(500);

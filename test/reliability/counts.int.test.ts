@@ -6,12 +6,7 @@ import { coverageRows, openSetup, windowsOf } from './support.ts';
 /** A count that is larger than the number of records: the answer may have been cut, or the count means something else. */
 
 const DAY = '2025-09-10';
-const ASKED = {
-  from: DAY,
-  to: DAY,
-  operations: ['GetTotalTradeHighlights'],
-  exchanges: ['BSE'],
-};
+const ASKED = { from: DAY, to: DAY, operations: ['GetTotalTradeHighlights'], exchanges: ['BSE'] };
 
 const record = (label: string) => ({
   TradeHighlights: label,

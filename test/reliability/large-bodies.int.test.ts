@@ -100,10 +100,7 @@ test('in a run it is not asked for again as it was: the window fails, or is spli
 /** Runs a command with a database of its own, in a process whose heap is far smaller than the default. */
 async function runInSmallHeap(args: readonly string[], { cwd = temporaryFolder(), env }: EodOptions) {
   const { url } = await testDatabase();
-  return runEod(args, {
-    cwd,
-    env: { ...env, DATABASE_URL: url, NODE_OPTIONS: '--max-old-space-size=512' },
-  });
+  return runEod(args, { cwd, env: { ...env, DATABASE_URL: url, NODE_OPTIONS: '--max-old-space-size=512' } });
 }
 
 test('a CSV that would take more than the heap fails alone; the process lives, and the window beside it loads', async () => {

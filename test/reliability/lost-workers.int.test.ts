@@ -2,12 +2,7 @@ import { expect, test } from 'vitest';
 import { ended } from '../support/pipeline.ts';
 import { coverageRows, openSetup, start, windowsOf } from './support.ts';
 
-const ASKED = {
-  from: '2025-09-08',
-  to: '2025-09-09',
-  operations: ['GetSeriesChange'],
-  exchanges: ['NSE'],
-};
+const ASKED = { from: '2025-09-08', to: '2025-09-09', operations: ['GetSeriesChange'], exchanges: ['NSE'] };
 
 test('a window that has lost its worker too often fails without another call', async () => {
   const setup = await openSetup();

@@ -215,8 +215,9 @@ const ENCODINGS: readonly (readonly [string, (text: string) => Buffer])[] = [
   ['UTF-16, big end first', (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
 ];
 
-describe('a source that repeats the request in its answer', () => {
-  test.each(ENCODINGS)('does not bring the key into what is kept, in %s', async (_, encode) => {
+test.each(ENCODINGS)(
+  'a source that repeats the request in its answer does not bring the key into what is kept, in %s',
+  async (_, encode) => {
     const operation = operationNamed('GetSeriesChange');
     const { asked, answer } = operation.sample;
     const [record] = (answer as { Value: [Record<string, unknown>] }).Value;
@@ -271,8 +272,8 @@ describe('a source that repeats the request in its answer', () => {
         'the kept body',
       );
     }
-  });
-});
+  },
+);
 
 test('what the source sends cannot steer the terminal; JSON keeps it', async () => {
   const hostile = 'odd \u001b]0;owned\u0007\u009b2J\u202etxt\u2066\u007f\r end';

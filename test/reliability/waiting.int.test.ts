@@ -141,10 +141,7 @@ describe('text nobody knows', () => {
     expect(window?.error).toContain('text that is not data');
     expect(setup.sandbox.stats().byOperation).toEqual({ GetCircuitBreakers: 3, GetBhavCopyCM: 1 });
     expect(tally((await coverageRows(setup)).map(({ operation, state }) => `${operation} ${state}`))).toEqual(
-      {
-        'GetBhavCopyCM loaded': 1,
-        'GetCircuitBreakers failed': 1,
-      },
+      { 'GetBhavCopyCM loaded': 1, 'GetCircuitBreakers failed': 1 },
     );
     await accountsOf(setup, report);
   });

@@ -7,22 +7,20 @@ const DAY = '2025-09-12';
 const plain = range(DAY);
 const ask = (operation: string, params: Record<string, string> = {}) => textOf(shared(), operation, params);
 
-describe('keys', () => {
-  test('a key is needed, and the right one where one is set', async () => {
-    const locked = await sandbox({ accessKey: 'the-key' });
-    const unknown = 'Access Denied. Key unknown or empty.';
-    expect(await ask('GetSeriesChange', { accessKey: '', ...plain })).toBe(unknown);
-    const none = await fetch(`${locked.url}/GetSeriesChange?exchange=NSE`);
-    expect([none.status, none.headers.get('content-type'), await none.text()]).toEqual([
-      200,
-      'text/plain; charset=utf-8',
-      unknown,
-    ]);
-    expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'another', ...plain })).toBe(
-      'Access Denied. Key not found.',
-    );
-    expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'the-key', ...plain })).toBe('{"Value":[]}');
-  });
+test('a key is needed, and the right one where one is set', async () => {
+  const locked = await sandbox({ accessKey: 'the-key' });
+  const unknown = 'Access Denied. Key unknown or empty.';
+  expect(await ask('GetSeriesChange', { accessKey: '', ...plain })).toBe(unknown);
+  const none = await fetch(`${locked.url}/GetSeriesChange?exchange=NSE`);
+  expect([none.status, none.headers.get('content-type'), await none.text()]).toEqual([
+    200,
+    'text/plain; charset=utf-8',
+    unknown,
+  ]);
+  expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'another', ...plain })).toBe(
+    'Access Denied. Key not found.',
+  );
+  expect(await textOf(locked, 'GetSeriesChange', { accessKey: 'the-key', ...plain })).toBe('{"Value":[]}');
 });
 
 const many = Array.from({ length: 26 }, (_, at) => `S${at}`).join(' ');

@@ -29,11 +29,6 @@ export async function startWebhook(): Promise<Webhook> {
     webhook.heard.push(JSON.parse(body) as Heard);
     if (webhook.answers !== null) response.writeHead(webhook.answers).end('ok');
   });
-  const webhook: Webhook = {
-    url: `${url}/services/kiwi-0815`,
-    heard: [],
-    requests: [],
-    answers: 200,
-  };
+  const webhook: Webhook = { url: `${url}/services/kiwi-0815`, heard: [], requests: [], answers: 200 };
   return webhook;
 }

@@ -30,10 +30,7 @@ const KEPT = `
    order by r.fetched_at, r.operation, r.from_date, r.to_date, r.instruments, r.variant, r.filtered, r.hash`;
 
 /** What an answer says of its tables, and whether it lists all rows it was asked about. */
-function read(kept: Kept): {
-  batches: readonly { table: TableDefinition; rows: Rows }[];
-  whole: boolean;
-} {
+function read(kept: Kept): { batches: readonly { table: TableDefinition; rows: Rows }[]; whole: boolean } {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
     const sessions = readCsvFile(kept.params.file, body, TIME_ZONE);
