@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Place } from '../../src/core/place.ts';
 import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
@@ -101,13 +102,12 @@ test('a record that still fails is said to, with exit code 1', async () => {
   await writeRejects(drizzle({ client }), {
     runId: 1,
     windowId: 900,
-    hash: '',
     operation: 'GetSeriesChange',
     exchange: 'BSE',
     rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
     outcome: { state: 'failed' },
     coverage: [],
-    fetchedAt: new Date('2025-09-12T16:00:00Z'),
+    place: '2025-09-12T16:00:00.000000Z' as Place,
   });
   await client.end();
   const { json, code } = await runJson<{ resolved: number; open: number[] }>(['rejects', 'retry'], options());
@@ -191,7 +191,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
 test('prune deletes what is old enough, and only says so with --dry-run', async () => {
   const forever = await runCli(['prune'], options());
   expect(forever).toMatchObject({ code: 2, stderr: expect.stringContaining('EOD_KEEP_RAW_DAYS') });
-  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
+  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.answers');
   const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
   expect(early.json.responses).toBe(0);
   await query(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { copyAnswers } from '../../src/load/state/responses/copy.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query } from './import-support.ts';
 import { replay } from './replay-support.ts';

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
-import { copyAnswers } from '../../src/load/state/responses/copy.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, linesOf, openStore, query, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';

@@ -7,9 +7,9 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { prune } from '../../src/load/state/answers/kept.ts';
 import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
-import { copyAnswers } from '../../src/load/state/responses/copy.ts';
-import { prune } from '../../src/load/state/responses/kept.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -65,7 +65,7 @@ describe('what an import read', () => {
     const known = await query<{ file: string; type: string; hash: string; body: Buffer; day: string }>(
       context,
       `select r.params->>'file' as file, r.content_type as type, r.hash, b.body, r.from_date::text as day
-         from etl.responses r join etl.response_bodies b using (hash) join etl.windows w on w.id = r.window_id
+         from etl.answers r join etl.response_bodies b using (hash) join etl.windows w on w.id = r.window_id
         where w.source_file is not null and w.state = 'loaded' order by 1`,
     );
     expect(known.map(({ file, type, day }) => [file, type, day])).toEqual([
@@ -84,7 +84,7 @@ describe('what an import read', () => {
     }
 
     const counts =
-      'select (select count(*) from etl.response_bodies)::int as bodies, count(*)::int as kept from etl.responses';
+      'select (select count(*) from etl.response_bodies)::int as bodies, count(hash)::int as kept from etl.answers';
     await importInto(context, [plain]);
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 4 }]);
     await importInto(context, [OLD_ZIP, NSE_UDIFF], { force: true });
@@ -182,8 +182,8 @@ describe('files and answers of the service in turn', () => {
     expect(before.history.bhavcopy_cm?.length).toBeGreaterThan(5);
     expect(await contents(await replayedElsewhere(original))).toEqual(before);
     // A database from before the loads were timed has the calls to go by.
-    await original.db.pool.query('update etl.responses set fetched_at = loaded_at');
-    await original.db.pool.query('alter table etl.responses drop column loaded_at');
+    await original.db.pool.query('update etl.answers set fetched_at = loaded_at');
+    await original.db.pool.query('alter table etl.answers drop column loaded_at');
     expect(await contents(await replayedElsewhere(original))).toEqual(before);
   });
 

@@ -5,7 +5,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { KeptAnswer } from '../../src/load/state/responses/kept.ts';
+import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { closeAfterFile } from '../support/closing.ts';

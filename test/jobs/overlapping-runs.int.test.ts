@@ -144,7 +144,7 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
   // There were answers that came late, rejects and withdrawals.
   const [happened] = await all(`
     select (select count(*) from etl.loads l where exists (
-        select from etl.loads o where o.operation = l.operation and o.fetched_at > l.fetched_at and o.state < l.state
+        select from etl.loads o where o.operation = l.operation and o.place > l.place and o.state < l.state
            and o.from_date <= l.to_date and o.to_date >= l.from_date))::int as late,
       (select count(*) from etl.rejects)::int as rejects, (select count(*) from etl.withdrawals)::int as withdrawals`);
   expect(Object.values(happened), JSON.stringify(happened)).not.toContain(0);
@@ -154,14 +154,14 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
     select c.operation, c.day, c.state, c.records, last.window_id, c.window_id as by
       from etl.coverage c join lateral (
         select l.window_id from etl.loads l where l.operation = c.operation and c.day between l.from_date and l.to_date
-           and l.run_id in (${runs.join()}) order by l.fetched_at desc, l.from_date desc, l.to_date desc, l.hash desc limit 1) last on true
+           and l.run_id in (${runs.join()}) order by l.place desc limit 1) last on true
      where c.state <> 'loaded' or c.window_id <> last.window_id`);
   expect(differing).toEqual([]);
   // … and a reject is open only while the last answer about its day holds it.
   const open = await all(`
     select j.operation, j.from_date, j.window_id from etl.rejects j where j.resolved_at is null and exists (
       select from etl.loads l join etl.loads own on own.window_id = j.window_id and own.run_id in (${runs.join()})
-       where l.operation = j.operation and j.from_date between l.from_date and l.to_date and l.fetched_at > own.fetched_at
+       where l.operation = j.operation and j.from_date between l.from_date and l.to_date and l.place > own.place
          and l.run_id in (${runs.join()}) and l.rejected = 0)`);
   expect(open).toEqual([]);
 }, 120_000);

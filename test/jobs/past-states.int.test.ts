@@ -108,7 +108,7 @@ test('states are shown again to the row while late answers, imports, replays and
   expect(states.size).toBeGreaterThan(15);
   const late = await all(
     context,
-    'select from etl.loads a join etl.loads b on b.state < a.state and b.fetched_at > a.fetched_at',
+    'select from etl.loads a join etl.loads b on b.state < a.state and b.place > a.place',
   );
   expect(late.length).toBeGreaterThan(5);
   const accepted = await all(context, "select from etl.withdrawals where state = 'accepted'");

@@ -6,14 +6,9 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
+import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/answers/kept.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import {
-  keepAnswer,
-  packBody,
-  prunable,
-  prune,
-  readKeptAnswer,
-} from '../../src/load/state/responses/kept.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
 import { fetched, records, replay, rowsOf } from './replay-support.ts';
@@ -35,8 +30,9 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
+  const place = await takePlace(db.drizzle);
   await transaction(db, (tx) =>
-    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt }),
+    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place }),
   );
 }
 
@@ -52,10 +48,10 @@ test('an answer comes back as it was; the same body again is one small row', asy
   // The very same tuple: neither written again nor moved.
   expect(await stored()).toEqual(before);
   const counts = await db.pool.query(
-    'select (select count(*)::int from etl.responses) as responses, count(*)::int as bodies from etl.response_bodies',
+    'select (select count(*)::int from etl.answers) as responses, count(*)::int as bodies from etl.response_bodies',
   );
   expect(counts.rows).toEqual([{ responses: 2, bodies: 1 }]);
-  const ids = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  const ids = await db.pool.query<{ id: number }>('select id::int from etl.answers');
   for (const { id } of ids.rows) expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe(text);
   expect(await readKeptAnswer(db.drizzle, 0)).toBeNull();
   await db.close();
@@ -84,19 +80,25 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
   const packed = await packBody(db.drizzle, Buffer.from(text));
   expect(compressions()).toBe(1);
   expect((await prune(db, new Date(NOW))).bodies).toBe(1);
-  const answer = { packed, contentType: null, calledOn: '2025-09-12', fetchedAt: new Date(NOW) };
+  const answer = {
+    packed,
+    contentType: null,
+    calledOn: '2025-09-12',
+    fetchedAt: new Date(NOW),
+    place: await takePlace(db.drizzle),
+  };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);
-  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses');
-  expect(rows).toHaveLength(1);
-  expect((await readKeptAnswer(db.drizzle, rows[0]?.id ?? 0))?.body.toString()).toBe(text);
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.answers order by id');
+  expect(rows).toHaveLength(3);
+  expect((await readKeptAnswer(db.drizzle, rows.at(-1)?.id ?? 0))?.body.toString()).toBe(text);
   await db.close();
 });
 
 test('a body that was compressed with gzip is read too; of an unknown encoding none is', async () => {
   const { db, windowId } = await openStore();
   await keep(db, windowId, 'once', 0);
-  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.answers');
   const id = rows[0]?.id ?? 0;
   await db.pool.query("update etl.response_bodies set encoding = 'gzip', body = $1", [gzipSync('once')]);
   expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe('once');
@@ -132,7 +134,7 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   }
   await Promise.all([...texts.map((text) => keep(db, windowId, text, 0)), prune(db, new Date(NOW - DAY_MS))]);
   await prune(db, new Date(NOW - DAY_MS));
-  const left = await db.pool.query('select from etl.responses join etl.response_bodies using (hash)');
+  const left = await db.pool.query('select from etl.answers join etl.response_bodies using (hash)');
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
@@ -166,7 +168,7 @@ describe('a rebuild', () => {
   test('fails where an answer is gone all the same', async () => {
     const context = await loaded();
     const runId = await planReplay(context, {}, { rebuild: true });
-    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
+    await context.db.pool.query('delete from etl.answers where id = (select max(id) from etl.answers)');
     expect(await work(context, runId)).toMatchObject({
       state: 'failed',
       failures: [{ state: 'failed', error: 'its answer has been pruned, so that rows may be missing' }],
@@ -177,7 +179,7 @@ describe('a rebuild', () => {
     const context = await loaded();
     await fetched(4, records(1, 23, { ClosePrice: 3 }))(context);
     const before = await rowsOf(context, 'market');
-    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
+    await context.db.pool.query('delete from etl.answers where id = (select max(id) from etl.answers)');
     await expect(replay(context, {}, { rebuild: true })).rejects.toThrow('of 1 loads of');
     expect(await rowsOf(context, 'market')).toEqual(before);
   });

@@ -6,6 +6,7 @@ import { openRejects, readReject, writeRejects } from '../../src/load/state/reje
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { placeOf } from '../support/place.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
 const DAY = {
@@ -197,7 +198,6 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
       writeRejects(tx, {
         runId: 1,
         windowId,
-        hash: '',
         operation: 'GetSeriesChange',
         exchange: 'NSE',
         // Each begins at another record, and the last ones are no longer sent in the odd ones.
@@ -207,7 +207,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
           .map((record, position) => ({ position, record, problems: [] })),
         outcome: { state: 'loaded' },
         coverage: [],
-        fetchedAt: new Date(Date.UTC(2025, 8, 12, 16, windowId)),
+        place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
       }),
     );
   await Promise.all(windows.map(load));
@@ -221,7 +221,7 @@ test('where no answer is kept, the record as it was stored is read again', async
   const pipeline = await open({ EOD_KEEP_RAW: 'false' });
   source.meddle = spoil;
   const { fetched } = await runToEnd(pipeline, backfill(DAY));
-  expect((await pipeline.db.pool.query('select from etl.responses')).rowCount).toBe(0);
+  expect((await pipeline.db.pool.query('select from etl.answers where hash is not null')).rowCount).toBe(0);
   const before = await rejectsOf(pipeline);
   const same = await replay(pipeline, {}, { rejectsOnly: true });
   expect(same).toMatchObject({ state: 'failed', rejected: 1 });

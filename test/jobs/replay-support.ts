@@ -6,13 +6,14 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { packBody } from '../../src/load/state/answers/kept.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
-import { packBody } from '../../src/load/state/responses/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
 import type { Pipeline } from '../support/pipeline.ts';
+import { placeOf } from '../support/place.ts';
 
 /** A record of an answer, as sent. */
 export type SourceRecord = Record<string, unknown>;
@@ -121,8 +122,11 @@ export const records = (from: number, to: number, changes: SourceRecord = {}): S
     ...changes,
   }));
 
-/** Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. */
-export function fetched(minute: number, sent: readonly SourceRecord[]) {
+/**
+ * Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. Answers to different
+ * questions of the same moment differ by microseconds.
+ */
+export function fetched(minute: number, sent: readonly SourceRecord[], microseconds?: number) {
   const calledAt = Date.UTC(2025, 7, 29, 16, minute);
   return async (
     context: Context,
@@ -143,6 +147,7 @@ export function fetched(minute: number, sent: readonly SourceRecord[]) {
     const counts = await storeAnswer(context, {
       window: { ...asked, id, runId, operation: operation.name, variant: '', filtered: false },
       extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
+      place: placeOf(calledAt, microseconds ?? Number(day.slice(-2)) + instruments.length * 100),
       calledAt,
       bytes: 1,
       preview: false,

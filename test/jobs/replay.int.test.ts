@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import { copyAnswers } from '../../src/load/state/responses/copy.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -71,11 +71,11 @@ describe('all operations, corrected once and with an instrument missing once', (
   test('the loads leave history, withdrawn rows and answers, each body once', async () => {
     expect(await count(original, 'market_history.bhavcopy_cm')).toBeGreaterThan(0);
     expect(await count(original, 'market_history.bhavcopy_cm where withdrawn')).toBeGreaterThan(0);
-    expect(await count(original, '(select distinct operation from etl.responses) o')).toBe(operations.length);
-    const responses = await count(original, 'etl.responses');
+    expect(await count(original, '(select distinct operation from etl.answers) o')).toBe(operations.length);
+    const responses = await count(original, 'etl.answers');
     expect(await count(original, "etl.windows where state in ('loaded', 'empty', 'failed')")).toBe(responses);
     expect(await count(original, 'etl.response_bodies')).toBeLessThan(responses ?? 0);
-    const kept = await original.db.pool.query('select to_jsonb(r)::text as text from etl.responses r');
+    const kept = await original.db.pool.query('select to_jsonb(r)::text as text from etl.answers r');
     expect(kept.rows.filter(({ text }) => text.includes(original.config.EOD_ACCESS_KEY))).toEqual([]);
   });
 
@@ -86,7 +86,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     });
     const { signal } = new AbortController();
     const copied = await copyAnswers(original.db.drizzle, empty.db, {}, signal);
-    expect(copied).toBe(await count(original, 'etl.responses'));
+    expect(copied).toBe(await count(original, 'etl.answers'));
     expect(await copyAnswers(original.db.drizzle, empty.db, {}, signal)).toBe(0);
     const report = await replay(empty, {});
     expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
@@ -109,7 +109,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     expect(report).toMatchObject({ state: 'completed', requests: 0, inserted: 0, updated: 0, withdrawn: 0 });
     expect(report.windows.skipped).toBeGreaterThan(0);
     expect([await rowsOf(original, 'market'), await rowsOf(original, 'market_history')]).toEqual(before);
-    expect(await count(original, 'etl.responses where run_id > 3')).toBe(0);
+    expect(await count(original, 'etl.answers where run_id > 3')).toBe(0);
   });
 
   test('an interrupted replay continues where it was, and two processes do not work on one run', async () => {

@@ -1,14 +1,16 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
+import type { Place } from '../../src/core/place.ts';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/responses/kept.ts';
+import { packBody } from '../../src/load/state/answers/kept.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { placeOf } from '../support/place.ts';
 import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
@@ -37,6 +39,7 @@ interface Answer {
   readonly params: Readonly<Record<string, string>>;
   readonly variant: string;
   readonly filtered: boolean;
+  readonly place: Place;
   readonly calledAt: number;
   readonly body: Buffer;
 }
@@ -67,14 +70,14 @@ const answersOf = fc
     const only = operations.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
     if (only >= 0) chosen = [only];
     let calledAt = FIRST_CALL;
-    return drawn.map((one) => {
+    return drawn.map((one, at) => {
       calledAt += one.minutes * MINUTE;
       const operation = operations[chosen[one.operation % chosen.length] ?? 0] as Operation;
-      return answerOf(operation, one, calledAt);
+      return { ...answerOf(operation, one, calledAt), place: placeOf(calledAt, at) };
     });
   });
 
-function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Answer {
+function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Answer, 'place'> {
   const calledOn = today({ now: () => calledAt } satisfies Clock, 'Asia/Kolkata');
   const question = askedFor(operation, drawn, calledOn);
   const { from, to, instruments } = question;
@@ -194,6 +197,7 @@ async function load(at: Context, answer: Answer): Promise<void> {
       { body, contentType, bytes: body.length },
       { accessKey: '', timeZone: 'Asia/Kolkata' },
     ),
+    place: answer.place,
     calledAt,
     bytes: 1,
     preview: false,
@@ -228,7 +232,7 @@ const stored = async () => ({
     `select concat_ws(' ', operation, exchange, from_date, to_date, record) as row from etl.rejects where resolved_at is null order by 1`,
   ),
   withdrawals: await selected(
-    `select concat_ws(' ', table_name, exchange, day, fetched_at, gone, most, rows_left) as row from etl.withdrawals where state = 'refused' order by 1`,
+    `select concat_ws(' ', table_name, exchange, day, place, gone, most, rows_left) as row from etl.withdrawals where state = 'refused' order by 1`,
   ),
 });
 

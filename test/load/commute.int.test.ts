@@ -6,10 +6,11 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { hashBody, packBody } from '../../src/load/state/responses/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { placeOf } from '../support/place.ts';
 import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
@@ -361,6 +362,7 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
     storeAnswer(at, {
       window: { ...asked, id, runId, operation: operation.name, variant, filtered },
       extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
+      place: placeOf(calledAt, inOrder(answers).indexOf(answer)),
       calledAt,
       bytes: 1,
       preview: false,
@@ -399,7 +401,7 @@ async function refusals(): Promise<{ id: number; fetchedAt: number; name: string
     operation: string;
     day: string | null;
   }>(
-    `select id::int, fetched_at as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
+    `select id::int, place as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
   );
   return found.rows.map(({ id, at, exchange, operation, day }) => {
     const kind = (Object.keys(KINDS) as Kind[]).find((one) => KINDS[one].operation === operation);

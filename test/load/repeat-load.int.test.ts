@@ -4,9 +4,10 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { digestOf, repeatAnswer } from '../../src/jobs/worker/repeat-answer.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { hashBody, packBody } from '../../src/load/state/responses/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
+import { placeOf } from '../support/place.ts';
 import { newRun } from './support.ts';
 
 /** Sequences that are tried: REPEAT_RUNS=1000 for a long run, REPEAT_SEED for another one. */
@@ -139,7 +140,7 @@ async function empty({ db }: Context): Promise<number> {
   const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   await db.pool.query(
     `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejects,
-       etl.responses, etl.response_bodies, etl.coverage restart identity cascade`,
+       etl.answers, etl.response_bodies, etl.coverage restart identity cascade`,
   );
   return newRun(db);
 }
@@ -161,7 +162,7 @@ async function contents({ db }: Context) {
       `select 'resolved', (id, resolved_at is null)::text from etl.rejects`,
       without('etl.withdrawals', 'noted_at'),
       without('etl.day_rows', ''),
-      without('etl.responses', 'loaded_at'),
+      without('etl.answers', 'loaded_at'),
     ].join(' union all ')} order by 1, 2`,
   );
   return found.rows;
@@ -204,8 +205,8 @@ async function answer(
       variant: '',
       filtered,
     },
+    place: placeOf(calledAt),
     calledAt,
-    hash: hashBody(body),
     bytes: body.length,
     preview: false,
     ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),

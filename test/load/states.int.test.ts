@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
 import type { Permit } from '../../src/load/state/call-budget.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import {
   RUN_STATES,
   type RunState,
@@ -19,7 +20,7 @@ import {
   reopenRun,
   insertRun as startRun,
 } from '../../src/load/state/runs.ts';
-import { responseBodies, responses } from '../../src/load/state/schema/source.ts';
+import { answers, responseBodies } from '../../src/load/state/schema/source.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
@@ -235,9 +236,11 @@ async function insertAnswer(): Promise<number> {
     run_id: 0,
     window_id: 0,
     called_on: DAY,
+    place: await takePlace(db),
+    fetched_at: `${DAY}T16:00:00Z`,
     hash: 'a body',
   };
-  const inserted = await db.insert(responses).values(answer).returning({ id: responses.id });
+  const inserted = await db.insert(answers).values(answer).returning({ id: answers.id });
   return inserted[0]?.id ?? 0;
 }
 

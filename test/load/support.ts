@@ -1,7 +1,9 @@
+import type { Place } from '../../src/core/place.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
@@ -9,6 +11,7 @@ import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
+import { placeOf } from '../support/place.ts';
 
 /** A migrated database of the file's own, with a pool on it. */
 export async function openStore(adminUrl?: string, connections = 4): Promise<Database> {
@@ -54,6 +57,8 @@ export interface Answer {
   readonly preview?: boolean;
   /** When it was fetched: now, where nothing is said. */
   readonly fetchedAt?: Date;
+  /** Its place: that of the time at which it was fetched, where nothing is said. */
+  readonly place?: Place;
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
@@ -69,6 +74,10 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
   const operation = filling?.name ?? 'GetBhavCopyCM';
   const asked = { operation, exchange };
   const windowId = answer.windowId ?? (await newWindow(database, runId, 'running', asked));
+  const fetchedAt = answer.fetchedAt ?? new Date();
+  const place =
+    answer.place ??
+    (answer.fetchedAt === undefined ? await takePlace(database.drizzle) : placeOf(fetchedAt.getTime()));
   return loadWindow(database, {
     windowId,
     runId,
@@ -80,8 +89,9 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     coverage: answer.coverage ?? [],
     fullSets: answer.fullSets ?? [],
     maxWithdrawShare: 0.1,
-    fetchedAt: answer.fetchedAt ?? new Date(),
-    hash: '',
+    place,
+    fetchedAt,
+    answer: { packed: null, contentType: null, calledOn: '2025-01-01', fetchedAt },
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],

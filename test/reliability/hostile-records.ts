@@ -2,6 +2,7 @@ import type { Extracted } from '../../src/extract/types.ts';
 import { outcomeOf } from '../../src/jobs/worker/store-answer.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
@@ -65,8 +66,8 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     coverage: [],
     fullSets: [],
     maxWithdrawShare: 0.1,
+    place: await takePlace(store.drizzle),
     fetchedAt: new Date(),
-    hash: '',
     suspicions: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,

@@ -196,7 +196,7 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
       'select * from etl.response_bodies',
       'select * from etl.access_keys',
       'select * from etl.call_budget',
-      'select * from etl.responses',
+      'select * from etl.answers',
       'select * from etl.windows',
       'create table market.mine ()',
       'create table public.mine ()',

@@ -258,7 +258,7 @@ test.each(ENCODINGS)(
     expectSecret(stored, 'what is stored');
     const { rows } = await pipeline.db.pool.query(
       `select r.problems, w.warnings, b.encoding, b.body from etl.rejects r join etl.windows w on w.id = r.window_id
-         join etl.responses a on a.window_id = w.id join etl.response_bodies b on b.hash = a.hash`,
+         join etl.answers a on a.window_id = w.id join etl.response_bodies b on b.hash = a.hash`,
     );
     expect(rows).toHaveLength(2);
     const note = 'the answer held the access key; [redacted] stands in its place';

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { prune } from '../../src/load/state/responses/kept.ts';
+import { prune } from '../../src/load/state/answers/kept.ts';
 import { startServer } from '../support/http-server.ts';
 import { openSetup, windowsOf } from './support.ts';
 
@@ -29,7 +29,7 @@ test('an answer that cannot be read is kept for people, says where it breaks, an
   const [kept] = await bodies();
   expect(kept?.encoding).toBe('br');
   expect((await decompress(kept?.body ?? Buffer.alloc(0))).toString()).toBe(BROKEN);
-  expect((await pool.query('select from etl.responses')).rowCount).toBe(0);
+  expect((await pool.query('select from etl.answers')).rowCount).toBe(0);
 
   // It is pruned with the answers of its time, and not before.
   await prune(setup.db, new Date(Date.now() - 60_000));

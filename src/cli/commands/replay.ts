@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
-import type { AnswerFilter } from '../../load/state/responses/to-replay.ts';
+import type { AnswerFilter } from '../../load/state/answers/to-replay.ts';
 import {
   type Cli,
   type Commands,
@@ -108,7 +108,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
   const { schemaState } = await import('../../load/database/migrate.ts');
-  const { copyAnswers } = await import('../../load/state/responses/copy.ts');
+  const { copyAnswers } = await import('../../load/state/answers/copy.ts');
   const { copyAccepted } = await import('../../load/state/withdrawals.ts');
   const source = await cli.life.open(
     async () => openDatabase({ url, connections: 2, log: context.log }),

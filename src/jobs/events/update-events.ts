@@ -1,6 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { groupBy } from '../../core/group-by.ts';
+import type { Place } from '../../core/place.ts';
 import { packageVersion } from '../../core/version.ts';
 import { isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
@@ -22,7 +23,7 @@ import {
   readEventInputs,
   writeEventProgress,
 } from '../../load/state/event-progress.ts';
-import { lastFetchedAt } from '../../load/state/loads/loads.ts';
+import { takePlaces } from '../../load/state/place.ts';
 import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
@@ -177,15 +178,6 @@ function rowOf(event: CorporateEvent): Row {
   };
 }
 
-/**
- * The call time with which events are stored, in epoch milliseconds. It is always later than the last one, because the
- * newest answer decides, and the clocks of machines may differ or be set back.
- */
-async function nextCallTime({ db, clock }: Context, exchange: string): Promise<number> {
-  const last = await lastFetchedAt(db.drizzle, { operations: [DATA_SET], exchange });
-  return Math.max(clock.now(), Math.floor(last ?? 0) + 1);
-}
-
 /** @returns false if some were not stored. */
 async function storeEvents(
   context: Context,
@@ -213,15 +205,19 @@ async function storeEvents(
     })),
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
+  const places = await takePlaces(db.drizzle, windows.length);
+  const calledAt = clock.now();
   const rowsOf = new Map(changed);
   let stored = windows.length > 0;
-  for (const window of windows) {
+  for (const [at, window] of windows.entries()) {
     const rows = rowsOf.get(window.exchange) ?? [];
     const batches = [{ table, rows }];
     const counts = await storeAnswer(context, {
       window,
       extracted: { batches, rejects: [], fetched: rows.length, warnings: [], unknownFields: [] },
-      calledAt: await nextCallTime(context, window.exchange),
+      place: places[at] as Place,
+      calledAt,
+      answer: { packed: null, contentType: null, calledOn: day, fetchedAt: new Date(calledAt) },
       bytes: 0,
       preview: false,
       trusted: true,

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
+import type { Place } from '../../core/place.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import {
   type FileContent,
@@ -11,8 +12,9 @@ import {
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
+import { type PackedBody, packBody } from '../../load/state/answers/kept.ts';
+import { takePlaces } from '../../load/state/place.ts';
 import type { RowDifference } from '../../load/state/reports.ts';
-import { hashBody, type PackedBody, packBody } from '../../load/state/responses/kept.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { type FileWindow, insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
@@ -94,6 +96,7 @@ export async function importSessions(
   tickers: ImportTickers | null,
 ): Promise<FileOutcome> {
   const windows = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
+  const places = await takePlaces(context.db.drizzle, windows.length);
   const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
   const tables: Record<string, number> = {};
@@ -102,7 +105,8 @@ export async function importSessions(
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
-    const load = { window, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
+    const place = places[at] as Place;
+    const load = { window, place, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -177,10 +181,9 @@ function openFileWindows(
   });
 }
 
-/** The CSV of a session: compressed if it is to be kept, else its hash. */
+/** The CSV of a session, compressed if it is to be kept. */
 interface PackedCsv {
   readonly content: FileContent;
-  readonly hash: string | undefined;
   readonly packed: Promise<PackedBody> | null;
 }
 
@@ -191,7 +194,7 @@ function createPacker({ config, db }: Context): (session: FileSession) => Packed
     if (last?.content !== content) {
       const packed = config.EOD_KEEP_RAW ? packBody(db.drizzle, content.bytes) : null;
       packed?.catch(() => undefined);
-      last = { content, hash: packed === null ? hashBody(content.bytes) : undefined, packed };
+      last = { content, packed };
     }
     return last;
   };
@@ -199,6 +202,7 @@ function createPacker({ config, db }: Context): (session: FileSession) => Packed
 
 interface Load {
   readonly window: FileWindow;
+  readonly place: Place;
   readonly session: FileSession;
   readonly tickers: Tickers;
   readonly csv: PackedCsv;
@@ -206,7 +210,7 @@ interface Load {
 
 async function importSession(
   context: Context,
-  { window, session, tickers, csv }: Load,
+  { window, place, session, tickers, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
   const calledAt = clock.now();
@@ -214,13 +218,10 @@ async function importSession(
   return storeAnswer(context, {
     window,
     ...(await sessionAnswer(db.pool, session, tickers)),
+    place,
     calledAt,
     bytes: 0,
     preview: false,
-    hash: csv.hash,
-    answer:
-      csv.packed === null
-        ? undefined
-        : { packed: await csv.packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
+    answer: { packed: await csv.packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
   });
 }

@@ -2,8 +2,8 @@ import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { PreservedColumns } from '../../load/market/merge.ts';
-import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
-import { newerFullAnswers } from '../../load/state/responses/to-replay.ts';
+import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { newerFullAnswers } from '../../load/state/answers/to-replay.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
@@ -12,7 +12,7 @@ import { readKept, sessionOf } from './read-kept.ts';
 /** A kept answer that is about to be loaded again. */
 interface OldAnswer {
   readonly window: { readonly operation: string };
-  readonly responseId: number;
+  readonly answerId: number;
   readonly extracted: Extracted;
   /** The columns that a file does not have; undefined for an answer of the source. */
   readonly preserved?: PreservedColumns | undefined;
@@ -25,7 +25,7 @@ interface OldAnswer {
  */
 export async function isOutdated(
   context: Context,
-  { window, responseId, extracted, preserved, read }: OldAnswer,
+  { window, answerId, extracted, preserved, read }: OldAnswer,
 ): Promise<boolean> {
   const { db } = context;
   const { shapes } = dataSetNamed(window.operation);
@@ -39,7 +39,7 @@ export async function isOutdated(
   const anyDays = shapesHere.every(({ fullSet }) => fullSet === 'exchange');
   // Only files may be covered by files; then each newer file is read. Of newer answers, the newest is enough.
   const files = preserved !== undefined;
-  const newer = await newerFullAnswers(db.drizzle, responseId, { anyDays, files });
+  const newer = await newerFullAnswers(db.drizzle, answerId, { anyDays, files });
   const id = newer.find(({ isFile }) => !isFile)?.id;
   if (id === undefined) return isCoveredByFile(context, newer, preserved);
   if (shapes.length === 1) return true;

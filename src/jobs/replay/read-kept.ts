@@ -1,13 +1,15 @@
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
+import type { Place } from '../../core/place.ts';
 import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers, type Tickers } from '../../load/market/lookups.ts';
+import type { KeptAnswer } from '../../load/state/answers/kept.ts';
+import { replayReached } from '../../load/state/answers/to-replay.ts';
+import { takePlace } from '../../load/state/place.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
-import type { KeptAnswer } from '../../load/state/responses/kept.ts';
-import { replayReached } from '../../load/state/responses/to-replay.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -100,15 +102,16 @@ const SHORTENED = '…';
  * answer is not kept. Some stay rejected: those that were shortened, and those of tables with a field that depends on
  * the place in the answer.
  *
- * @returns what was read, and when the records were rejected (epoch milliseconds).
+ * @returns what was read, and the place and time (epoch milliseconds) of the answer that had the records last.
  */
 export async function readRejectedRecords(
   { db, config }: Context,
   window: ReplayWindow,
-): Promise<{ extracted: Extracted; seenAt: number }> {
+): Promise<{ extracted: Extracted; place: Place; seenAt: number }> {
   const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
   const operation = operationNamed(window.operation);
   const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
+  const place = rejected[0]?.place ?? (await takePlace(db.drizzle));
   const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
   );
@@ -131,7 +134,7 @@ export async function readRejectedRecords(
     })),
     ...rejected
       .filter((one) => !whole(one))
-      .map(({ seenAt: _, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
+      .map(({ seenAt: _, place: __, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
   ];
-  return { extracted: { ...extracted, rejects, fetched: rejected.length }, seenAt };
+  return { extracted: { ...extracted, rejects, fetched: rejected.length }, place, seenAt };
 }

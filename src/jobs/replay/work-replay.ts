@@ -5,8 +5,8 @@ import { createSlots, type Slots } from '../../core/slots.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
-import { type KeptAnswer, readKeptAnswer } from '../../load/state/responses/kept.ts';
-import { windowsOfAnswer } from '../../load/state/responses/to-replay.ts';
+import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { windowsOfAnswer } from '../../load/state/answers/to-replay.ts';
 import { readRun } from '../../load/state/runs.ts';
 import {
   openReplayWindows,
@@ -149,7 +149,7 @@ interface KeptReading {
 /** Begins to read the answer that a window loads again. @returns null if it has none, or it has been pruned. */
 function readAhead(context: Context, window: ReplayWindow | undefined): Promise<KeptReading | null> {
   const reading = async () => {
-    const id = window?.responseId ?? null;
+    const id = window?.answerId ?? null;
     const kept = id === null ? null : await readKeptAnswer(context.db.drizzle, id);
     if (kept === null) return null;
     return kept.file === null ? { kept, extracted: readKeptSource(context, kept) } : { kept };
@@ -168,8 +168,8 @@ async function replayWindow(
 ): Promise<void> {
   const { log } = context;
   try {
-    if (window.responseId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.responseId, await answer, group);
+    if (window.answerId === null) await replayRecords(context, window);
+    else await replayAnswer(context, window, window.answerId, await answer, group);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'could not replay the answer');
@@ -179,7 +179,7 @@ async function replayWindow(
 async function replayAnswer(
   context: Context,
   window: ReplayWindow,
-  responseId: number,
+  answerId: number,
   answer: KeptReading | null,
   { fresh, files }: GroupContext,
 ): Promise<void> {
@@ -192,18 +192,18 @@ async function replayAnswer(
   const { kept, extracted } = answer;
   const read = (other: KeptAnswer) => readKeptSource(context, other);
   const answered: ReadAnswer = extracted === undefined ? await files.read(window, kept) : { extracted };
-  if (!fresh && (await isOutdated(context, { window, responseId, ...answered, read }))) {
+  if (!fresh && (await isOutdated(context, { window, answerId, ...answered, read }))) {
     await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
     return;
   }
-  const sharing = await windowsOfAnswer(db.drizzle, responseId);
+  const sharing = await windowsOfAnswer(db.drizzle, answerId);
   const times: StepTimes = {};
   const counts = await timeStep(times, 'load', () =>
     storeAnswer(context, {
       window,
       ...answered,
+      place: kept.place,
       calledAt: kept.fetchedAt.getTime(),
-      hash: kept.hash,
       bytes: 0,
       preview: false,
       fresh,
@@ -215,10 +215,11 @@ async function replayAnswer(
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
-  const { extracted, seenAt } = await readRejectedRecords(context, window);
+  const { extracted, place, seenAt } = await readRejectedRecords(context, window);
   await storeAnswer(context, {
     window,
     extracted,
+    place,
     calledAt: seenAt,
     bytes: 0,
     preview: false,

@@ -74,8 +74,6 @@ export async function claimCall(
       breaker.abandoned();
       throw databaseError(error);
     });
-    // Whichever machine asks next takes its time from the database too, so that its answer counts as the later one.
-    if (claim.outcome === 'claimed') clock.set?.(claim.claimedAt);
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const lostTooMany = lostTooManyWorkers(lostWorkers);
     const isUsable = claim.outcome === 'claimed' && !lostTooMany && isPermitValid(context, permit);

@@ -9,10 +9,10 @@ import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
+import { hashBody, keepRefused, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
-import { hashBody, keepRefused, packBody, readKeptAnswer } from '../../load/state/responses/kept.ts';
-import { newestAnswers } from '../../load/state/responses/to-replay.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { noteRefusedAnswer } from '../../load/state/windows/windows.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
@@ -276,20 +276,17 @@ async function storeFetched(
   const hash = packed?.hash ?? hashBody(answer.body);
   const answered = {
     window,
+    place: claim.place,
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',
-    hash,
     digest: digestOf(context, hash),
-    answer:
-      packed === null
-        ? undefined
-        : {
-            packed,
-            contentType: answer.contentType,
-            calledOn: asked.calledOn,
-            fetchedAt: new Date(calledAt),
-          },
+    answer: {
+      packed,
+      contentType: answer.contentType,
+      calledOn: asked.calledOn,
+      fetchedAt: new Date(calledAt),
+    },
   };
   let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';

@@ -41,11 +41,7 @@ export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string):
  */
 export async function repeatAnswer(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
-  {
-    window,
-    calledAt,
-    ...answered
-  }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string; readonly hash: string },
+  { window, calledAt, ...answered }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string },
 ): Promise<RecordCounts | null> {
   // A preview compares rows, and filtered answers are not repeats of whole ones: these have to be read.
   if (answered.preview || window.filtered || window.instruments.length > 0) return null;
@@ -60,7 +56,7 @@ export async function repeatAnswer(
     sessions: calendar.sessions(exchange, from, to),
     fetchedAt: new Date(calledAt),
     digest: answered.digest,
-    hash: answered.hash,
+    place: answered.place,
     bytes: answered.bytes,
     answer: answered.answer,
   });

@@ -1,14 +1,15 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
+import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
 import type { CoverageEntry } from '../../load/state/coverage.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
-import type { AnswerToKeep, KeptAnswer } from '../../load/state/responses/kept.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
@@ -27,16 +28,16 @@ export interface AnsweredWindow extends ReadAnswer {
     readonly operation: string;
     readonly exchange: string;
   };
+  /** Where the answer stands in the order of answers. */
+  readonly place: Place;
   /** Time of the call in epoch milliseconds: it decides what an empty answer means. */
   readonly calledAt: number;
   /** Size of the body as it was sent. */
   readonly bytes: number;
   readonly preview: boolean;
-  /** SHA-256 of the body, if the answer is not to be kept. */
-  readonly hash?: string | undefined;
   /** From `digestOf`, if the answer has just come from the source. */
   readonly digest?: string;
-  /** The answer as it is kept for replay; undefined if it is not to be kept. */
+  /** The answer as it is noted, and kept for replay; undefined if it is read again. */
   readonly answer?: AnswerToKeep | undefined;
   /** For an answer that is loaded again, the other windows that have loaded it. */
   readonly readByWindows?: readonly number[];
@@ -57,11 +58,11 @@ export async function storeAnswer(
   {
     window,
     extracted,
+    place,
     calledAt,
     bytes,
     preview,
     answer,
-    hash,
     digest,
     readByWindows,
     fresh,
@@ -99,8 +100,8 @@ export async function storeAnswer(
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
     suspicions,
+    place,
     fetchedAt: new Date(calledAt),
-    hash: hash ?? answer?.packed.hash ?? '',
     bytes,
     preview,
     answer,

@@ -47,18 +47,18 @@ export async function acceptWithdrawal(
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);
-    const { runId, windowId, operation } = refused;
+    const { runId, windowId, operation, place } = refused;
     const fetchedAt = new Date(refused.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
     const accepted = { id, table: table.name, exchange, day, by };
     // Answers fetched later may have listed some of the rows: then all are folded again, with this withdrawal accepted.
     await markAccepted(tx, { ...accepted, rowsLeft: 0 });
-    const load = { table, exchange, runId, loadId, windowId, fetchedAt, ...judging };
+    const load = { table, exchange, runId, loadId, windowId, place, fetchedAt, ...judging };
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
     if (gone === undefined) {
       const keys = JSON.stringify(refused.rows);
-      const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, fetchedAt]);
+      const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, place]);
       gone = rows[0]?.withdrawn ?? 0;
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
@@ -75,6 +75,7 @@ export async function acceptWithdrawal(
     await insertLoad(tx, {
       loadId,
       windowId,
+      place,
       fetchedAt,
       whole: [table.name],
       written,

@@ -1,7 +1,6 @@
 import type { Shape } from '../../operations/operation.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { isLaterThanOwn } from '../state/loads/later.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { DAY_ROWS, replaceDayRows } from '../state/withdrawals.ts';
 import {
@@ -44,7 +43,7 @@ interface FoldSql extends ApplySql {
   /**
    * Removes the staged records that change nothing or of which it is uncertain what they change, and counts them.
    * `unlisted`: stored rows of the days that are not staged. $1: exchange, $2: operations, $3: when the answer was
-   * fetched, $4: days that it lists in full, or null, $5: its window, $6: hash of its body.
+   * fetched, $4: days that it lists in full, or null, $5: its place.
    */
   readonly keepCertain: string;
   /** Stores the most rows that each day ever had. $1: exchange, $2: days. */
@@ -107,8 +106,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     keepCertain: `
     with later as materialized (
       select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
-         and l.fetched_at >= $3::timestamptz and '${table.name}' = any(l.whole)
-         and ${isLaterThanOwn('l', { windowId: '$5', fetchedAt: '$3', hash: '$6' })}
+         and l.place > $5::timestamptz and '${table.name}' = any(l.whole)
     ), compared as materialized (
       select s._ord, case when s._rank > 1 then 'duplicate'
           when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})

@@ -1,12 +1,13 @@
 import type { PoolClient } from 'pg';
 import { PipelineError } from '../../core/errors.ts';
+import type { Place } from '../../core/place.ts';
 import type { Shape } from '../../operations/operation.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
-import { answersToFold, hasLaterLoad, hasLoadsSince, type LoadScope } from '../state/loads/later.ts';
-import { type KeptAnswer, readKeptAnswer } from '../state/responses/kept.ts';
+import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
+import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
 import {
   acceptedDays,
   type DayWithdrawal,
@@ -52,10 +53,9 @@ interface TableLoad extends TableAnswer {
   readonly loadId: number;
   readonly windowId: number;
   readonly exchange: string;
-  /** When the source was asked. */
+  readonly place: Place;
+  /** The time of its call. */
   readonly fetchedAt: Date;
-  /** SHA-256 of the body; empty where there is none. */
-  readonly hash: string;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Are all kept answers being loaded again, into tables that were empty? Then the history is restored as well. */
@@ -91,15 +91,15 @@ const refusedIn = ({ withdrawals }: Pick<Merged, 'withdrawals'>) =>
 export async function mergeTable(
   tx: Transaction,
   load: LoadOfDays & {
-    /** Is it known that no answer fetched at the same time or later was loaded? */
+    /** Is it known that no later answer was loaded, nor this one? */
     readonly isLast: boolean;
   },
 ): Promise<MergedTable> {
   const { client } = tx;
-  const { table, rows, days, fetchedAt } = load;
+  const { table, rows, days, place } = load;
   const sql = mergeSql(table, days);
   const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLoadsSince(tx, scope, fetchedAt));
+  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
   if (isLast) {
     const added =
       scope.whole === 'days'
@@ -120,7 +120,7 @@ export async function mergeTable(
   if (folded !== null) return { ...folded, folded: true, undecided: null };
   await client.query(`truncate ${sql.stage}`);
   await stageRows(client, table, rows);
-  if (!(await hasLaterLoad(tx, scope, load))) return mergeAsLast();
+  if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
   return mergeCertain(client, load, scope);
 }
 
@@ -130,9 +130,9 @@ export async function mergeTable(
  */
 async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
   if (merged.withdrawals.every(({ refused }) => refused === null)) return merged;
-  const { table, exchange, fetchedAt } = load;
+  const { table, exchange, place } = load;
   const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
-    .filter((one) => Date.parse(one.fetchedAt) === fetchedAt.getTime())
+    .filter((one) => one.place === place)
     .map(({ day }) => day);
   if (accepted.length === 0) return merged;
   const options = { ...load, within: new Set(accepted), accepted };
@@ -157,18 +157,14 @@ async function hasConflict(
 }
 
 /**
- * Folds the answers about some days anew where something was loaded that was fetched after this moment, or another
- * answer that was fetched at it.
+ * Folds the answers about some days anew where a later answer was loaded.
  *
  * @returns null if there was nothing, or not all answers are kept; then nothing was written.
  */
-export async function foldIfLate(
-  tx: Transaction,
-  load: Omit<TableLoad, 'rows' | 'hash'>,
-): Promise<Merged | null> {
+export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Merged | null> {
   const scope = scopeOf({ ...load, rows: [] });
-  if (!(await hasLoadsSince(tx, scope, load.fetchedAt, 2))) return null;
-  return foldAnswers(tx, { ...load, hash: '', rows: null }, scope);
+  if (!(await hasLaterLoad(tx, scope, load.place))) return null;
+  return foldAnswers(tx, { ...load, rows: null }, scope);
 }
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
@@ -217,16 +213,16 @@ async function foldAnswers(
     tx,
     // Where the day of a row comes from the request, only requests for the same days can list it.
     { ...scope, sameInstruments: few, sameDays: few && day !== undefined && day.from !== 'answer' },
-    { ...load, fetchedAt: load.rows === null ? null : load.fetchedAt },
+    { ...load, place: load.rows === null ? null : load.place },
   );
   if (answers === null) return null;
   const sql = foldSql(table, asked ?? []);
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
-  const refusals = new Map<string, DayWithdrawal & { readonly fetchedAt: string }>();
-  for (const { responseId, fetchedAt, loadId, runId } of answers) {
-    const own = responseId === null;
-    const answer = own ? load : await readTable(tx, load, responseId, readKept);
+  const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
+  for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
+    const own = answerId === null;
+    const answer = own ? load : await readTable(tx, load, answerId, readKept);
     if (answer === null) return null;
     const { dateColumn } = table;
     const rows = [...(answer.rows ?? [])].filter(
@@ -245,13 +241,13 @@ async function foldAnswers(
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: asked,
-        accepted: accepted.flatMap((one) => (one.fetchedAt === fetchedAt ? [one.day] : [])),
+        accepted: accepted.flatMap((one) => (one.place === place ? [one.day] : [])),
       },
       sql,
     );
     for (const day of checkedDays) refusals.delete(day);
     for (const one of withdrawals) {
-      if (one.refused !== null) refusals.set(one.day ?? NO_DAY, { ...one, fetchedAt });
+      if (one.refused !== null) refusals.set(one.day ?? NO_DAY, { ...one, place });
     }
   }
   const days = asked === null ? [NO_DAY] : [...asked].sort();
@@ -306,10 +302,10 @@ async function foldAnswers(
 async function readTable(
   tx: Transaction,
   { table }: Pick<TableLoad, 'table'>,
-  responseId: number,
+  answerId: number,
   readKept: ReadKept,
 ): Promise<TableAnswer | null> {
-  const kept = await readKeptAnswer(tx, responseId);
+  const kept = await readKeptAnswer(tx, answerId);
   if (kept === null) return null;
   try {
     const read = await readKept(kept);
@@ -331,15 +327,14 @@ async function readTable(
  * unless a later answer lists their days in full without them, and values that were saved later. Withdraws nothing.
  */
 async function mergeCertain(client: PoolClient, load: LoadOfDays, scope: Scope): Promise<MergedTable> {
-  const { table, exchange, fullSet, fetchedAt, windowId, hash } = load;
+  const { table, exchange, fullSet, fetchedAt, place } = load;
   const { keepCertain } = foldSql(table, load.days);
   const certain = await client.query<Record<string, string>>(keepCertain, [
     exchange,
     scope.operations,
     fetchedAt.toISOString(),
     fullSet === undefined ? null : daysOf(fullSet),
-    windowId,
-    hash,
+    place,
   ]);
   const left = { ...countsOf(certain.rows[0]), unlisted: Number(certain.rows[0]?.unlisted) };
   const { preserved: _, ...answer } = load;

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { eachDay } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
@@ -7,12 +8,12 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
 import { type CoverageEntry, doubtEmptyDays, type Reread, writeCoverage } from '../state/coverage.ts';
 import { type AskedAnswer, type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
 import { laterFailures, type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
@@ -49,10 +50,10 @@ interface WindowLoad {
   readonly maxWithdrawShare: number;
   readonly coverage: readonly CoverageEntry[];
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
-  /** When the source was asked. */
+  /** Where the answer stands in the order of answers. */
+  readonly place: Place;
+  /** The time of the call. */
   readonly fetchedAt: Date;
-  /** SHA-256 of the body; empty where there is none. */
-  readonly hash: string;
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
@@ -167,7 +168,7 @@ async function storeLoad(
   if (begun === null) return null;
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
-  const known = await readKnown(tx, scopeOfLoad(load, tables, begun), load.fetchedAt);
+  const known = await readKnown(tx, scopeOfLoad(load, tables, begun), load.place);
   if (load.preview) {
     // The rows are rolled back to the savepoint; the window's counts and samples are written after that.
     await client.query('savepoint preview');
@@ -178,7 +179,7 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, load.answer);
+  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, { ...load.answer, place: load.place });
   if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
   await writeWithdrawals(
     tx,
@@ -203,13 +204,13 @@ async function storeLoad(
 
 /** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
-  return merged.written.length === 0 && (await wasLoaded(tx, load));
+  return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }
 
 /** Tables that the answer lists in full, less those where its withdrawals were refused. */
 function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): string[] {
   const refused = new Set(
-    withdrawals.flatMap((one) => (one.refused !== null && one.fetchedAt === undefined ? [one.table] : [])),
+    withdrawals.flatMap((one) => (one.refused !== null && one.place === undefined ? [one.table] : [])),
   );
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
@@ -235,7 +236,7 @@ async function storeCoverage(
   const [from, to] = [days[0], days.at(-1)];
   if (from === undefined || to === undefined) return;
   const asked = { operations: [operation], exchange, days: { from, to } };
-  const later = known.later ? await laterLoads(tx, asked, load) : [];
+  const later = known.later ? await laterLoads(tx, asked, load.place) : [];
   const areAbout = <Asked extends AskedAnswer>(answers: readonly Asked[], entry: CoverageEntry) =>
     answers.filter(
       (one) =>
@@ -247,7 +248,7 @@ async function storeCoverage(
     );
   const laterAbout = (entry: CoverageEntry) => areAbout(later, entry);
   // If all are read again, the later ones are still to come, although their rejects are there.
-  const failed = known.rejects && fresh !== true ? await laterFailures(tx, asked, load) : [];
+  const failed = known.rejects && fresh !== true ? await laterFailures(tx, asked, load.place) : [];
   const isAnswered = (entry: CoverageEntry) =>
     laterAbout(entry).length > 0 ||
     areAbout(failed, entry).some(({ hasStrays }) => hasStrays || entry.state !== 'loaded');

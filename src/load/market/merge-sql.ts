@@ -435,7 +435,7 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
     with gone as materialized (
       select ${list(table.key, 's.')}, ${MOMENT} as _moment
         from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${storedRow(parts)} on true
-       where not exists (select from ${LOADS} l where l.id = t.load_id and l.fetched_at > $3::timestamptz)
+       where not exists (select from ${LOADS} l where l.id = t.load_id and l.place > $3::timestamptz)
     ), archived as (
       ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (

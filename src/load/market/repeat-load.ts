@@ -1,14 +1,15 @@
 import { eachDay } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/responses/kept.ts';
 import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
 import { locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -24,8 +25,7 @@ interface RepeatedAnswer {
   /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;
-  /** SHA-256 of the body. */
-  readonly hash: string;
+  readonly place: Place;
   readonly fetchedAt: Date;
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
@@ -43,14 +43,14 @@ interface RepeatedAnswer {
  * @throws PipelineError of kind `database` or `database_away`.
  */
 export async function repeatLoad(database: Database, repeated: RepeatedAnswer): Promise<RecordCounts | null> {
-  const { operation, exchange, windowId, digest, fetchedAt, sessions } = repeated;
+  const { operation, exchange, windowId, digest, place, sessions } = repeated;
   // Only of these operations it is known without reading that all rows are of the days asked for.
   if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
   const asked = {
     windowId,
     digest,
-    fetchedAt,
+    place,
     operations: dataSetsFilling(tables).map(({ name }) => name),
   };
   try {
@@ -96,7 +96,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         rejects: [],
         outcome: { state: 'loaded', error: null },
       } as const;
-      if (load.answer !== undefined) await keepAnswer(tx, windowId, load.answer);
+      if (load.answer !== undefined) await keepAnswer(tx, windowId, { ...load.answer, place });
       if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {

@@ -115,11 +115,7 @@ export async function doubtEmptyDays(
     .from(withdrawals)
     .innerJoin(
       loads,
-      and(
-        eq(loads.operation, operation),
-        eq(loads.exchange, exchange),
-        eq(loads.fetched_at, withdrawals.fetched_at),
-      ),
+      and(eq(loads.operation, operation), eq(loads.exchange, exchange), eq(loads.place, withdrawals.place)),
     )
     .where(
       and(

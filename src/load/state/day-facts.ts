@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../core/days.ts';
 import type { Pair } from './completeness.ts';
 import { isoText } from './schema/columns.ts';
-import { responseBodies, responses } from './schema/source.ts';
+import { answers, responseBodies } from './schema/source.ts';
 import { coverage, loads, windows } from './schema/work.ts';
 
 // What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
@@ -177,32 +177,32 @@ export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
 export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
   return db
     .select({
-      id: responses.id,
-      windowId: responses.window_id,
-      from: responses.from_date,
-      to: responses.to_date,
-      instruments: responses.instruments,
-      variant: responses.variant,
-      params: responses.params,
-      contentType: responses.content_type,
-      fetchedAt: isoText(sql`${responses.fetched_at}`),
-      hash: responses.hash,
+      id: answers.id,
+      windowId: answers.window_id,
+      from: answers.from_date,
+      to: answers.to_date,
+      instruments: answers.instruments,
+      variant: answers.variant,
+      params: answers.params,
+      contentType: answers.content_type,
+      fetchedAt: isoText(sql`${answers.fetched_at}`),
+      hash: responseBodies.hash,
       bytes: responseBodies.bytes,
       keptBytes: sql`length(${responseBodies.body})`.mapWith(Number),
       encoding: responseBodies.encoding,
     })
-    .from(responses)
-    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .from(answers)
+    .innerJoin(responseBodies, eq(responseBodies.hash, answers.hash))
     .where(
       and(
-        eq(responses.operation, operation),
-        eq(responses.exchange, exchange),
-        lte(responses.from_date, day),
-        sql`${responses.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
-        gte(responses.to_date, day),
+        eq(answers.operation, operation),
+        eq(answers.exchange, exchange),
+        lte(answers.from_date, day),
+        sql`${answers.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
+        gte(answers.to_date, day),
       ),
     )
-    .orderBy(desc(responses.id))
+    .orderBy(desc(answers.id))
     .limit(limit);
 }
 

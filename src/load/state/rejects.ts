@@ -19,17 +19,13 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import type { CoverageEntry } from './coverage.ts';
-import {
-  type AskedAnswer,
-  isLaterOfMoment,
-  type LoadScope,
-  laterLoads,
-  type OwnAnswer,
-} from './loads/later.ts';
-import { type AnswerFilter, matchesFilter } from './responses/to-replay.ts';
-import { responses } from './schema/source.ts';
+import { type AskedAnswer, type LoadScope, laterLoads } from './loads/later.ts';
+import { placeText } from './schema/columns.ts';
+import { answers } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
 
 const now = sql`clock_timestamp()`;
@@ -44,7 +40,9 @@ export interface RejectEntry {
 }
 
 /** What is needed of a load to store its rejects and resolve older ones. */
-interface RejectsOfLoad extends OwnAnswer {
+interface RejectsOfLoad {
+  readonly windowId: number;
+  readonly place: Place;
   readonly runId: number;
   readonly operation: string;
   readonly exchange: string;
@@ -95,10 +93,9 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
 export async function laterFailures(
   tx: NodePgDatabase,
   { operations, exchange, days }: LoadScope,
-  own: OwnAnswer,
+  place: Place,
 ): Promise<AskedAnswer[]> {
   const { from_date: from, to_date: to, instruments, variant, filtered } = windows;
-  const fetchedAt = sql`${own.fetchedAt.toISOString()}::timestamptz`;
   const hasStrays = sql<boolean>`${windows.suspicious} is not null`;
   return tx
     .selectDistinct({ from, to, instruments, variant, filtered, hasStrays })
@@ -111,10 +108,7 @@ export async function laterFailures(
         isNull(rejects.resolved_at),
         eq(windows.state, 'failed'),
         days === null ? undefined : and(lte(from, days.to), gte(to, days.from)),
-        or(
-          gt(rejects.last_seen_at, fetchedAt),
-          and(eq(rejects.last_seen_at, fetchedAt), isLaterOfMoment('"etl"."windows"', own)),
-        ),
+        gt(rejects.last_seen_at, place),
       ),
     );
 }
@@ -149,7 +143,7 @@ async function outdatedTest(
   const { operation, exchange } = load;
   if (load.rejects.length === 0) return () => false;
   const days = isDated(operation) ? { from: asked.from_date, to: asked.to_date } : null;
-  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, load)).filter(
+  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, load.place)).filter(
     ({ filtered, variant, instruments, isCertain }) =>
       isCertain &&
       !filtered &&
@@ -173,7 +167,7 @@ async function lockOutdated(
   asked: Asked,
   present: readonly string[],
 ): Promise<number[]> {
-  const { readByWindows = [], outcome, coverage, fetchedAt } = load;
+  const { readByWindows = [], outcome, coverage, place } = load;
   const dated = isDated(load.operation);
   const older = alias(windows, 'older');
   const reject = alias(rejects, 'reject');
@@ -184,8 +178,7 @@ async function lockOutdated(
   const open = await tx
     .select({
       id: reject.id,
-      outdated: sql<boolean>`${reject.last_seen_at} <= ${fetchedAt.toISOString()}::timestamptz
-        and not (${reject.last_seen_at} = ${fetchedAt.toISOString()}::timestamptz and ${isLaterOfMoment('older', load)})
+      outdated: sql<boolean>`${reject.last_seen_at} <= ${place}::timestamptz
         and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
         and (${reject.window_id} = any(${sql.param(readByWindows)}::bigint[]) or ${answered})`,
     })
@@ -217,7 +210,7 @@ const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
  */
 async function keepRejects(
   tx: NodePgDatabase,
-  { runId, windowId, operation, exchange, fetchedAt }: RejectsOfLoad,
+  { runId, windowId, operation, exchange, place }: RejectsOfLoad,
   asked: Asked,
   present: ReadonlyMap<string, PresentReject>,
 ): Promise<void> {
@@ -230,14 +223,14 @@ async function keepRejects(
       select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, coalesce(r.day, ${asked.from_date}),
              coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, seen.at, seen.at,
              case when r.outdated and not r.known then ${now} end
-        from (select ${fetchedAt.toISOString()}::timestamptz as at) seen, (
+        from (select ${place}::timestamptz as at) seen, (
           select sent.*, sent.outdated and exists (
               select from ${rejects} open where open.operation = ${operation} and open.exchange = ${exchange}
                  and open.fingerprint = sent.fingerprint and open.resolved_at is null)
               and not exists (
               select from ${rejects} past where past.operation = ${operation} and past.exchange = ${exchange}
                  and past.fingerprint = sent.fingerprint and past.resolved_at is not null
-                 and ${fetchedAt.toISOString()}::timestamptz between past.first_seen_at and past.last_seen_at) as known
+                 and ${place}::timestamptz between past.first_seen_at and past.last_seen_at) as known
             from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
               position integer, day date, fingerprint text, record jsonb, problems jsonb, outdated boolean)) r
        where r.known or not r.outdated or not exists (
@@ -370,22 +363,23 @@ export async function readReject(db: NodePgDatabase, id: number) {
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
       /** The imported file that contains it; null if it is of an answer. */
       file: windows.source_file,
-      windowResponseId: windows.response_id,
+      windowAnswerId: windows.answer_id,
     })
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(eq(rejects.id, id));
   if (found === undefined) return null;
-  const { windowResponseId, ...reject } = found;
-  const own = eq(responses.window_id, reject.windowId);
+  const { windowAnswerId, ...reject } = found;
+  const own = eq(answers.window_id, reject.windowId);
   const [kept] = await db
-    .select({ id: responses.id })
-    .from(responses)
-    .where(windowResponseId === null ? own : or(own, eq(responses.id, windowResponseId)))
+    .select({ id: answers.id })
+    .from(answers)
+    .where(
+      and(isNotNull(answers.hash), windowAnswerId === null ? own : or(own, eq(answers.id, windowAnswerId))),
+    )
     .limit(1);
   /** Id of the kept answer that contains it; null if that is not kept. */
-  const responseId = kept?.id ?? null;
-  return { ...reject, record: recordOf(reject.record), responseId };
+  return { ...reject, record: recordOf(reject.record), responseId: kept?.id ?? null };
 }
 
 /** The open rejects of a window, in the order of its answer. */
@@ -398,7 +392,9 @@ export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) 
       day: sql<
         string | null
       >`case when ${rejects.from_date} = ${rejects.to_date} then ${rejects.from_date}::text end`,
-      seenAt: rejects.last_seen_at,
+      /** The time of the last call that it came with. */
+      seenAt: sql<string>`coalesce((select a.fetched_at from ${answers} a where a.place = ${rejects.last_seen_at}), ${rejects.last_seen_at})`,
+      place: placeText(rejects.last_seen_at),
     })
     .from(rejects)
     .where(and(eq(rejects.window_id, windowId), isNull(rejects.resolved_at)))
@@ -416,9 +412,11 @@ export type UnkeptFile = Awaited<ReturnType<typeof unkeptFiles>>[number];
 /** The files among those of these rejects that cannot be read again from what is kept, by name. */
 export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]) {
   const kept = db
-    .select({ id: responses.id })
-    .from(responses)
-    .where(or(eq(responses.window_id, windows.id), eq(responses.id, windows.response_id)));
+    .select({ id: answers.id })
+    .from(answers)
+    .where(
+      and(isNotNull(answers.hash), or(eq(answers.window_id, windows.id), eq(answers.id, windows.answer_id))),
+    );
   return db
     .select({ file: sql<string>`${windows.source_file}`, rejects: count() })
     .from(rejects)
@@ -438,5 +436,5 @@ export function windowsWithUnkeptRejects(filter: AnswerFilter): SQL {
      where ${and(isNull(windows.source_file), matchesFilter(windows, filter))}
        and ${windows.id} in (select window_id from ${rejects} where resolved_at is null)
        and not exists (
-         select from ${responses} k where k.window_id = ${windows.id} or k.id = ${windows.response_id})`;
+         select from ${answers} k where k.hash is not null and (k.window_id = ${windows.id} or k.id = ${windows.answer_id}))`;
 }

@@ -2,9 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
 import { dataSetsAlsoFilling } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
-import type { AnswerFilter } from './responses/to-replay.ts';
+import type { AnswerFilter } from './answers/to-replay.ts';
+import { placeText } from './schema/columns.ts';
+import { answers } from './schema/source.ts';
 import { dayRows, withdrawals } from './schema/work.ts';
 
 // Rows that full answers no longer listed: those that were withdrawn, and those that were not, because they were too
@@ -29,8 +32,8 @@ export interface DayWithdrawal {
   readonly refused: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** When the answer that did not list them was fetched, if it is not the one that is being loaded. */
-  readonly fetchedAt?: string;
+  /** The place of the answer that did not list them, if it is not the one that is being loaded. */
+  readonly place?: Place;
 }
 
 /** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
@@ -63,13 +66,13 @@ export const replaceDayRows = (table: string, from: string) => `
 export const NO_DAY = '0001-01-01';
 
 /**
- * The condition that an answer fetched after the one that a row of `etl.coverage` is about took the last row of its day.
+ * The condition that an answer later than the one that a row of `etl.coverage` is about took the last row of its day.
  * For the SQL of checks, which is built as text.
  */
 export const hasEmptiedSql = (tables: readonly string[], row: string) =>
   `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
       and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
-      and w.fetched_at >= ${row}.checked_at)`;
+      and w.place >= ${row}.checked_at)`;
 
 /** The condition for refused withdrawals of these tables that nobody has decided yet. */
 const isUndecided = (exchange: string, tables: readonly string[]) =>
@@ -91,7 +94,7 @@ export async function writeWithdrawals(
     readonly runId: number;
     readonly operation: string;
     readonly exchange: string;
-    readonly fetchedAt: Date;
+    readonly place: Place;
   },
   decided: readonly {
     readonly table: string;
@@ -101,7 +104,7 @@ export async function writeWithdrawals(
 ): Promise<void> {
   const inserted = found.filter(({ refused }) => refused === null);
   const refused = found.flatMap((one) =>
-    one.refused === null ? [] : [{ ...one, fetchedAt: one.fetchedAt ?? load.fetchedAt.toISOString() }],
+    one.refused === null ? [] : [{ ...one, place: one.place ?? load.place }],
   );
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
@@ -114,13 +117,13 @@ export async function writeWithdrawals(
   }
   if (inserted.length === 0) return;
   await tx.insert(withdrawals).values(
-    inserted.map(({ table, day, gone, most, left, refused, rows, fetchedAt }) => ({
+    inserted.map(({ table, day, gone, most, left, refused, rows, place }) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
       operation: load.operation,
       exchange: load.exchange,
-      fetched_at: fetchedAt ?? load.fetchedAt.toISOString(),
+      place: place ?? load.place,
       table_name: table,
       day,
       state: refused === null ? ('withdrawn' as const) : ('refused' as const),
@@ -133,16 +136,16 @@ export async function writeWithdrawals(
   );
 }
 
-/** Days for which a person has accepted that an answer lacks rows, and when that answer was fetched. */
+/** Days for which a person has accepted that an answer lacks rows, and its place. */
 export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
-): Promise<{ day: string; fetchedAt: string }[]> {
+): Promise<{ day: string; place: Place }[]> {
   const { table_name, state, day } = withdrawals;
   return tx
     .select({
       day: sql<string>`coalesce(${day}, ${NO_DAY})::text`,
-      fetchedAt: sql<string>`to_json(${withdrawals.fetched_at})#>>'{}'`,
+      place: placeText(withdrawals.place),
     })
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')));
@@ -174,8 +177,7 @@ export async function copyAccepted(
     )
     .orderBy(withdrawals.id);
   const known = await target.select().from(withdrawals).where(eq(withdrawals.state, 'accepted'));
-  const nameOf = (one: (typeof found)[number]) =>
-    [one.table_name, one.exchange, one.day, Date.parse(one.fetched_at)].join();
+  const nameOf = (one: (typeof found)[number]) => [one.table_name, one.exchange, one.day, one.place].join();
   const names = new Set(known.map(nameOf));
   const missing = found.filter((one) => !names.has(nameOf(one)));
   if (missing.length === 0) return;
@@ -197,15 +199,15 @@ export const onDays = (days: readonly string[]) =>
 export async function replaceRefusedWithdrawals(
   tx: NodePgDatabase,
   { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
-  refused: readonly (DayWithdrawal & { readonly fetchedAt: string })[],
+  refused: readonly (DayWithdrawal & { readonly place: Place })[],
 ): Promise<DayWithdrawal[]> {
-  const { id, day, fetched_at, gone, most, rows_left, reason, rows } = withdrawals;
+  const { id, day, gone, most, rows_left, reason, rows } = withdrawals;
   const stored = await tx
-    .select({ id, day, fetched_at, facts: { gone, most, rows_left, reason, rows } })
+    .select({ id, day, place: placeText(withdrawals.place), facts: { gone, most, rows_left, reason, rows } })
     .from(withdrawals)
     .where(and(isUndecided(exchange, [table]), ofDays));
   const isSame = (one: (typeof refused)[number], other: (typeof stored)[number]) =>
-    one.day === other.day && Date.parse(one.fetchedAt) === Date.parse(other.fetched_at);
+    one.day === other.day && one.place === other.place;
   for (const other of stored) {
     const one = refused.find((each) => isSame(each, other));
     const facts = one && {
@@ -278,7 +280,12 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
 /** A refused withdrawal; null if there is none with this id that is still undecided. */
 export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   const [found] = await tx
-    .select({ ...asWithdrawal, rows: withdrawals.rows, fetchedAt: withdrawals.fetched_at })
+    .select({
+      ...asWithdrawal,
+      rows: withdrawals.rows,
+      place: placeText(withdrawals.place),
+      fetchedAt: sql<string>`coalesce((select a.fetched_at from ${answers} a where a.place = etl.withdrawals.place), ${withdrawals.place})`,
+    })
     .from(withdrawals)
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')));
   return found ?? null;

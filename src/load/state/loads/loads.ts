@@ -1,9 +1,10 @@
 import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
-import { responses } from '../schema/source.ts';
+import { answers } from '../schema/source.ts';
 import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
@@ -92,9 +93,9 @@ export async function insertLoad(
   load: {
     readonly loadId: number;
     readonly windowId: number;
+    /** The place of the answer, and the time of its call. */
+    readonly place: Place;
     readonly fetchedAt: Date;
-    /** SHA-256 of the body of the answer; empty where there is none. */
-    readonly hash?: string | undefined;
     readonly whole: readonly string[];
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
@@ -108,7 +109,7 @@ export async function insertLoad(
   /** Ends the window, in the same statement. */
   ending?: ReturnType<typeof endingWindow>,
 ): Promise<void> {
-  const { accepted, written, namesChanged, hash = '', digest = null } = load;
+  const { accepted, written, namesChanged, digest = null } = load;
   const day = accepted?.day ?? null;
   const from = written.map((one) => one.from).sort()[0] ?? null;
   const to =
@@ -126,11 +127,11 @@ export async function insertLoad(
     sql`
     with w as ${window}
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
-      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, fetched_at, changed_from, changed_to,
-      names_changed, hash, digest, committed_at, state)
+      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
+      names_changed, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
-      ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${hash}, ${digest}::text, next.committed_at, next.state
+      ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );
 }
@@ -167,9 +168,9 @@ export async function forgetLoads(
 ): Promise<void> {
   await tx.execute(sql`
     insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
-      fetched_at, committed_at, state)
+      place, fetched_at, committed_at, state)
     select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
-      'epoch', next.committed_at, next.state
+      'epoch', 'epoch', next.committed_at, next.state
       from ${runs} r, etl.next_state() next where r.id = ${asked.runId}`);
   await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
 }
@@ -194,19 +195,9 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
     .limit(limit);
 }
 
-/** When the newest of the loaded answers was fetched, in milliseconds since 1970; null if none was loaded. */
-export async function lastFetchedAt(db: NodePgDatabase, asked: LoadGroup): Promise<number | null> {
-  const [found] = await db
-    .select({ last: sql<number | null>`(extract(epoch from max(${loads.fetched_at})) * 1000)::float8` })
-    .from(loads)
-    .where(isOf(asked));
-  return found?.last ?? null;
-}
-
 /** How many loads of these operations and exchange wrote rows and have no kept answer. */
 export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
-  const isKept = sql`exists (select from ${responses} r where r.operation = ${loads.operation}
-    and r.exchange = ${loads.exchange} and r.fetched_at = ${loads.fetched_at})`;
+  const isKept = sql`exists (select from ${answers} a where a.place = ${loads.place} and a.hash is not null)`;
   return db.$count(
     loads,
     and(isOf(asked), sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`),

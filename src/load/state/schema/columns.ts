@@ -11,6 +11,7 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core';
+import type { Place } from '../../../core/place.ts';
 
 /** The schema of what the pipeline knows about its own work: the source of truth, where the queue is disposable. */
 export const etl = pgSchema('etl');
@@ -18,6 +19,8 @@ export const etl = pgSchema('etl');
 // Columns that many tables have.
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
+/** Where an answer stands in the one order of answers, see `core/place.ts`. */
+export const place = () => timestamp('place', { withTimezone: true, precision: 6, mode: 'string' });
 export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
@@ -39,18 +42,6 @@ export const asked = () => ({
   filtered: boolean('filtered').notNull(),
 });
 
-const QUESTION = ['operation', 'exchange', 'from_date', 'to_date', 'instruments', 'variant', 'filtered'];
-
-/** SQL of what was asked for, for a row of windows, loads or kept answers. */
-export const questionOf = (row: string) => QUESTION.map((column) => `${row}.${column}`).join(', ');
-
-/**
- * SQL that answers are ordered by, for a row of loads or of kept answers. Answers fetched in the same millisecond are
- * ordered by what was asked for, and answers to one question by their bodies, so that the order in which they were
- * loaded never counts.
- */
-export const placeOf = (row: string) => `${row}.fetched_at, ${questionOf(row)}, ${row}.hash`;
-
 /** For constraints: the condition that the value is one of these. */
 export const isOneOf = (column: Column, values: readonly string[]) =>
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;
@@ -60,6 +51,10 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 /** ISO 8601 in UTC to the microsecond, because a run may end in the same millisecond as its last load. */
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** The place of an answer as text, of a column or of SQL that selects one. */
+export const placeText = (column: SQL | Column) =>
+  sql<Place>`to_char((${column}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** SQL that takes the next number of a table's ids. */
 export const nextId = (table: PgTable) =>

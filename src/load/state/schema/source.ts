@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { check, index, integer, jsonb, primaryKey, text } from 'drizzle-orm/pg-core';
-import { asked, bytea, day, etl, id, moment, ofWindow } from './columns.ts';
+import { check, index, integer, jsonb, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import { asked, bytea, day, etl, id, moment, ofWindow, place } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
 export const callBudget = etl.table(
@@ -88,28 +88,36 @@ export const responseBodies = etl.table('response_bodies', {
   bytes: integer('bytes').notNull(),
 });
 
-/** Every answer with the request that fetched it (never the access key): what `replay` reads. */
-export const responses = etl.table(
-  'responses',
+/** A single row: the last place that was given to an answer. */
+export const clock = etl.table('clock', { last: moment('last').notNull() }, () => [
+  uniqueIndex('clock_one_idx').on(sql`(true)`),
+]);
+
+/** Every answer that was received, with the request that fetched it (never the access key): what `replay` reads. */
+export const answers = etl.table(
+  'answers',
   {
     id: id(),
+    /** Where it stands in the one order of answers: given once, in the statement that counts its call. */
+    place: place().notNull(),
     ...ofWindow(),
     ...asked(),
     /** As in `windows`. With `file`, the body is not an answer but an imported file of that name. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
     /** Day of the call in the source's zone, which is the day of some answers' rows. */
     called_on: day('called_on').notNull(),
-    hash: text('hash')
-      .notNull()
-      .references(() => responseBodies.hash),
+    /** Names its body; null if that is not kept. */
+    hash: text('hash').references(() => responseBodies.hash),
     content_type: text('content_type'),
-    fetched_at: moment('fetched_at').notNull().defaultNow(),
+    /** The time of the call. */
+    fetched_at: moment('fetched_at').notNull(),
     /** When its rows were stored, while the locks of its days were held: a replay keeps this order. */
     loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
   },
   (table) => [
-    index('responses_asked_idx').on(table.operation, table.exchange, table.from_date),
-    index('responses_hash_idx').on(table.hash),
-    index('responses_window_idx').on(table.window_id),
+    unique('answers_place_key').on(table.place),
+    index('answers_asked_idx').on(table.operation, table.exchange, table.from_date),
+    index('answers_hash_idx').on(table.hash),
+    index('answers_window_idx').on(table.window_id),
   ],
 );

@@ -20,7 +20,7 @@ import {
   WINDOW_STATES,
   type WindowState,
 } from '../run-request.ts';
-import { asked, count, day, etl, id, isOneOf, moment, ofWindow, reference } from './columns.ts';
+import { asked, count, day, etl, id, isOneOf, moment, ofWindow, place, reference } from './columns.ts';
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
 const recordCounts = () => ({
@@ -119,8 +119,8 @@ export const windows = etl.table(
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
-    /** The kept answer a replay reads, in etl.responses. */
-    response_id: reference('response_id'),
+    /** The kept answer that a replay reads, in etl.answers. */
+    answer_id: reference('answer_id'),
     /** What a preview would have changed: sample rows with the columns that differ. */
     preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
@@ -129,7 +129,7 @@ export const windows = etl.table(
   },
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
-    index('windows_response_idx').on(table.response_id).where(sql`${table.response_id} is not null`),
+    index('windows_answer_idx').on(table.answer_id).where(sql`${table.answer_id} is not null`),
     // Of two windows that ask the same question, one waits. Files and kept answers are read without a request.
     uniqueIndex('windows_asked_key')
       .on(
@@ -164,6 +164,8 @@ export const loads = etl.table(
     ...asked(),
     /** Tables of which the answer listed all rows that were asked for: rows that it does not list do not exist. */
     whole: text('whole').array().notNull().default([]),
+    /** The place of its answer. */
+    place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
     /** Taken as the last thing before the commit, under one lock, so that states are in the order of the commits. */
@@ -173,8 +175,6 @@ export const loads = etl.table(
     changed_to: day('changed_to'),
     /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
     names_changed: boolean('names_changed').notNull().default(true),
-    /** SHA-256 of the body, in hex, as in responses; empty if there is none. Orders answers of the same millisecond. */
-    hash: text('hash').notNull().default(''),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
     ...recordCounts(),
@@ -185,7 +185,7 @@ export const loads = etl.table(
     index('loads_committed_idx').on(table.committed_at),
     index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
     // Every load looks for loads of later answers, and nearly always finds none.
-    index('loads_fetched_idx').on(table.fetched_at),
+    index('loads_place_idx').on(table.place),
   ],
 );
 
@@ -218,8 +218,8 @@ export const withdrawals = etl.table(
     gone: integer('gone').notNull(),
     most: integer('most').notNull(),
     rows_left: integer('rows_left').notNull(),
-    /** When the answer that did not list them was fetched. */
-    fetched_at: moment('fetched_at').notNull(),
+    /** The place of the answer that did not list them. */
+    place: place().notNull(),
     /** Keys of the rows, where they were not withdrawn. */
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
@@ -277,7 +277,7 @@ export const rejects = etl.table(
     problems: jsonb('problems')
       .$type<readonly { readonly path: string; readonly message: string }[]>()
       .notNull(),
-    /** When the first and the last answer that contained it were fetched. */
+    /** The places of the first and the last answer that contained it. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),

@@ -1,11 +1,13 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
+import type { Place } from '../../../core/place.ts';
 import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
 import { countCall, type Permit } from '../call-budget.ts';
 import type { CoverageEntry } from '../coverage.ts';
+import { takingPlace } from '../place.ts';
 import { historyOf } from '../range-limits.ts';
 import type { RunKind } from '../run-request.ts';
 import { accessKeys } from '../schema/source.ts';
@@ -42,8 +44,8 @@ export type Claim =
       readonly keyGoodAt: number | null;
       /** Has the source refused a range of the operation and exchange before? */
       readonly wasRefused: boolean;
-      /** The time of the database, in milliseconds since the epoch. */
-      readonly claimedAt: number;
+      /** Where its answer stands in the order of answers. */
+      readonly place: Place;
     }
   /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
@@ -106,19 +108,19 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
 }
 
 function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { triesHour, keyGoodAt, wasRefused, claimedAt } = window;
-  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused, claimedAt };
+  const { place, triesHour, keyGoodAt, wasRefused } = window;
+  return { outcome: 'claimed', window, probe, place, triesHour, keyGoodAt, wasRefused };
 }
 
 /** What is known about the key and the hour, and about how far back the source answers. */
 interface SourceFacts {
+  readonly place: Place;
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
   readonly keyGoodAt: number | null;
   readonly triesHour: boolean;
   readonly wasRefused: boolean;
-  readonly claimedAt: number;
   readonly rangeDiagnostic: string | null;
   /** The last day that is out of reach; null if no day of the window is. */
   readonly outOfReach: Day | null;
@@ -246,20 +248,21 @@ async function claimWithCall(
          for update of w
     ), counted as (
       ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0 and not overtaken`)}
+    ), placed as (
+      ${takingPlace(sql`from counted`)}
     ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
-        from claimable, counted where w.id = claimable.id
-      returning w.attempts, counted.tries_hour
+        from claimable, counted, placed where w.id = claimable.id
+      returning w.attempts, counted.tries_hour, placed.place
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
+           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.overtaken,
-           (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt"
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.overtaken
       from claimable c left join claimed m on true`,
   );
   return found.rows[0] ?? null;

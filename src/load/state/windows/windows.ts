@@ -393,13 +393,13 @@ const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
     .limit(1),
 );
 
-/** A window of a replay that has not ended. Without `responseId` it reads the rejected records of its parent. */
+/** A window of a replay that has not ended. Without `answerId` it reads the rejected records of its parent. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
 export async function openReplayWindows(db: NodePgDatabase, runId: number) {
   return db
-    .select({ ...asWindow, responseId: windows.response_id, parentId: windows.parent_id })
+    .select({ ...asWindow, answerId: windows.answer_id, parentId: windows.parent_id })
     .from(windows)
     .where(and(eq(windows.run_id, runId), isOpen()))
     .orderBy(asc(windows.id));

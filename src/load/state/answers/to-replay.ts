@@ -3,8 +3,10 @@ import {
   type Column,
   desc,
   eq,
+  gt,
   gte,
   inArray,
+  isNotNull,
   isNull,
   lte,
   min,
@@ -17,8 +19,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets, operations } from '../../../operations/registry.ts';
-import { placeOf } from '../schema/columns.ts';
-import { responses } from '../schema/source.ts';
+import { answers } from '../schema/source.ts';
 import { rejects, windows } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
@@ -63,23 +64,28 @@ export async function newestAnswers(
   limit: number,
 ): Promise<number[]> {
   const found = await db
-    .select({ id: responses.id })
-    .from(responses)
+    .select({ id: answers.id })
+    .from(answers)
     .where(
       and(
-        operation === null ? undefined : eq(responses.operation, operation),
-        sql`not ${responses.params} ? 'file'`,
+        isNotNull(answers.hash),
+        operation === null ? undefined : eq(answers.operation, operation),
+        sql`not ${answers.params} ? 'file'`,
       ),
     )
-    .orderBy(desc(responses.id))
+    .orderBy(desc(answers.id))
     .limit(limit);
   return found.map(({ id }) => id);
 }
 
 /** Operations and exchanges of which anything is kept. */
 export function answeredPairs(db: NodePgDatabase) {
-  const { operation, exchange } = responses;
-  return db.selectDistinct({ operation, exchange }).from(responses).orderBy(operation, exchange);
+  const { operation, exchange } = answers;
+  return db
+    .selectDistinct({ operation, exchange })
+    .from(answers)
+    .where(isNotNull(answers.hash))
+    .orderBy(operation, exchange);
 }
 
 /**
@@ -91,20 +97,20 @@ export function answeredPairs(db: NodePgDatabase) {
 export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
   const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
   // If all are chosen, no newer ones need to be looked for.
-  if (all) return sql`select id from ${responses}`;
+  if (all) return sql`select id from ${answers} where hash is not null`;
   const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
   const hasRejects = sql`exists (
     select from ${rejects} j join ${windows} w on w.id = j.window_id
-     where j.resolved_at is null and (w.id = ${responses.window_id} or w.response_id = ${responses.id}))`;
+     where j.resolved_at is null and (w.id = ${answers.window_id} or w.answer_id = ${answers.id}))`;
   return sql`
     with recursive chosen(id) as (
-      select ${responses.id} from ${responses}
-       where ${and(sql`true`, matchesFilter(responses, filter), rejectsOnly ? hasRejects : undefined)}
+      select ${answers.id} from ${answers}
+       where ${and(isNotNull(answers.hash), matchesFilter(answers, filter), rejectsOnly ? hasRejects : undefined)}
       union
-      select newer.id from chosen c join ${responses} older on older.id = c.id
-        join ${responses} newer on newer.operation = older.operation and newer.exchange = older.exchange
-          and newer.variant = older.variant
-       where (${sql.raw(placeOf('newer'))}, newer.id) > (${sql.raw(placeOf('older'))}, older.id)
+      select newer.id from chosen c join ${answers} older on older.id = c.id
+        join ${answers} newer on newer.operation = older.operation and newer.exchange = older.exchange
+          and newer.variant = older.variant and newer.hash is not null
+       where newer.place > older.place
          and (older.operation = any(${sql.param(undated)})
            or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
          and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
@@ -120,11 +126,11 @@ export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL
  */
 export async function newerFullAnswers(
   db: NodePgDatabase,
-  responseId: number,
+  answerId: number,
   scope: { readonly anyDays: boolean; readonly files: boolean },
 ) {
-  const older = alias(responses, 'older');
-  const newer = alias(responses, 'newer');
+  const older = alias(answers, 'older');
+  const newer = alias(answers, 'newer');
   const isFile = sql<boolean>`${newer.params}->>'file' is not null`;
   const found = db
     .select({ id: newer.id, isFile })
@@ -134,7 +140,8 @@ export async function newerFullAnswers(
       and(
         eq(newer.operation, older.operation),
         eq(newer.exchange, older.exchange),
-        sql`(${sql.raw(placeOf('newer'))}, newer.id) > (${sql.raw(placeOf('older'))}, older.id)`,
+        gt(newer.place, older.place),
+        isNotNull(newer.hash),
         sql`${newer.instruments} = '{}'`,
         eq(newer.filtered, false),
         scope.anyDays
@@ -145,33 +152,33 @@ export async function newerFullAnswers(
     .innerJoin(windows, eq(windows.id, newer.window_id))
     .where(
       and(
-        eq(older.id, responseId),
+        eq(older.id, answerId),
         eq(windows.state, 'loaded'),
         eq(windows.rejected, 0),
         isNull(windows.suspicious),
         scope.files ? undefined : not(isFile),
       ),
     )
-    .orderBy(sql`(${sql.raw(placeOf('newer'))}, newer.id) desc`);
+    .orderBy(desc(newer.place));
   return scope.files ? found : found.limit(1);
 }
 
 /** Assigns answers that were copied from another database to the windows of the first replay that reads them. */
 export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<void> {
   await tx
-    .update(responses)
+    .update(answers)
     .set({ run_id: sql`${windows.run_id}`, window_id: sql`${windows.id}` })
     .from(windows)
-    .where(and(eq(windows.run_id, runId), eq(windows.response_id, responses.id), eq(responses.window_id, 0)));
+    .where(and(eq(windows.run_id, runId), eq(windows.answer_id, answers.id), eq(answers.window_id, 0)));
 }
 
 /** Windows that loaded, or replayed, a kept answer. */
-export async function windowsOfAnswer(db: NodePgDatabase, responseId: number): Promise<number[]> {
+export async function windowsOfAnswer(db: NodePgDatabase, answerId: number): Promise<number[]> {
   const found = await db
-    .select({ id: responses.window_id })
-    .from(responses)
-    .where(eq(responses.id, responseId))
-    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.response_id, responseId)));
+    .select({ id: answers.window_id })
+    .from(answers)
+    .where(eq(answers.id, answerId))
+    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.answer_id, answerId)));
   return found.map(({ id }) => id);
 }
 
@@ -191,13 +198,13 @@ export async function replayReached(
   const [found] = await db
     .select({ at: min(windows.started_at) })
     .from(windows)
-    .innerJoin(responses, eq(responses.id, windows.response_id))
+    .innerJoin(answers, eq(answers.id, windows.answer_id))
     .where(
       and(
         eq(windows.run_id, asked.runId),
         eq(windows.operation, asked.operation),
         eq(windows.exchange, asked.exchange),
-        gte(responses.loaded_at, asked.loadedAt),
+        gte(answers.loaded_at, asked.loadedAt),
       ),
     );
   return found?.at ?? null;

@@ -3,10 +3,12 @@ import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, count, eq, inArray, not, notExists, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { lockUntilCommit, transaction } from '../../database/transaction.ts';
-import { responseBodies, responses } from '../schema/source.ts';
+import { placeText } from '../schema/columns.ts';
+import { answers, responseBodies } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
@@ -30,12 +32,14 @@ export interface PackedBody {
   readonly compressed: () => Promise<Buffer>;
 }
 
-/** An answer or file to be kept, with what its window does not say about it. */
+/** An answer or file that was received, with what its window does not say about it. */
 export interface AnswerToKeep {
-  readonly packed: PackedBody;
+  /** Its body, if that is to be kept. */
+  readonly packed: PackedBody | null;
   readonly contentType: string | null;
   /** Day of the call in the source's zone. */
   readonly calledOn: string;
+  /** The time of the call. */
   readonly fetchedAt: Date;
 }
 
@@ -76,16 +80,22 @@ export async function packBody(db: NodePgDatabase, body: Buffer): Promise<Packed
 const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 
 /**
- * Keeps an answer inside its window's transaction. A body that is kept already costs only one small row. The request is
- * described by the window's columns, which never hold the access key. Call it after the rows are merged, with the locks
- * of the days held, so that `loaded_at` has the order of the loads.
+ * Notes an answer inside its window's transaction, and keeps its body. A body that is kept already costs only one small
+ * row. The request is described by the window's columns, which never hold the access key. Call it after the rows are
+ * merged, with the locks of the days held, so that `loaded_at` has the order of the loads.
  */
 export async function keepAnswer(
   tx: NodePgDatabase & Preparing,
   windowId: number,
-  answer: AnswerToKeep,
+  { place, packed, contentType, calledOn, fetchedAt: calledAt }: AnswerToKeep & { readonly place: Place },
 ): Promise<void> {
-  const { hash, bytes, mayBeKept, compressed } = answer.packed;
+  const fetchedAt = calledAt.toISOString();
+  const noted = { place, windowId, contentType, calledOn, fetchedAt };
+  if (packed === null) {
+    await insertAnswer(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
+    return;
+  }
+  const { hash, bytes, mayBeKept, compressed } = packed;
   let isKnown = false;
   if (mayBeKept) {
     // A statement of its own, because the next one has to see what was committed before the lock was free.
@@ -95,10 +105,8 @@ export async function keepAnswer(
   // If it was pruned since `packBody` looked, it is compressed only here.
   const body = isKnown ? null : await compressed();
   // All sessions of a file have the same body, which is sent once.
-  answer.packed.mayBeKept = true;
-  const { contentType, calledOn } = answer;
-  const fetchedAt = answer.fetchedAt.toISOString();
-  await insertAnswer(tx, { windowId, hash, bytes, body, isKnown, contentType, calledOn, fetchedAt });
+  packed.mayBeKept = true;
+  await insertAnswer(tx, { ...noted, hash, bytes, body, isKnown });
 }
 
 const insertAnswer = prepareOnce(() => {
@@ -106,15 +114,16 @@ const insertAnswer = prepareOnce(() => {
   return sql`
     with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
       insert into ${responseBodies} (hash, encoding, body, bytes)
-      select ${value('hash')}, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
+      select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
        where not ${value('isKnown')}::boolean
       on conflict do nothing
     )
-    insert into ${responses} (run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+    insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
       filtered, called_on, hash, content_type, fetched_at)
-    select w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}, ${value('contentType')}, ${value('fetchedAt')}::timestamptz
-      from ${windows} w where w.id = ${value('windowId')}`;
+    select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz
+      from ${windows} w where w.id = ${value('windowId')}
+    on conflict (place) do nothing`;
 });
 
 /**
@@ -135,29 +144,30 @@ export async function keepRefused(database: Database, windowId: number, packed: 
 export type KeptAnswer = NonNullable<Awaited<ReturnType<typeof readKeptAnswer>>>;
 
 /** Reads a kept answer; null if it has been pruned. */
-export async function readKeptAnswer(db: NodePgDatabase, responseId: number) {
+export async function readKeptAnswer(db: NodePgDatabase, answerId: number) {
   const [kept] = await db
     .select({
-      id: responses.id,
-      operation: responses.operation,
-      exchange: responses.exchange,
+      id: answers.id,
+      place: placeText(answers.place),
+      operation: answers.operation,
+      exchange: answers.exchange,
       /** First day asked for; of a file, the session. */
-      from: responses.from_date,
-      to: responses.to_date,
-      instruments: responses.instruments,
-      params: responses.params,
-      variant: responses.variant,
-      filtered: responses.filtered,
-      hash: responses.hash,
-      calledOn: responses.called_on,
-      contentType: responses.content_type,
-      fetchedAt: responses.fetched_at,
+      from: answers.from_date,
+      to: answers.to_date,
+      instruments: answers.instruments,
+      params: answers.params,
+      variant: answers.variant,
+      filtered: answers.filtered,
+      hash: responseBodies.hash,
+      calledOn: answers.called_on,
+      contentType: answers.content_type,
+      fetchedAt: answers.fetched_at,
       encoding: responseBodies.encoding,
       body: responseBodies.body,
     })
-    .from(responses)
-    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
-    .where(eq(responses.id, responseId));
+    .from(answers)
+    .innerJoin(responseBodies, eq(responseBodies.hash, answers.hash))
+    .where(eq(answers.id, answerId));
   if (kept === undefined) return null;
   const { fetchedAt, encoding, body, ...answer } = kept;
   const decompress = DECOMPRESS[encoding];
@@ -181,22 +191,22 @@ const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
  * moment.
  */
 function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | undefined {
-  const answers = db
-    .select({ id: responses.id })
-    .from(responses)
-    .where(and(eq(responses.hash, responseBodies.hash), condition));
+  const referring = db
+    .select({ id: answers.id })
+    .from(answers)
+    .where(and(eq(answers.hash, responseBodies.hash), condition));
   const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
   const refused = db
     .select({ id: windows.id })
     .from(windows)
     .where(and(eq(windows.refused_hash, responseBodies.hash), since));
-  return and(notExists(answers), notExists(refused));
+  return and(notExists(referring), notExists(refused));
 }
 
-/** Answers fetched before this moment that no replay has yet to load: a rebuild has deleted their rows. */
+/** Kept answers fetched before this moment that no replay has yet to load: a rebuild has deleted their rows. */
 const isPrunable = (before: Date) =>
-  sql`(${responses.fetched_at} < ${before.toISOString()}::timestamptz and not exists (
-    select from ${windows} where ${windows.response_id} = ${responses.id} and ${isOpen()}))`;
+  sql`(${answers.hash} is not null and ${answers.fetched_at} < ${before.toISOString()}::timestamptz and not exists (
+    select from ${windows} where ${windows.answer_id} = ${answers.id} and ${isOpen()}))`;
 
 /** Taken to plan a rebuild and to prune, so that no answer is pruned between a look at it and its window. */
 export const lockRebuilds = (tx: NodePgDatabase) => lockUntilCommit(tx, 'eod rebuild');
@@ -208,30 +218,30 @@ export async function prunable(db: NodePgDatabase, before: Date) {
     .from(responseBodies)
     .where(isUnused(db, before, not(isPrunable(before))));
   return {
-    responses: await db.$count(responses, isPrunable(before)),
+    responses: await db.$count(answers, isPrunable(before)),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
 }
 
 /**
- * Deletes answers fetched before this moment, but for those that a replay has yet to load, then the bodies that no
- * answer refers to any more.
+ * Forgets the bodies of answers fetched before this moment, but for those that a replay has yet to load, then deletes
+ * the bodies that no answer refers to any more.
  */
 export async function prune(database: Database, before: Date) {
   const db = database.drizzle;
   const old = db
-    .select({ id: responses.id })
-    .from(responses)
+    .select({ id: answers.id })
+    .from(answers)
     .where(isPrunable(before))
-    .orderBy(responses.id)
+    .orderBy(answers.id)
     .limit(BATCH)
     .for('update');
-  let deleted = 0;
-  for (let gone = BATCH; gone === BATCH; deleted += gone) {
+  let forgotten = 0;
+  for (let gone = BATCH; gone === BATCH; forgotten += gone) {
     gone = await transaction(database, async (tx) => {
       await lockRebuilds(tx);
-      return (await tx.delete(responses).where(inArray(responses.id, old))).rowCount ?? 0;
+      return (await tx.update(answers).set({ hash: null }).where(inArray(answers.id, old))).rowCount ?? 0;
     });
   }
   const orphans = await db
@@ -247,7 +257,7 @@ export async function prune(database: Database, before: Date) {
       bytes += size;
     }
   }
-  return { responses: deleted, bodies, bytes };
+  return { responses: forgotten, bodies, bytes };
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */

@@ -1,0 +1,36 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../core/place.ts';
+import { placeText } from './schema/columns.ts';
+import { clock } from './schema/source.ts';
+
+/**
+ * A statement that takes the next place and returns it as `place`. The time is read when the row is locked, so that it is
+ * later than every place that was taken before; after a leap of the server's clock backwards, places go on in
+ * microseconds until it has caught up.
+ *
+ * @param from `from …`: takes none where that has no row.
+ * @param places how many places to take; the last one is returned.
+ */
+export const takingPlace = (from: SQL = sql``, places = 1): SQL => sql`
+  update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') + interval '1 microsecond' * ${places - 1}::int ${from}
+  returning ${placeText(sql`last`)} as place`;
+
+/**
+ * Takes the next places in the order of answers. Call it outside of transactions, because everybody else who takes one
+ * waits until it is committed.
+ */
+export async function takePlaces(db: NodePgDatabase, places: number): Promise<Place[]> {
+  const found = await db.execute<{ place: Place }>(sql`
+    with taken as (${takingPlace(sql``, places)})
+    select ${placeText(sql`taken.place::timestamptz - interval '1 microsecond' * n`)} as place
+      from taken, generate_series(${places - 1}::int, 0, -1) n`);
+  if (found.rows.length < places) throw new Error('etl.clock has no row: run `eod migrate`');
+  return found.rows.map(({ place }) => place);
+}
+
+/** Takes the next place, see `takePlaces`. */
+export async function takePlace(db: NodePgDatabase): Promise<Place> {
+  const [place] = await takePlaces(db, 1);
+  return place as Place;
+}
