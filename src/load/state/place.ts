@@ -25,7 +25,7 @@ export async function takePlaces(db: NodePgDatabase, places: number): Promise<Pl
     with taken as (${takingPlace(sql``, places)})
     select ${placeText(sql`taken.place::timestamptz - interval '1 microsecond' * n`)} as place
       from taken, generate_series(${places - 1}::int, 0, -1) n`);
-  if (found.rows.length < places) throw new Error('etl.clock has no row: run `eod migrate`');
+  if (found.rows.length < places) throw new Error('etl.clock has no row: the database is not migrated');
   return found.rows.map(({ place }) => place);
 }
 
