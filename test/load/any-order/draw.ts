@@ -1,0 +1,183 @@
+import fc from 'fast-check';
+import { type Answer, bodyOf, CALLS, DAYS, KINDS, type Kind, kindOf, type Sent, SYMBOLS } from './answers.ts';
+
+// Sets of answers, and what happens to a database with them, drawn at random.
+
+/** What happens to a database, one after the other. */
+export type Step =
+  /** `together`: at the same time as the load before. `again`: a second time after that. */
+  | { readonly act: 'load'; readonly answer: Answer; readonly together: boolean; readonly again: boolean }
+  /** A person accepts a withdrawal that was held back, if there is one. */
+  | { readonly act: 'accept'; readonly which: number }
+  | { readonly act: 'replay' | 'rebuild' };
+
+const several = <Value>(value: fc.Arbitrary<Value>) =>
+  fc.array(value, { minLength: SYMBOLS, maxLength: SYMBOLS });
+
+const drawnAnswer = fc.record({
+  kind: fc.nat(1),
+  call: fc.nat(CALLS.length - 1),
+  minute: fc.nat(3),
+  from: fc.nat(DAYS.length - 1),
+  length: fc.constantFrom(0, 0, 1, 2),
+  part: fc.constantFrom<Answer['part']>('whole', 'whole', 'whole', 'whole', 'filtered', 'instruments'),
+  nature: fc.constantFrom<Answer['nature']>('Standalone', 'Standalone', 'Consolidated'),
+  content: fc.constantFrom(
+    'many',
+    'many',
+    'many',
+    'some',
+    'some',
+    'none',
+    'none',
+    'rejected',
+    'partly',
+    'partly',
+  ),
+  /** Which table the records of each day belong to; both, where the kind has two. */
+  tables: fc.constantFrom<readonly number[]>([0], [0], [1], [0, 1], [1, 0]),
+  missing: fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: 2 }),
+  few: fc.uniqueArray(fc.nat(SYMBOLS - 1), { maxLength: SYMBOLS }),
+  /** Days of which it has no records. */
+  without: fc.constantFrom<readonly number[]>([], [], [], [0], [1], [2]),
+  cells: several(fc.record({ value: fc.nat(1), saved: fc.constantFrom(0, 0, 0, 1, 2, 3) })),
+  twice: fc.constantFrom(0, 0, 0, 0, 1, 2),
+  bad: fc.array(
+    fc.record({
+      what: fc.constantFrom<'unknown' | 'broken' | 'stray'>('unknown', 'broken', 'broken', 'stray', 'stray'),
+      symbol: fc.nat(2),
+      day: fc.nat(DAYS.length - 1),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+});
+type Drawn = typeof drawnAnswer extends fc.Arbitrary<infer T> ? T : never;
+
+const KIND_NAMES = Object.keys(KINDS) as Kind[];
+
+function answerOf(kind: Kind, drawn: Drawn): Answer {
+  const { tables, asks, namesInstruments } = kindOf(kind);
+  const { from, nature, call, minute, content, cells } = drawn;
+  const to = asks === 'days' ? Math.min(DAYS.length - 1, from + drawn.length) : from;
+  const part =
+    asks === 'instrument'
+      ? 'instruments'
+      : drawn.part === 'instruments' && !namesInstruments
+        ? 'filtered'
+        : drawn.part;
+  const all = Array.from({ length: SYMBOLS }, (_, symbol) => symbol);
+  const symbols =
+    asks === 'instrument'
+      ? [from % 2]
+      : part === 'instruments'
+        ? all.filter((symbol) => symbol % 4 === from % 2)
+        : all;
+  const rows: Sent[] = [];
+  const lacks = content === 'some' ? drawn.few : drawn.missing;
+  const hasRows = content !== 'none' && content !== 'rejected';
+  for (const day of asks === 'once' ? [0] : DAYS.keys()) {
+    const isAsked = asks === 'once' || (from <= day && day <= to);
+    if (!hasRows || !isAsked || drawn.without.includes(day - from)) continue;
+    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : symbols) {
+      if (lacks.includes((symbol + day) % SYMBOLS)) continue;
+      const cell = cells[(symbol + 3 * day) % SYMBOLS] ?? { value: 0, saved: 0 };
+      const table = drawn.tables[symbol % drawn.tables.length] ?? 0;
+      rows.push({ what: 'row', table: table % tables.length, day, symbol, ...cell });
+    }
+  }
+  const again = rows
+    .slice(0, drawn.twice)
+    .map((row) => (row.what === 'row' ? { ...row, value: (row.value + 1) % 2 } : row));
+  const bad = content === 'rejected' || content === 'partly' ? drawn.bad : [];
+  const rejected = bad.map(({ what, symbol, day }): Sent => {
+    const hasDay = tables[0].dated;
+    if (what === 'stray' && hasDay) return { what, symbol };
+    if (what === 'broken' && hasDay) return { what, symbol, day: Math.min(to, Math.max(from, day)) };
+    return { what: 'unknown', symbol };
+  });
+  return { kind, call, minute, from, to, part, nature, symbols, sent: [...rows, ...again, ...rejected] };
+}
+
+const drawnStep = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      act: fc.constant('load' as const),
+      together: fc.constantFrom(false, false, false, true),
+      again: fc.constantFrom(false, false, false, false, false, false, true),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ act: fc.constant('accept' as const), which: fc.nat(2) }) },
+  { weight: 1, arbitrary: fc.record({ act: fc.constantFrom('replay' as const, 'rebuild' as const) }) },
+);
+
+/** Only answers of these kinds: EOD_TEST_KINDS=bhav,pledge. */
+const CHOSEN = process.env.EOD_TEST_KINDS?.split(',').map((name) => KIND_NAMES.indexOf(name as Kind));
+
+/** A set: a database, and what happens to it. Its answers are of one or two kinds, so that most are about the same rows. */
+export const stepsOf: fc.Arbitrary<readonly Step[]> = fc
+  .tuple(
+    CHOSEN === undefined
+      ? fc.uniqueArray(fc.nat(KIND_NAMES.length - 1), { minLength: 1, maxLength: 2 })
+      : fc.constant(CHOSEN),
+    fc.array(fc.tuple(drawnStep, drawnAnswer), { minLength: 2, maxLength: 11 }),
+  )
+  .map(([kinds, drawn]) => {
+    let left = 6;
+    const questions = new Set<string>();
+    return drawn.flatMap(([step, answer]): Step[] => {
+      if (step.act === 'accept') return [step];
+      if (step.act !== 'load') return [{ act: step.act }];
+      if (left === 0) return [];
+      left -= 1;
+      const kind = KIND_NAMES[kinds[answer.kind % kinds.length] ?? 0] ?? 'bhav';
+      let made = answerOf(kind, answer);
+      // The same answer in the same millisecond would be that answer once more.
+      const nameOf = (one: Answer) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
+      while (questions.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
+      questions.add(nameOf(made));
+      return [{ ...step, answer: made }];
+    });
+  });
+
+/** A set and all smaller ones that lack one thing of it, the ones that lack most first. */
+export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
+  for (const at of steps.keys()) yield steps.toSpliced(at, 1);
+  for (const [at, step] of steps.entries()) {
+    if (step.act !== 'load') continue;
+    const replaced = (change: Partial<typeof step>) => steps.with(at, { ...step, ...change });
+    const sent = (records: readonly Sent[]) => replaced({ answer: { ...step.answer, sent: records } });
+    if (step.together) yield replaced({ together: false });
+    if (step.again) yield replaced({ again: false });
+    const records = step.answer.sent;
+    for (let size = Math.ceil(records.length / 2); size >= 1; size = size > 1 ? Math.ceil(size / 2) : 0) {
+      for (let from = 0; from < records.length; from += size) yield sent(records.toSpliced(from, size));
+    }
+  }
+}
+
+/** A set in a few lines, for people. */
+export function describeSteps(steps: readonly Step[], places: ReadonlyMap<Answer, string>): string {
+  return steps
+    .map((step) => {
+      if (step.act === 'accept') return `accept ${step.which}`;
+      if (step.act !== 'load') return step.act;
+      const { kind, from, to, part, nature, symbols, sent } = step.answer;
+      const records = sent.map((one) => {
+        const on = one.what === 'row' || one.what === 'broken' ? `d${one.day}` : '';
+        if (one.what !== 'row') return `${one.what}(${on} S${one.symbol})`;
+        const saved = one.saved === 0 ? '' : ` saved${one.saved}`;
+        return `${one.table === 0 ? '' : `t${one.table} `}${on} S${one.symbol}=${one.value}${saved}`;
+      });
+      return [
+        step.together ? 'load at the same time' : 'load',
+        places.get(step.answer),
+        `${kind} d${from}..d${to}`,
+        part === 'instruments' ? symbols.map((one) => `S${one}`).join('+') : part,
+        ...(kind === 'ratios' ? [nature] : []),
+        `[${records.join(', ')}]`,
+        ...(step.again ? ['twice'] : []),
+      ].join(' ');
+    })
+    .join('\n');
+}

@@ -1,0 +1,434 @@
+import {
+  type Answer,
+  CALLS,
+  calledAt,
+  calledOn,
+  DAYS,
+  type Kind,
+  kindOf,
+  questionOf,
+  recordOf,
+  SAVED,
+  type Sent,
+  type TableKind,
+} from './answers.ts';
+
+// What is stored once some answers are loaded, worked out from the answers alone, as an ordered fold: in whatever order
+// they were loaded. It shares no code with the pipeline.
+
+/** A withdrawal that a person has accepted. */
+export interface Accepted {
+  readonly place: string;
+  readonly table: string;
+  readonly day: string;
+}
+
+/** What a database holds of an exchange, or should, as sorted text by topic. */
+export interface Stored {
+  readonly rows: readonly string[];
+  /** The revisions of the rows, past ones as well. They depend on the order of the loads until a rebuild. */
+  readonly revisions: readonly string[];
+  readonly states: readonly string[];
+  readonly records: readonly string[];
+  readonly diagnostics: readonly string[];
+  /** Withdrawals that were held back. */
+  readonly heldBack: readonly string[];
+  readonly openRejects: readonly string[];
+  readonly resolvedRejects: readonly string[];
+  /** Of the open ones: when they were seen last, and where. */
+  readonly sightings: readonly string[];
+  /** By operation, how many answers somebody should look at. */
+  readonly suspicious: readonly string[];
+}
+export type Topic = keyof Stored;
+
+/** At most this share of the records of an answer may be rejected. */
+export const MAX_REJECT_SHARE = 0.5;
+/** This many rows of a day may always be withdrawn at once, and this share of the most that it had. */
+const ALWAYS_WITHDRAWN = 5;
+const MAX_WITHDRAW_SHARE = 0.1;
+const HELD_BACK = 'the answer has no rows of this day, but some are stored';
+const NO_DAY = '-';
+
+type Reject = Exclude<Sent, { what: 'row' }>;
+type Row = Extract<Sent, { what: 'row' }>;
+
+/** What an answer says, whatever else is known. */
+interface Fact {
+  readonly place: string;
+  readonly answer: Answer;
+  /** Rows to store: none if too many records were rejected. */
+  readonly rows: readonly Row[];
+  readonly rejects: readonly { readonly position: number; readonly record: Reject }[];
+  readonly strays: number;
+  /** What it says of each question that it answers. */
+  readonly said: ReadonlyMap<string, Said>;
+  /** Can it tell that a reject is no longer sent? */
+  readonly believed: boolean;
+}
+
+interface Said {
+  readonly state: string;
+  readonly records: number;
+  readonly diagnostic: string;
+}
+
+/** A question of the coverage. */
+const nameOf = (answer: Answer, day: string, instrument: string) => {
+  const { operation, variant } = questionOf(answer);
+  return [operation, day, instrument, variant].join('|');
+};
+
+/** The days that an answer is about: of those without days, the day of the call. */
+function daysAsked(answer: Answer): string[] {
+  const { asks } = kindOf(answer.kind);
+  if (asks === 'once') return [calledOn(answer)];
+  return DAYS.slice(asks === 'instrument' ? answer.to : answer.from, answer.to + 1);
+}
+
+/** The day and the instrument that a rejected record says. */
+function namedBy(kind: Kind, record: Reject): { day?: string; instrument?: string } {
+  if (record.what !== 'broken' || !kindOf(kind).tables[0].dated) return {};
+  const day = DAYS[record.day] as string;
+  return kind === 'bhav' || kind === 'pledge' ? { day, instrument: `S${record.symbol}` } : { day };
+}
+
+function factOf(answer: Answer, place: string): Fact {
+  const { kind, sent, call } = answer;
+  const { tables } = kindOf(kind);
+  const rejects = sent.flatMap((record, position) => (record.what === 'row' ? [] : [{ position, record }]));
+  const strays = rejects.filter(({ record }) => record.what === 'stray').length;
+  const isFailed =
+    rejects.length > 0 && (rejects.length === sent.length || rejects.length / sent.length > MAX_REJECT_SHARE);
+  const rows = isFailed ? [] : sent.filter((record) => record.what === 'row');
+  const { instruments, filtered } = questionOf(answer);
+  const said = new Map<string, Said>();
+  for (const day of filtered ? [] : daysAsked(answer)) {
+    for (const instrument of instruments.length === 0 ? [''] : instruments) {
+      const records = rows.filter((row) => {
+        const table = tables[row.table] as TableKind;
+        if (!table.dated) return true;
+        return DAYS[row.day] === day && (instrument === '' || instrument === `S${row.symbol}`);
+      }).length;
+      const mayBeRejected =
+        isFailed ||
+        rejects.some(({ record }) => {
+          const named = namedBy(kind, record);
+          return (
+            (named.day ?? day) === day &&
+            (instrument === '' || (named.instrument ?? instrument) === instrument)
+          );
+        });
+      const isAwaited =
+        kindOf(kind).asks === 'once' || DAYS.indexOf(day as never) >= (CALLS[call]?.awaitedFrom ?? 0);
+      const one =
+        strays > 0
+          ? { state: 'failed', diagnostic: straysText(strays) }
+          : records > 0
+            ? { state: 'loaded', diagnostic: '' }
+            : mayBeRejected
+              ? { state: 'failed', diagnostic: 'no record of it passed; see its rejects' }
+              : { state: isAwaited ? 'not_published' : 'empty', diagnostic: '' };
+      said.set(nameOf(answer, day, instrument), { ...one, records });
+    }
+  }
+  const isEmpty = sent.length === 0;
+  const believed = !isFailed && (!isEmpty || [...said.values()].every(({ state }) => state === 'empty'));
+  return { place, answer, rows, rejects, strays, said, believed };
+}
+
+const straysText = (strays: number) =>
+  `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not asked for`;
+
+/** The days (NO_DAY if it has none) of a table that an answer lists in full. */
+function fullDays({ answer, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {
+  const { kind, part } = answer;
+  if (part !== 'whole' || rejects.length > 0 || lists === 'none') return [];
+  const filled = new Set(rows.map((row) => kindOf(kind).tables[row.table]?.name));
+  if (filled.size > 0 && !filled.has(name)) return [];
+  // It may have come too early.
+  const isEarly = [...said].some(
+    ([question, { state }]) =>
+      state === 'not_published' && (question.split('|')[1] as string) >= calledOn(answer),
+  );
+  if (isEarly) return [];
+  return lists === 'exchange' ? [NO_DAY] : daysAsked(answer);
+}
+
+interface StoredRow {
+  readonly day: string;
+  readonly symbol: string;
+  value: string;
+  /** When it was saved, in milliseconds; 0 if that is not known. */
+  saved: number;
+  revision: number;
+  live: boolean;
+}
+
+interface FoldedTable {
+  readonly rows: readonly StoredRow[];
+  readonly past: readonly string[];
+  readonly heldBack: readonly { place: string; day: string; gone: number; most: number; left: number }[];
+  /** Which answers took the last row of which day. */
+  readonly emptied: readonly { place: string; day: string }[];
+}
+
+/** The rows of an answer for a table: of those with the same key, the one saved last, or else the last one. */
+function rowsOf(fact: Fact, at: number) {
+  const { kind, symbols, nature, to, sent } = fact.answer;
+  const table = kindOf(kind).tables[at] as TableKind;
+  const best = new Map<string, { day: string; symbol: string; value: string; saved: number }>();
+  const ranks = new Map<string, number>();
+  const shown = new Map<Sent, number>();
+  for (const record of kind === 'gainers' ? sent : []) {
+    if (record.what === 'unknown') continue;
+    const side = `${record.what === 'stray' ? '' : record.day} ${record.symbol % 2}`;
+    ranks.set(side, (ranks.get(side) ?? 0) + 1);
+    shown.set(record, ranks.get(side) ?? 0);
+  }
+  for (const row of fact.rows) {
+    if (row.table !== at) continue;
+    const rank = shown.get(row);
+    const value = `V${row.value}${rank === undefined ? '' : `#${rank}`}`;
+    const day = kind === 'ratios' ? (DAYS[to] as string) : table.dated ? (DAYS[row.day] as string) : NO_DAY;
+    const symbol = kind === 'ratios' ? `S${symbols[0]}/${nature}` : `S${row.symbol}`;
+    // The label of a category is a part of its key.
+    const key = `${day} ${symbol}${kind === 'categories' ? ` ${value}` : ''}`;
+    const said = SAVED[row.saved] ?? 0;
+    // A record cannot have been saved after it was sent.
+    const saved = said > calledAt(fact.answer) ? calledAt(fact.answer) : said;
+    if ((best.get(key)?.saved ?? 0) <= saved) best.set(key, { day, symbol, value, saved });
+  }
+  return best;
+}
+
+function foldTable(
+  facts: readonly Fact[],
+  kind: Kind,
+  at: number,
+  accepted: readonly Accepted[],
+): FoldedTable {
+  const { tables, mayBeEmpty } = kindOf(kind);
+  const table = tables[at] as TableKind;
+  const rows = new Map<string, StoredRow>();
+  const past: string[] = [];
+  const most = new Map<string, number>();
+  const heldBack = new Map<string, FoldedTable['heldBack'][number]>();
+  const emptied: { place: string; day: string }[] = [];
+  const archive = (row: StoredRow, withdrawn: boolean) =>
+    past.push(`past ${revisionText(table.name, row)} ${withdrawn}`);
+  const liveOn = (day: string) =>
+    [...rows].filter(([, row]) => row.live && (table.lists === 'exchange' || row.day === day));
+  for (const fact of facts) {
+    const { answer, place } = fact;
+    if (answer.kind !== kind) continue;
+    const full = fullDays(fact, table);
+    const before = new Map(full.map((day) => [day, liveOn(day).length]));
+    const best = rowsOf(fact, at);
+    for (const [key, { day, symbol, value, saved: said }] of best) {
+      const row = rows.get(key);
+      if (row === undefined) {
+        rows.set(key, { day, symbol, value, saved: said, revision: 1, live: true });
+        continue;
+      }
+      // The time of the call, in place of one that cannot be right, counts for new rows only.
+      const saved = said === calledAt(answer) ? 0 : said;
+      const isStale = saved > 0 && row.saved > saved;
+      if (row.live && (isStale || (row.value === value && (saved === 0 || saved === row.saved)))) continue;
+      if (row.live) archive(row, false);
+      row.revision += 1;
+      row.live = true;
+      if (isStale) continue;
+      row.value = value;
+      row.saved = saved === 0 ? row.saved : saved;
+    }
+    for (const day of full) {
+      heldBack.delete(day);
+      const live = liveOn(day);
+      const gone = live.filter(([key]) => !best.has(key));
+      if (gone.length === 0) continue;
+      const was = before.get(day) ?? 0;
+      const top = Math.max(was, most.get(day) ?? 0);
+      const left = live.length - gone.length;
+      const isAccepted = accepted.some(
+        (one) => one.place === place && one.table === table.name && one.day === day,
+      );
+      const listsNone = ![...best.values()].some((row) => table.lists === 'exchange' || row.day === day);
+      const isAllowed =
+        !(listsNone && !mayBeEmpty) &&
+        top - (was - gone.length) <= Math.max(ALWAYS_WITHDRAWN, Math.floor(top * MAX_WITHDRAW_SHARE));
+      if (!isAllowed && !isAccepted) {
+        heldBack.set(day, { place, day, gone: gone.length, most: top, left });
+        continue;
+      }
+      for (const [, row] of gone) {
+        archive(row, true);
+        row.live = false;
+      }
+      most.set(day, isAccepted ? left : top);
+      if (left === 0) emptied.push({ place, day });
+    }
+  }
+  return { rows: [...rows.values()], past, heldBack: [...heldBack.values()], emptied };
+}
+
+const rowText = (table: string, { day, symbol, value, saved }: StoredRow) =>
+  [table, day, symbol, value, saved].join(' ');
+const revisionText = (table: string, row: StoredRow) => `${rowText(table, row)} r${row.revision}`;
+
+/** What identifies a rejected record: the record, and what was asked for. */
+function rejectName({ answer }: Fact, record: Reject): string {
+  const { operation, from, to, variant, instruments } = questionOf(answer);
+  const { day } = namedBy(answer.kind, record);
+  const { asks } = kindOf(answer.kind);
+  return rejectText({
+    operation,
+    days: asks === 'once' ? '' : `${day ?? from} ${day ?? to}`,
+    variant,
+    instruments: asks === 'instrument' ? instruments : [],
+    record: recordOf(answer.kind, record),
+  });
+}
+
+/** The same for the model and for what is stored. */
+export const rejectText = (one: {
+  readonly operation: string;
+  readonly days: string;
+  readonly variant: string;
+  readonly instruments: readonly string[];
+  readonly record: Record<string, unknown>;
+}) =>
+  [
+    one.operation,
+    one.days,
+    one.variant,
+    one.instruments.join(),
+    JSON.stringify(Object.entries(one.record).sort(([a], [b]) => (a < b ? -1 : 1))),
+  ].join(' ');
+
+function foldRejects(facts: readonly Fact[]) {
+  const last = new Map<string, { fact: Fact; record: Reject; position: number }>();
+  for (const fact of facts) {
+    const here = new Set<string>();
+    for (const { record, position } of fact.rejects) {
+      const name = rejectName(fact, record);
+      if (here.has(name)) continue;
+      here.add(name);
+      last.set(name, { fact, record, position });
+    }
+  }
+  const open = new Map(
+    [...last].filter(([, { fact, record }]) => !facts.some((other) => covers(other, fact, record))),
+  );
+  return { last, open };
+}
+
+/** Does an answer prove that a record that was rejected in another one is no longer sent, or can be read? */
+function covers(later: Fact, fact: Fact, record: Reject): boolean {
+  const [asked, question] = [questionOf(later.answer), questionOf(fact.answer)];
+  if (!later.believed || later.place <= fact.place) return false;
+  if (later.answer.kind !== fact.answer.kind || asked.filtered || asked.variant !== question.variant)
+    return false;
+  const { day } = namedBy(fact.answer.kind, record);
+  const hasDays =
+    kindOf(fact.answer.kind).asks === 'once' ||
+    (asked.from <= (day ?? question.from) && (day ?? question.to) <= asked.to);
+  const hasInstruments =
+    asked.instruments.length === 0 ||
+    (question.instruments.length > 0 && question.instruments.every((one) => asked.instruments.includes(one)));
+  return hasDays && hasInstruments;
+}
+
+/**
+ * What must be stored once these answers are loaded.
+ *
+ * @param places of the answers loaded; the same answer may have been loaded more than once.
+ */
+export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Accepted[]): Stored {
+  const byPlace = new Map([...places].map(([answer, place]) => [place, factOf(answer, place)]));
+  const facts = [...byPlace.values()].sort((a, b) => (a.place < b.place ? -1 : 1));
+  const kinds = [...new Set(facts.map(({ answer }) => answer.kind))];
+  const tables = kinds.flatMap((kind) =>
+    kindOf(kind).tables.map((table, at) => ({
+      table,
+      operation: kindOf(kind).operation,
+      ...foldTable(facts, kind, at, accepted),
+    })),
+  );
+  const coverage = foldCoverage(facts, tables, accepted);
+  const { last, open } = foldRejects(facts);
+  const suspicious = new Map<string, number>();
+  for (const fact of facts) {
+    const { operation } = questionOf(fact.answer);
+    const isSuspicious =
+      fact.rejects.some(({ record }) => record.what === 'stray' && open.has(rejectName(fact, record))) ||
+      tables.some(({ heldBack }) => heldBack.some(({ place }) => place === fact.place));
+    if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
+  }
+  const live = tables.flatMap(({ table, rows }) =>
+    rows.filter((row) => row.live).map((row) => ({ name: table.name, row })),
+  );
+  const sorted = (texts: readonly string[]) => [...texts].sort();
+  return {
+    rows: sorted(live.map(({ name, row }) => rowText(name, row))),
+    revisions: sorted([
+      ...live.map(({ name, row }) => `now ${revisionText(name, row)}`),
+      ...tables.flatMap(({ past }) => past),
+    ]),
+    states: sorted(coverage.map(({ question, state }) => `${question} ${state}`)),
+    records: sorted(coverage.map(({ question, records }) => `${question} ${records}`)),
+    diagnostics: sorted(coverage.map(({ question, diagnostic }) => `${question} ${diagnostic}`)),
+    heldBack: sorted(
+      tables.flatMap(({ table, heldBack }) =>
+        heldBack.map(({ place, day, gone, most, left }) =>
+          [table.name, day, place.slice(0, 23), gone, most, left].join(' '),
+        ),
+      ),
+    ),
+    openRejects: sorted([...open.keys()]),
+    resolvedRejects: sorted([...last.keys()].filter((name) => !open.has(name))),
+    sightings: sorted(
+      [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)} ${position}`),
+    ),
+    suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
+  };
+}
+
+function foldCoverage(
+  facts: readonly Fact[],
+  tables: readonly (FoldedTable & { readonly operation: string })[],
+  accepted: readonly Accepted[],
+) {
+  const questions = new Set(facts.flatMap(({ said }) => [...said.keys()]));
+  return [...questions].map((question) => {
+    const [operation, day, instrument] = question.split('|') as [string, string, string, string];
+    const about = facts.flatMap((fact) => {
+      const said = fact.said.get(question);
+      return said === undefined ? [] : [{ fact, said }];
+    });
+    // Only an answer about the whole exchange withdraws rows.
+    const speaks = (place: string) => instrument === '' && about.some(({ fact }) => fact.place === place);
+    const lastOf = (places: readonly string[]) => [...places].filter(speaks).sort().at(-1) ?? '';
+    const filled = tables.filter((table) => table.operation === operation);
+    const onDay = (one: { readonly day: string }) => one.day === day || one.day === NO_DAY;
+    const emptied = lastOf(filled.flatMap((table) => table.emptied.filter(onDay).map(({ place }) => place)));
+    const refused = lastOf(filled.flatMap((table) => table.heldBack.filter(onDay).map(({ place }) => place)));
+    const last = about.at(-1) as (typeof about)[number];
+    const loaded = about.filter(({ said }) => said.state === 'loaded').at(-1);
+    const doubted = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.place ?? '';
+    const isLoaded = loaded !== undefined && loaded.fact.place > doubted && loaded.fact.place >= emptied;
+    const { state: lastSaid } = last.said;
+    const isHeld = refused === last.fact.place && (lastSaid === 'empty' || lastSaid === 'not_published');
+    // A person has accepted that there is nothing.
+    const isAccepted =
+      emptied === last.fact.place &&
+      lastSaid === 'not_published' &&
+      accepted.some((one) => one.place === last.fact.place && onDay(one));
+    return {
+      question,
+      state: isLoaded ? 'loaded' : isHeld ? 'failed' : isAccepted ? 'empty' : lastSaid,
+      records: (isLoaded ? loaded.said : last.said).records,
+      diagnostic: isHeld ? HELD_BACK : last.said.diagnostic,
+    };
+  });
+}

@@ -1,0 +1,230 @@
+import { readAnswer } from '../../../src/extract/index.ts';
+import type { Context } from '../../../src/jobs/context.ts';
+import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
+import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
+import { packBody } from '../../../src/load/state/responses/kept.ts';
+import { countSuspiciousWindows } from '../../../src/load/state/run-facts.ts';
+import { operationNamed } from '../../../src/operations/registry.ts';
+import { replay } from '../../jobs/replay-support.ts';
+import {
+  type Answer,
+  bodyOf,
+  calledAt,
+  calledOn,
+  KINDS,
+  type Kind,
+  kindOf,
+  placesOf,
+  questionOf,
+  type TableKind,
+} from './answers.ts';
+import type { Step } from './draw.ts';
+import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
+
+/** A database, and an exchange of it that nothing is known of yet. */
+export interface Place {
+  readonly context: Context;
+  readonly runId: number;
+  readonly exchange: string;
+}
+
+/** Loads an answer as the worker does. */
+export async function load({ context, runId, exchange }: Place, answer: Answer): Promise<number> {
+  const { db } = context;
+  const { operation, variant, filtered, ...question } = questionOf(answer);
+  const asked = { exchange, ...question, calledOn: calledOn(answer) };
+  const found = await db.pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
+    [runId, operation, exchange, asked.from, asked.to, asked.instruments, asked.params, variant, filtered],
+  );
+  const id = found.rows[0]?.id ?? 0;
+  const body = bodyOf(answer);
+  const contentType = 'application/json';
+  await storeAnswer(context, {
+    window: { ...asked, id, runId, operation, variant, filtered },
+    extracted: readAnswer(
+      operationNamed(operation),
+      asked,
+      { body, contentType, bytes: body.length },
+      { accessKey: '', timeZone: 'Asia/Kolkata' },
+    ),
+    calledAt: calledAt(answer),
+    bytes: body.length,
+    preview: false,
+    answer: {
+      packed: await packBody(db.drizzle, body),
+      contentType,
+      calledOn: asked.calledOn,
+      fetchedAt: new Date(calledAt(answer)),
+    },
+  });
+  return id;
+}
+
+/** Accepts one of the withdrawals that were held back. @returns null if there is none. */
+async function accept(
+  { context, exchange }: Place,
+  which: number,
+  places: ReadonlyMap<Answer, string>,
+): Promise<Accepted | null> {
+  const found = await context.db.pool.query<{ id: number; table: string; day: string; at: string }>(
+    `select id::int, table_name as table, coalesce(day::text, '-') as day, ${isoSql('fetched_at')} as at
+       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, fetched_at`,
+    [exchange],
+  );
+  const withPlaces = found.rows.flatMap((one) => {
+    const ofMoment = new Set([...places.values()].filter((place) => place.startsWith(one.at)));
+    // A withdrawal is known by the millisecond of its answer.
+    return ofMoment.size === 1 ? [{ ...one, place: [...ofMoment][0] as string }] : [];
+  });
+  const one = withPlaces[which % Math.max(1, withPlaces.length)];
+  if (one === undefined) return null;
+  await acceptWithdrawal(context.db, one.id, {
+    by: 'me',
+    readKept: (kept) => readToFold(context, kept),
+    maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
+  });
+  return { place: one.place, table: one.table, day: one.day };
+}
+
+const isoSql = (column: string) => `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS')`;
+const SAVED_SQL = `coalesce((extract(epoch from source_saved_at) * 1000)::bigint, 0)`;
+
+const rowsSql = (tables: readonly TableKind[]) =>
+  tables
+    .map(({ name, columns }) => {
+      const row = (extra: string) => `concat_ws(' ', '${name}', ${columns.join(', ')}, ${SAVED_SQL})${extra}`;
+      return `select 'rows' as topic, ${row('')} as text from market.${name} where exchange = $1
+    union all select 'revisions', 'now ' || ${row(` || ' r' || revision`)} from market.${name} where exchange = $1
+    union all select 'revisions', 'past ' || ${row(` || ' r' || revision || ' ' || withdrawn`)} from market_history.${name} where exchange = $1`;
+    })
+    .join(' union all ');
+const QUESTION_SQL = `concat_ws('|', operation, day, instrument, variant)`;
+/** Without the hint that all records are of one other day. */
+const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks like a trial.*', '')`;
+const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
+  union all select topic, ${QUESTION_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
+    ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1
+  union all select 'heldBack', concat_ws(' ', table_name, coalesce(day::text, '-'), ${isoSql('fetched_at')}, gone, most, rows_left)
+    from etl.withdrawals where exchange = $1 and state = 'refused'`;
+const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
+    ${isoSql('r.last_seen_at')} as seen, w.variant, w.instruments
+  from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
+
+interface StoredReject {
+  readonly operation: string;
+  readonly from: string;
+  readonly to: string;
+  readonly record: Record<string, unknown>;
+  readonly position: number;
+  readonly open: boolean;
+  readonly seen: string;
+  readonly variant: string;
+  readonly instruments: readonly string[];
+}
+
+/** What is stored of an exchange. */
+async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): Promise<Stored> {
+  const { pool, drizzle } = context.db;
+  const found = await pool.query<{ topic: Topic; text: string }>({
+    name: `stored ${kinds.join()}`,
+    text: storedSql(kinds.flatMap((kind) => kindOf(kind).tables)),
+    values: [exchange],
+  });
+  const texts = (topic: Topic) => found.rows.flatMap((one) => (one.topic === topic ? [one.text] : [])).sort();
+  const rejects = (await pool.query<StoredReject>(REJECTS_SQL, [exchange])).rows.map((one) => ({
+    ...one,
+    name: rejectText({
+      ...one,
+      days: one.operation === KINDS.categories.operation ? '' : `${one.from} ${one.to}`,
+      instruments: one.operation === KINDS.ratios.operation ? one.instruments : [],
+    }),
+  }));
+  const open = rejects.filter((one) => one.open);
+  const openNames = open.map(({ name }) => name);
+  const suspicious = await countSuspiciousWindows(drizzle);
+  return {
+    rows: texts('rows'),
+    revisions: texts('revisions'),
+    states: texts('states'),
+    records: texts('records'),
+    diagnostics: texts('diagnostics'),
+    heldBack: texts('heldBack'),
+    openRejects: openNames.toSorted(),
+    resolvedRejects: [
+      ...new Set(rejects.map(({ name }) => name).filter((name) => !openNames.includes(name))),
+    ].sort(),
+    sightings: open.map(({ name, seen, position }) => `${name} ${seen} ${position}`).sort(),
+    suspicious: suspicious
+      .filter((one) => one.exchange === exchange)
+      .map(({ operation, windows }) => `${operation} ${windows}`)
+      .sort(),
+  };
+}
+
+/** Where what is stored deviates from the model. */
+export interface Deviation {
+  readonly topic: Topic;
+  /** After which step. */
+  readonly step: number;
+  readonly missing: readonly string[];
+  readonly unexpected: readonly string[];
+}
+
+/** Does what the steps say, and compares what is stored with the model after each. @returns the first deviation of each topic. */
+export async function run(place: Place, steps: readonly Step[]): Promise<Deviation[]> {
+  const places = placesOf(steps.flatMap((step) => (step.act === 'load' ? [step.answer] : [])));
+  const kinds = [...new Set([...places.keys()].map(({ kind }) => kind))].sort();
+  const loaded = new Map<Answer, string>();
+  const accepted: Accepted[] = [];
+  const deviations = new Map<Topic, Deviation>();
+  const newest = () => [...loaded.values()].sort().at(-1) ?? '';
+  // Revisions are those of the order of the answers only as long as that is the order of the loads.
+  let inOrder = true;
+  for (let at = 0; at < steps.length; at += 1) {
+    const step = steps[at] as Step;
+    if (step.act === 'load') {
+      const together = [step];
+      for (let next = steps[at + 1]; next?.act === 'load' && next.together; next = steps[at + 1]) {
+        together.push(next);
+        at += 1;
+      }
+      inOrder &&= together.length === 1 && (places.get(step.answer) ?? '') >= newest();
+      for (const { answer } of together) loaded.set(answer, places.get(answer) ?? '');
+      const done = await Promise.allSettled(together.map(({ answer }) => load(place, answer)));
+      for (const one of done) if (one.status === 'rejected') throw one.reason;
+      for (const { answer, again } of together) if (again) await load(place, answer);
+    } else if (step.act === 'accept') {
+      const one = await accept(place, step.which, places);
+      if (one === null) continue;
+      inOrder &&= one.place === newest();
+      accepted.push(one);
+    } else {
+      if (loaded.size === 0) continue;
+      const options = step.act === 'rebuild' ? { rebuild: true } : {};
+      await replay(place.context, { exchanges: [place.exchange] }, options);
+      inOrder ||= step.act === 'rebuild';
+    }
+    const model = fold(loaded, accepted);
+    const stored = await storedIn(place, kinds);
+    for (const topic of Object.keys(model) as Topic[]) {
+      if (deviations.has(topic) || (topic === 'revisions' && !inOrder)) continue;
+      const missing = without(model[topic], stored[topic]);
+      const unexpected = without(stored[topic], model[topic]);
+      if (missing.length + unexpected.length > 0)
+        deviations.set(topic, { topic, step: at, missing, unexpected });
+    }
+  }
+  return [...deviations.values()];
+}
+
+/** The texts of a list that another one lacks, each as often as it does. */
+function without(list: readonly string[], other: readonly string[]): string[] {
+  const left = [...other];
+  return list.filter((text) => {
+    const at = left.indexOf(text);
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
+  });
+}
