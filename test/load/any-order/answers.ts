@@ -281,8 +281,12 @@ function orderOf(answer: Answer): string {
   return JSON.stringify([at, operation, from, to, instruments.join(), variant, filtered, hash]);
 }
 
-/** Answers with their places: of two, the greater one is the later. No two share one, except the same answer. */
-export function placesOf(answers: readonly Answer[]): ReadonlyMap<Answer, string> {
+/**
+ * Answers with their places: of two, the greater one is the later. No two share one, except the same answer.
+ *
+ * @param shift milliseconds, less than a minute, so that different sets have different places.
+ */
+export function placesOf(answers: readonly Answer[], shift = 0): ReadonlyMap<Answer, string> {
   const orders = new Map(answers.map((answer) => [answer, orderOf(answer)]));
   const sorted = [...new Set(orders.values())].sort();
   return new Map(
@@ -290,7 +294,8 @@ export function placesOf(answers: readonly Answer[]): ReadonlyMap<Answer, string
       const order = orders.get(answer) as string;
       const at = new Date(calledAt(answer)).toISOString();
       const rank = sorted.filter((one) => one.startsWith(`["${at}"`) && one < order).length;
-      return [answer, at.replace('Z', `${String(rank).padStart(3, '0')}Z`)];
+      const placed = new Date(calledAt(answer) + (shift % 60_000)).toISOString();
+      return [answer, placed.replace('Z', `${String(rank).padStart(3, '0')}Z`)];
     }),
   );
 }

@@ -381,14 +381,14 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
     heldBack: sorted(
       tables.flatMap(({ table, heldBack }) =>
         heldBack.map(({ place, day, gone, most, left }) =>
-          [table.name, day, place.slice(0, 23), gone, most, left].join(' '),
+          [table.name, day, place, gone, most, left].join(' '),
         ),
       ),
     ),
     openRejects: sorted([...open.keys()]),
     resolvedRejects: sorted([...last.keys()].filter((name) => !open.has(name))),
     sightings: sorted(
-      [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)} ${position}`),
+      [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)}Z ${position}`),
     ),
     suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
   };

@@ -1,8 +1,9 @@
+import type { Place as AnswerPlace } from '../../../src/core/place.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
 import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
-import { packBody } from '../../../src/load/state/responses/kept.ts';
+import { packBody } from '../../../src/load/state/answers/kept.ts';
 import { countSuspiciousWindows } from '../../../src/load/state/run-facts.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
@@ -29,7 +30,11 @@ export interface Place {
 }
 
 /** Loads an answer as the worker does. */
-export async function load({ context, runId, exchange }: Place, answer: Answer): Promise<number> {
+export async function load(
+  { context, runId, exchange }: Place,
+  answer: Answer,
+  place: string,
+): Promise<number> {
   const { db } = context;
   const { operation, variant, filtered, ...question } = questionOf(answer);
   const asked = { exchange, ...question, calledOn: calledOn(answer) };
@@ -49,6 +54,7 @@ export async function load({ context, runId, exchange }: Place, answer: Answer):
       { body, contentType, bytes: body.length },
       { accessKey: '', timeZone: 'Asia/Kolkata' },
     ),
+    place: place as AnswerPlace,
     calledAt: calledAt(answer),
     bytes: body.length,
     preview: false,
@@ -63,22 +69,13 @@ export async function load({ context, runId, exchange }: Place, answer: Answer):
 }
 
 /** Accepts one of the withdrawals that were held back. @returns null if there is none. */
-async function accept(
-  { context, exchange }: Place,
-  which: number,
-  places: ReadonlyMap<Answer, string>,
-): Promise<Accepted | null> {
-  const found = await context.db.pool.query<{ id: number; table: string; day: string; at: string }>(
-    `select id::int, table_name as table, coalesce(day::text, '-') as day, ${isoSql('fetched_at')} as at
-       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, fetched_at`,
+async function accept({ context, exchange }: Place, which: number): Promise<Accepted | null> {
+  const found = await context.db.pool.query<{ id: number; table: string; day: string; place: string }>(
+    `select id::int, table_name as table, coalesce(day::text, '-') as day, ${PLACE_SQL} as place
+       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, place`,
     [exchange],
   );
-  const withPlaces = found.rows.flatMap((one) => {
-    const ofMoment = new Set([...places.values()].filter((place) => place.startsWith(one.at)));
-    // A withdrawal is known by the millisecond of its answer.
-    return ofMoment.size === 1 ? [{ ...one, place: [...ofMoment][0] as string }] : [];
-  });
-  const one = withPlaces[which % Math.max(1, withPlaces.length)];
+  const one = found.rows[which % Math.max(1, found.rows.length)];
   if (one === undefined) return null;
   await acceptWithdrawal(context.db, one.id, {
     by: 'me',
@@ -88,7 +85,9 @@ async function accept(
   return { place: one.place, table: one.table, day: one.day };
 }
 
-const isoSql = (column: string) => `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS')`;
+const isoSql = (column: string, digits: string) =>
+  `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.${digits}"Z"')`;
+const PLACE_SQL = isoSql('place', 'US');
 const SAVED_SQL = `coalesce((extract(epoch from source_saved_at) * 1000)::bigint, 0)`;
 
 const rowsSql = (tables: readonly TableKind[]) =>
@@ -106,10 +105,10 @@ const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks l
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select topic, ${QUESTION_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
     ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1
-  union all select 'heldBack', concat_ws(' ', table_name, coalesce(day::text, '-'), ${isoSql('fetched_at')}, gone, most, rows_left)
+  union all select 'heldBack', concat_ws(' ', table_name, coalesce(day::text, '-'), ${PLACE_SQL}, gone, most, rows_left)
     from etl.withdrawals where exchange = $1 and state = 'refused'`;
 const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
-    ${isoSql('r.last_seen_at')} as seen, w.variant, w.instruments
+    ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
 
 interface StoredReject {
@@ -174,7 +173,10 @@ export interface Deviation {
 
 /** Does what the steps say, and compares what is stored with the model after each. @returns the first deviation of each topic. */
 export async function run(place: Place, steps: readonly Step[]): Promise<Deviation[]> {
-  const places = placesOf(steps.flatMap((step) => (step.act === 'load' ? [step.answer] : [])));
+  const places = placesOf(
+    steps.flatMap((step) => (step.act === 'load' ? [step.answer] : [])),
+    Number(place.exchange.slice(1)),
+  );
   const kinds = [...new Set([...places.keys()].map(({ kind }) => kind))].sort();
   const loaded = new Map<Answer, string>();
   const accepted: Accepted[] = [];
@@ -192,11 +194,14 @@ export async function run(place: Place, steps: readonly Step[]): Promise<Deviati
       }
       inOrder &&= together.length === 1 && (places.get(step.answer) ?? '') >= newest();
       for (const { answer } of together) loaded.set(answer, places.get(answer) ?? '');
-      const done = await Promise.allSettled(together.map(({ answer }) => load(place, answer)));
+      const done = await Promise.allSettled(
+        together.map(({ answer }) => load(place, answer, places.get(answer) ?? '')),
+      );
       for (const one of done) if (one.status === 'rejected') throw one.reason;
-      for (const { answer, again } of together) if (again) await load(place, answer);
+      for (const { answer, again } of together)
+        if (again) await load(place, answer, places.get(answer) ?? '');
     } else if (step.act === 'accept') {
-      const one = await accept(place, step.which, places);
+      const one = await accept(place, step.which);
       if (one === null) continue;
       inOrder &&= one.place === newest();
       accepted.push(one);
