@@ -283,7 +283,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     source: 'src/load/state/windows/transitions.ts',
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
-  { page: 'docs/configuration.md', source: 'src/core/config.ts', text: settingTables },
+  { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
   { page: 'docs/sandbox.md', source: 'src/sandbox/open-points.ts', text: openPointFlags },

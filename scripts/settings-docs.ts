@@ -1,7 +1,8 @@
-// Makes the tables of docs/configuration.md, .env.example and a JSON schema from the settings in src/core/config.ts.
+// Makes the tables of docs/configuration.md, .env.example and a JSON schema from the settings in src/core/settings.ts.
 import { z } from 'zod';
-import { loadConfig, settingGroups, settings } from '../src/core/config.ts';
+import { loadConfig } from '../src/core/config.ts';
 import { fileSettings } from '../src/core/environment.ts';
+import { settingGroups, settings } from '../src/core/settings.ts';
 
 type Name = keyof typeof settings;
 
@@ -70,7 +71,7 @@ function comment(markdown: string): string[] {
 const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` ("eod init" does so) and uncomment what you want to change.
 # Each line shows the default, or an example if there is none. Environment variables take precedence over the file.
 # \`eod config\` prints all settings and their values, without secrets.
-# Written by \`npm run docs:generate\` from src/core/config.ts.
+# Written by \`npm run docs:generate\` from src/core/settings.ts.
 `;
 
 /** The file .env.example. */

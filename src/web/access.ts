@@ -1,34 +1,10 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../core/config.ts';
-import { usageError } from '../core/errors.ts';
+import { isLoopback } from '../core/consistent-settings.ts';
 import type { Logger } from '../core/log.ts';
 
 type AccessSettings = Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_ACTIONS' | 'EOD_WEB_PASSWORD'>;
-
-/** Whether an address, or the name in a Host header, means only this machine. */
-export function isLoopback(host: string): boolean {
-  return /^(localhost|.+\.localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
-}
-
-/** Whether everybody on the network can read the dashboard. */
-export function isOpenToNetwork({
-  EOD_HTTP_HOST: host,
-  EOD_WEB_PASSWORD: password,
-}: AccessSettings): boolean {
-  return !isLoopback(host) && password === undefined;
-}
-
-/**
- * Checks the settings of the dashboard. @throws PipelineError `usage` if anybody on the network could use its buttons.
- */
-export function checkAccessSettings(config: AccessSettings): void {
-  if (config.EOD_WEB_ACTIONS && isOpenToNetwork(config)) {
-    throw usageError(
-      `EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is ${config.EOD_HTTP_HOST}: set a password, or EOD_HTTP_HOST=127.0.0.1`,
-    );
-  }
-}
 
 /** Who sent a request: the user name of basic authentication, and the address. */
 export interface Visitor {

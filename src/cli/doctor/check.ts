@@ -14,32 +14,32 @@ export interface Check {
   readonly remedy: string | null;
 }
 
+const found =
+  (state: 'ok' | 'skipped') =>
+  (name: string, text: string): Check => ({ name, state, found: text, remedy: null });
+
+const problem =
+  (state: 'warning' | 'failed') =>
+  (name: string, text: string, remedy: string): Check => ({ name, state, found: text, remedy });
+
 /** The result of a check that found nothing wrong. */
-export const ok = (name: string, found: string): Check => ({ name, state: 'ok', found, remedy: null });
-
-/** The result of a check that found something that works now, but may stop working. */
-export const warning = (name: string, found: string, remedy: string): Check => ({
-  name,
-  state: 'warning',
-  found,
-  remedy,
-});
-
-/** The result of a check that found a reason why the pipeline cannot work. */
-export const failed = (name: string, found: string, remedy: string): Check => ({
-  name,
-  state: 'failed',
-  found,
-  remedy,
-});
+export const ok = found('ok');
 
 /** The result of a check that was not made. */
-export const skipped = (name: string, why: string): Check => ({
-  name,
-  state: 'skipped',
-  found: why,
-  remedy: null,
-});
+export const skipped = found('skipped');
+
+/** The result of a check that found something that works now, but may stop working. */
+export const warning = problem('warning');
+
+/** The result of a check that found a reason why the pipeline cannot work. */
+export const failed = problem('failed');
+
+/** Is a version lower than another? */
+export function isBelow(version: string, other: string): boolean {
+  const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];
+  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
+  return at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
+}
 
 /**
  * Runs checks with a time limit. Anything thrown becomes a failed check of this name, so that no check hides another.
@@ -50,10 +50,10 @@ export async function bounded(
   name: string,
   milliseconds: number,
   remedy: string,
-  work: () => Promise<readonly Check[]>,
+  work: () => Promise<Check | readonly Check[]>,
 ): Promise<readonly Check[]> {
   try {
-    return await within(work(), milliseconds);
+    return [await within(work(), milliseconds)].flat();
   } catch (error) {
     return [failed(name, messageOf(error) || 'no answer', remedy)];
   }

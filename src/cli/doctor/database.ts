@@ -75,14 +75,11 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
     return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
   }
-  const isPooled = bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () =>
-    poolerCheck(db),
-  );
   const [[pooler], [rights], [migrations]] = (await Promise.all([
-    isPooled,
-    bounded('rights', ANSWER_MS, 'docs/security.md has the statements for the roles', async () => [
+    bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () => poolerCheck(db)),
+    bounded('rights', ANSWER_MS, 'docs/security.md has the statements for the roles', async () =>
       rightsCheck(await readRoleRights(db.pool, schemasOf(config)), facts.role),
-    ]),
+    ),
     bounded(
       'migrations',
       ANSWER_MS,
@@ -153,10 +150,10 @@ function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place:
   return ok('database', found);
 }
 
-async function poolerCheck({ pool }: Database): Promise<Check[]> {
+async function poolerCheck({ pool }: Database): Promise<Check> {
   const { reason, remedy } = SHARED_SESSIONS;
-  if (await sharesSessions(pool)) return [failed('pooler', reason, remedy)];
-  return [ok('pooler', 'sessions are kept from one transaction to the next')];
+  if (await sharesSessions(pool)) return failed('pooler', reason, remedy);
+  return ok('pooler', 'sessions are kept from one transaction to the next');
 }
 
 /** `a, b and 3 more`. */
@@ -188,14 +185,14 @@ function rightsCheck(rights: RoleRights, role: string): Check {
   return ok('rights', `the role ${role} may ${what}`);
 }
 
-async function migrationsCheck(db: Database, config: Config): Promise<Check[]> {
+async function migrationsCheck(db: Database, config: Config): Promise<Check> {
   const state = await schemaState(db);
-  if (state === 'current') return [ok('migrations', 'the tables are those of this version')];
+  if (state === 'current') return ok('migrations', 'the tables are those of this version');
   const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
   if (config.DATABASE_URL === undefined) {
-    return [skipped('migrations', `${found}; the next command that uses them brings them up to date`)];
+    return skipped('migrations', `${found}; the next command that uses them brings them up to date`);
   }
-  return [failed('migrations', found, 'run "eod migrate" as the owner of the tables')];
+  return failed('migrations', found, 'run "eod migrate" as the owner of the tables');
 }
 
 /** Connections left for others: people, monitoring, backups. */

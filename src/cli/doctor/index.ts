@@ -34,9 +34,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     REDIS_URL === undefined
       ? null
       : bounded('queue', SHORT_MS, 'see REDIS_URL', () => redisChecks(REDIS_URL));
-  const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', async () => [
-    await diskCheck(config, cli.cwd),
-  ]);
+  const diskDone = bounded('disk', SHORT_MS, 'see EOD_DATA_DIR', () => diskCheck(config, cli.cwd));
   // If the user's calendar file cannot be read, the other checks use the built-in calendar alone.
   let calendar: Calendar = loadCalendar();
   const calendarChecks = await bounded(
@@ -45,7 +43,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     'correct or remove EOD_CALENDAR_FILE',
     async () => {
       calendar = openCalendar(cli, config);
-      return [calendarCheck(calendar, config, systemClock)];
+      return calendarCheck(calendar, config, systemClock);
     },
   );
   const databaseGroup = await databaseDone;
@@ -53,39 +51,27 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const queueGroup = await (redisDone ??
     bounded('queue', SHORT_MS, 'see the checks of the database', () => postgresQueueChecks(db, config)));
   const isQueueUsable = queueGroup.some(({ name, state }) => name === 'queue' && state === 'ok');
-  const queueJobs = await bounded('queue jobs', SHORT_MS, 'see the check of the queue', async () => [
-    await queueJobsCheck(isQueueUsable ? db : null, config),
-  ]);
-  const source = await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
-    return sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
-  });
-  const rows = await bounded('rows', SHORT_MS, 'run "eod reconcile", which may take longer', async () => [
-    await lostDaysCheck(db),
-  ]);
-  const quota = await bounded('quota', SHORT_MS, 'see the check of the database', async () => [
-    await quotaCheck(config, db),
-  ]);
-  const storage = await bounded('storage', SHORT_MS, 'see the check of the database', async () => [
-    await storageCheck(config, db),
-  ]);
-  const format = await bounded('format', SHORT_MS, 'see the check of the database', async () => [
-    await formatCheck(config, db),
-  ]);
+  const ofDatabase = (name: string, work: () => Promise<Check>) =>
+    bounded(name, SHORT_MS, 'see the check of the database', work);
   const redact = environmentRedactor(cli);
   return [
     nodeCheck(process.version, engines()),
-    ...settingsChecks(config, systemClock),
+    ...settingsChecks(config),
     await diskDone,
     databaseGroup,
     queueGroup,
-    queueJobs,
-    rows,
+    await bounded('queue jobs', SHORT_MS, 'see the check of the queue', () =>
+      queueJobsCheck(isQueueUsable ? db : null, config),
+    ),
+    await bounded('rows', SHORT_MS, 'run "eod reconcile", which may take longer', () => lostDaysCheck(db)),
     calendarChecks,
     nightCheck(config, calendar, systemClock),
-    source,
-    quota,
-    storage,
-    format,
+    await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', () =>
+      sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline),
+    ),
+    await ofDatabase('quota', () => quotaCheck(config, db)),
+    await ofDatabase('storage', () => storageCheck(config, db)),
+    await ofDatabase('format', () => formatCheck(config, db)),
   ]
     .flat()
     .map((check) => ({

@@ -3,18 +3,15 @@ import { access, constants, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type Check, failed, ok, warning } from './check.ts';
+import { type Check, failed, isBelow, ok, warning } from './check.ts';
 
 /** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
 export function nodeCheck(running: string, engines: string): Check {
-  const least = engines.replace(/^\D+/, '').split('.').map(Number);
-  const own = running.replace(/^v/, '').split('.').map(Number);
-  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
-  const isOld = at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
-  const needed = `${least.join('.')} or newer is needed`;
-  if (isOld)
-    return failed('node', `Node ${own.join('.')}; ${needed}`, 'install the current LTS release of Node');
-  return ok('node', `Node ${own.join('.')} (${needed})`);
+  const [least, own] = [engines.replace(/^\D+/, ''), running.replace(/^v/, '')];
+  const needed = `${least} or newer is needed`;
+  return isBelow(own, least)
+    ? failed('node', `Node ${own}; ${needed}`, 'install the current LTS release of Node')
+    : ok('node', `Node ${own} (${needed})`);
 }
 
 const GB = 1024 ** 3;

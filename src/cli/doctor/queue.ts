@@ -6,18 +6,11 @@ import type { Database } from '../../load/database/database.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
-import { type Check, failed, ok, skipped, warning } from './check.ts';
+import { type Check, failed, isBelow, ok, skipped, warning } from './check.ts';
 
 /** BullMQ refuses Redis older than the first; the second has everything it uses. */
 const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
-
-/** Whether a version is lower than another. */
-function isBelow(version: string, other: string): boolean {
-  const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];
-  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
-  return at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
-}
 
 /** What Redis says about itself. */
 interface RedisFacts {

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
-import type { ALERT_KINDS, Config } from '../../core/config.ts';
+import type { Config } from '../../core/config.ts';
 import { redactor, redactValues } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
@@ -9,7 +9,7 @@ import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../l
 import type { Context } from '../context.ts';
 
 /** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
-type AlertKind = (typeof ALERT_KINDS)[number] | 'heartbeat' | 'test';
+type AlertKind = Config['EOD_ALERT_ON'][number] | 'heartbeat' | 'test';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];

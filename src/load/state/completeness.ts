@@ -2,9 +2,10 @@ import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../core/clock.ts';
-import { type Config, settings } from '../../core/config.ts';
+import type { Config } from '../../core/config.ts';
 import { type Day, dayEnd } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
+import { settings } from '../../core/settings.ts';
 import {
   type ExchangeSettings,
   exchangesOf,

@@ -1,0 +1,146 @@
+import * as z from 'zod';
+import { systemClock } from './clock.ts';
+import type { Config } from './config.ts';
+import { zoneOffsetSeconds } from './days.ts';
+
+/** The offset of Asia/Kolkata, +05:30: days, and the hours of the quota, begin at other times than in UTC. */
+const INDIA_OFFSET_S = 19_800;
+
+/** Whether an address, or the name in a Host header, means only this machine. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|.+\.localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
+}
+
+/** Whether everybody on the network can read the dashboard. */
+export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_PASSWORD'>): boolean =>
+  !isLoopback(config.EOD_HTTP_HOST) && config.EOD_WEB_PASSWORD === undefined;
+
+/**
+ * A refinement of the settings: what holds unless some of them contradict each other, though each is valid.
+ *
+ * @param found what is said if it does not hold, with values of settings in the place of `{NAME}`.
+ * @param remedy what to do then.
+ */
+const consistent = (
+  holds: (config: Config) => boolean,
+  found: string,
+  remedy: string,
+  state: Contradiction['state'] = 'warning',
+) =>
+  z.refine<Config>(holds, {
+    error: ({ input }) => found.replace(/\{(\w+)\}/g, (_, name) => String(Object(input)[name])),
+    params: { remedy, state },
+  });
+
+/** The host that an address with http:// names; null for any other address. */
+function hostInClear(address = 'https://localhost'): string | null {
+  const { protocol, hostname } = new URL(address);
+  return protocol === 'http:' ? hostname : null;
+}
+
+const encrypted = (
+  name: 'EOD_BASE_URL' | 'EOD_ALERT_WEBHOOK' | 'EOD_HEARTBEAT_URL',
+  what: string,
+  server: string,
+) =>
+  consistent(
+    (config) => isLoopback(hostInClear(config[name]) ?? 'localhost'),
+    `${name} begins with http://: ${what} in clear text`,
+    `use https:// where the ${server} offers it`,
+  );
+
+const SECRET_ADDRESS = 'its address, which is a secret, travels';
+const VERIFY_TLS = 'remove EOD_TLS_VERIFY, or set it to true';
+
+const schema = z.custom<Config>().check(
+  encrypted('EOD_BASE_URL', 'the access key travels', 'service'),
+  consistent(
+    ({ EOD_BASE_URL: url, EOD_TLS_VERIFY }) => EOD_TLS_VERIFY || !isLoopback(hostInClear(url) ?? ''),
+    'EOD_TLS_VERIFY=false has no effect on an address with http://',
+    VERIFY_TLS,
+  ),
+  consistent(
+    ({ EOD_BASE_URL: url, EOD_TLS_VERIFY }) =>
+      EOD_TLS_VERIFY || url === undefined || hostInClear(url) !== null,
+    'EOD_TLS_VERIFY=false: anybody between here and the source can impersonate it and read the access key',
+    VERIFY_TLS,
+  ),
+  consistent(
+    (config) => !(config.EOD_WEB_ACTIONS && isOpenToNetwork(config)),
+    'EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD while EOD_HTTP_HOST is {EOD_HTTP_HOST}: set a password, or EOD_HTTP_HOST=127.0.0.1',
+    'set EOD_WEB_PASSWORD, or EOD_HTTP_HOST to 127.0.0.1',
+    'failed',
+  ),
+  consistent(
+    (config) => config.EOD_WEB_ACTIONS || !isOpenToNetwork(config),
+    'EOD_HTTP_HOST={EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: whoever can reach the dashboard served from here can read it',
+    'set EOD_WEB_PASSWORD where the role web runs',
+  ),
+  consistent(
+    (config) => config.EOD_ALERT_SECRET === undefined || config.EOD_ALERT_WEBHOOK !== undefined,
+    'EOD_ALERT_SECRET signs what is posted to EOD_ALERT_WEBHOOK, which is not set',
+    'set EOD_ALERT_WEBHOOK, or remove EOD_ALERT_SECRET',
+  ),
+  encrypted('EOD_ALERT_WEBHOOK', SECRET_ADDRESS, 'receiver'),
+  encrypted('EOD_HEARTBEAT_URL', SECRET_ADDRESS, 'receiver'),
+  consistent(
+    (config) => config.REDIS_URL === undefined || config.DATABASE_URL !== undefined,
+    'REDIS_URL is set and DATABASE_URL is not: workers on other machines cannot reach the private Postgres',
+    'set DATABASE_URL to a server that all machines reach, or remove REDIS_URL',
+  ),
+  consistent(
+    (config) => config.EOD_KEEP_RAW || config.EOD_KEEP_RAW_DAYS === undefined,
+    'EOD_KEEP_RAW=false keeps no answers, but EOD_KEEP_RAW_DAYS={EOD_KEEP_RAW_DAYS} says how long they are kept',
+    'remove one of them; without kept answers "eod replay" cannot load anything again',
+  ),
+  consistent(
+    (config) => config.EOD_NIGHTLY_RESERVE < 1,
+    'EOD_NIGHTLY_RESERVE=100% keeps all calls for the nights: a backfill can never make one',
+    'set it to less, e.g. 30%',
+  ),
+  consistent(
+    (config) => config.EOD_LOCK_TIMEOUT_MS < config.EOD_STATEMENT_TIMEOUT_MS,
+    'EOD_STATEMENT_TIMEOUT_MS ({EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS ({EOD_LOCK_TIMEOUT_MS}) can report who holds the lock it waits for',
+    'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
+  ),
+  consistent(
+    (config) => config.EOD_NOT_READY_WAIT_MS < config.EOD_NOT_READY_BUDGET_MS,
+    'EOD_NOT_READY_WAIT_MS ({EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS ({EOD_NOT_READY_BUDGET_MS}): an answer that is not ready is asked for at most once more',
+    'set EOD_NOT_READY_WAIT_MS to a small part of EOD_NOT_READY_BUDGET_MS',
+  ),
+  consistent(
+    (config) => config.EOD_OUTAGE_PATIENCE_MS > config.EOD_TIMEOUT_MS,
+    'EOD_OUTAGE_PATIENCE_MS ({EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, {EOD_TIMEOUT_MS}): a single call without an answer ends the night',
+    'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
+  ),
+  consistent(
+    (config) => config.EOD_LOOKBACK_SESSIONS < config.EOD_HISTORY_DAYS,
+    'EOD_LOOKBACK_SESSIONS ({EOD_LOOKBACK_SESSIONS}) reaches further back than a night may (EOD_HISTORY_DAYS, {EOD_HISTORY_DAYS})',
+    'set EOD_LOOKBACK_SESSIONS to a few sessions',
+  ),
+  consistent(
+    (config) => config.EOD_PUBLISHED_AT > '15:30',
+    'EOD_PUBLISHED_AT={EOD_PUBLISHED_AT} is before the exchanges close at 15:30: an empty answer counts as a day without data, though the day is not published yet',
+    'set it to the time from which the source has the day, e.g. 21:15',
+  ),
+  consistent(
+    (config) =>
+      zoneOffsetSeconds(config.EOD_TIMEZONE, Math.floor(systemClock.now() / 1000)) === INDIA_OFFSET_S,
+    'EOD_TIMEZONE={EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota begin at the wrong times',
+    'remove EOD_TIMEZONE, or set it to Asia/Kolkata',
+  ),
+);
+
+/** A contradiction between settings, and what to do about it. */
+interface Contradiction {
+  /** `failed`: nothing is served with such settings. */
+  readonly state: 'warning' | 'failed';
+  readonly found: string;
+  readonly remedy: string;
+}
+
+/** The contradictions between settings that are valid one by one. */
+export function contradictions(config: Config): Contradiction[] {
+  const issues = (schema.safeParse(config).error?.issues ?? []) as z.core.$ZodIssueCustom[];
+  return issues.map(({ message, params }) => ({ ...(params as Contradiction), found: message }));
+}

@@ -1,0 +1,333 @@
+import * as z from 'zod';
+import { isDay } from './days.ts';
+import {
+  flag,
+  list,
+  listOf,
+  oneOf,
+  pairs,
+  plainUrl,
+  proxies,
+  proxy,
+  setting,
+  share,
+  timeZone,
+  url,
+  whole,
+} from './setting-types.ts';
+
+/** The default of EOD_ALERT_ON: the alerts that need a person. */
+const PROBLEM_KINDS = [
+  'run_failed',
+  'access_key',
+  'cannot_store',
+  'late_data',
+  'gaps',
+  'suspicious',
+] as const;
+
+/** The kinds of alerts that EOD_ALERT_ON may name. */
+const ALERT_KINDS = [...PROBLEM_KINDS, 'run_completed', 'night_completed'] as const;
+
+/**
+ * Every setting, grouped by topic: its validation, its default (or an example where it has none) and its description
+ * in Markdown.
+ */
+export const settingGroups = {
+  'The source': {
+    EOD_BASE_URL: setting(
+      plainUrl.optional(),
+      'Address of the data service, `https://host:4532`. Commands that need the source say so when it is missing; `eod sandbox` starts a simulated one.',
+      'http://127.0.0.1:8090',
+    ),
+    EOD_ACCESS_KEY: setting(
+      z.string().optional(),
+      'Your key. Secret: never logged, stored, shown or put into a job.',
+      'your-key',
+    ),
+    EOD_TRIAL_DAY: setting(
+      z.string().refine(isDay, { error: 'must be a day such as 2025-02-27' }).optional(),
+      'For a trial address, which answers for one day of the past whatever is asked: that day. It is "today" for everything that is asked for, and records keep the day that they have themselves. Unset: the address serves the days that are asked for.',
+      '2025-02-27',
+    ),
+    EOD_CALLS_PER_HOUR: setting(
+      whole(1, 1_000_000).default(900),
+      'Calls the key may make per clock hour, shared by all workers.',
+    ),
+    EOD_NIGHTLY_RESERVE: setting(
+      share.default(0.3),
+      'Share of those calls that backfills leave to the nightly runs. A share may also be written as a fraction: `0.3`.',
+      '30%',
+    ),
+    EOD_TIMEOUT_MS: setting(
+      whole(100, 3_600_000).default(60_000),
+      'Give up on a call after this many milliseconds.',
+    ),
+    EOD_MAX_RESPONSE_MB: setting(
+      whole(1, 1024).default(64),
+      'Refuse answers larger than this, after unpacking. An answer or file that has to be parsed as a whole (XML, `CsvContent`, JSON and CSV of an odd form) is also refused if that would take more than 60 % of the heap of the process, which `NODE_OPTIONS=--max-old-space-size=MB` sets: with 512 MB, CSV of some 25 MB, or XML of 60 MB.',
+    ),
+    EOD_DATE_DIALECT: setting(
+      oneOf('epoch', 'iso-date').default('epoch'),
+      'How ranges are asked for: `epoch` (`from`/`to` in Unix seconds) or `iso-date` (`fromDate`/`toDate` as YYYY-MM-DD).',
+    ),
+    EOD_DATE_FORMAT: setting(
+      oneOf('String', 'Epoch').default('String'),
+      'Format of dates in answers: `String` or `Epoch`.',
+    ),
+    EOD_FORMAT: setting(
+      oneOf('Json', 'Xml', 'Csv', 'CsvContent').default('Json'),
+      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest: 10 µs for a record of a bhav copy; `CsvContent` takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
+    ),
+    EOD_COUNT: setting(
+      oneOf('check', 'ignore').default('check'),
+      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer may be cut and is asked for again; if the same comes again, its rows are loaded, nothing is withdrawn, and its days are missing (`count_mismatch`). `ignore`: something else.',
+    ),
+    EOD_TLS_VERIFY: setting(
+      flag.default(true),
+      "Verify the service's certificate. Turn this off only on a network you trust.",
+    ),
+  },
+  'The network': {
+    HTTPS_PROXY: setting(
+      proxy.optional(),
+      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. The proxy has to allow CONNECT to their ports. User and password may be part of the address. Unset: `HTTP_PROXY`. As in other programs, names in small letters (`https_proxy`) come first.',
+      'http://proxy.example.com:3128',
+    ),
+    HTTP_PROXY: setting(
+      proxy.optional(),
+      'Proxy for addresses that begin with `http://`.',
+      'http://proxy.example.com:3128',
+    ),
+    NO_PROXY: setting(
+      z
+        .string()
+        .transform((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
+        .optional(),
+      'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port (`data.example.com:4532`); `*`: all. This machine itself (`localhost`, `127.0.0.1`) always is. Postgres and Redis never go through a proxy.',
+      '.internal,10.0.0.7',
+    ),
+  },
+  'Where the data goes': {
+    DATABASE_URL: setting(
+      url('postgres', 'postgresql').optional(),
+      'Address of Postgres 15 or newer. Unset: a private Postgres is created in `EOD_DATA_DIR`; it is migrated by each command and runs only while a command does. A connection pooler must keep one session for each client (pgbouncer: `pool_mode = session`).',
+      'postgres://user:password@127.0.0.1:5432/eod',
+    ),
+    REDIS_URL: setting(
+      url('redis', 'rediss').optional(),
+      'Redis for the queue, for workers on several machines. Unset: the queue lives in Postgres.',
+      'redis://127.0.0.1:6379',
+    ),
+    EOD_DATA_DIR: setting(
+      z.string().default('.eod'),
+      'Folder of the private Postgres; the demo keeps its own in `demo/` there.',
+    ),
+    EOD_KEEP_RAW: setting(
+      flag.default(true),
+      'Keep every answer and imported file, compressed and each body once, for `eod replay` ([replay.md](replay.md)).',
+    ),
+    EOD_KEEP_RAW_DAYS: setting(
+      whole(1, 100_000).optional(),
+      '`eod prune` deletes answers and files that are older than this many days. Unset: they are kept forever.',
+      '400',
+    ),
+  },
+  'What is asked for': {
+    EOD_EXCHANGES: setting(
+      listOf(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' }), 'names no exchange', (text) =>
+        text.toUpperCase(),
+      ).default(['BSE', 'NSE']),
+      'Exchanges to ask for. Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
+    ),
+    EOD_OPERATION_EXCHANGES: setting(
+      pairs('Operation=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [
+        ...new Set(text.toUpperCase().split('+')),
+      ]).default({}),
+      'Exchanges to ask for of single operations, `Operation=EXCHANGE+EXCHANGE,…`, instead of those that the operation declares and `EOD_EXCHANGES` limits. Any exchange may be named; the source says if it has none of that name.',
+      'GetBhavCopyCM=BSE,GetCircuitBreakers=NSE+BSE',
+    ),
+    EOD_INSTRUMENTS: setting(
+      list.optional(),
+      'Instruments for the operations that take one instrument a request: a list, or `@file` with one name a line (`#` starts a comment).',
+      'RELIANCE,TCS,M&M',
+    ),
+    EOD_INSTRUMENT_LIMIT: setting(
+      whole(1, 100_000).default(200),
+      'How many instruments to ask for when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
+    ),
+    EOD_WINDOW_DAYS: setting(
+      pairs('Operation=days', /^(\w+)=(?=0*[1-9])(\d{1,4})$/, Number).default({}),
+      'Days per request of range operations, `Operation=days,…`; each operation has its own default.',
+      'GetSeriesChange=90,GetConsolidatedPledge=30',
+    ),
+    EOD_LOOKBACK_SESSIONS: setting(
+      whole(0, 60).default(3),
+      'How many sessions before the last loaded one a nightly run asks for again, to get late corrections.',
+    ),
+    EOD_HISTORY_DAYS: setting(
+      whole(1, 10_000).default(30),
+      'How many days back a nightly run asks at most, however long ago the last loaded session is: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only; use `eod backfill` for older days.',
+    ),
+  },
+  When: {
+    EOD_TIMEZONE: setting(
+      timeZone.default('Asia/Kolkata'),
+      'Zone of the exchanges, of "today" and of the schedules.',
+    ),
+    EOD_PUBLISHED_AT: setting(
+      z
+        .string()
+        .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of day such as 21:15')
+        .default('21:15'),
+      'Time of day before which no data of that day is expected, even if an operation declares an earlier one. An empty answer before this time does not mean that there is no data.',
+    ),
+    EOD_CALENDAR_FILE: setting(
+      z.string().optional(),
+      'CSV of trading days and holidays that corrects or extends the built-in calendar ([calendar.md](calendar.md)).',
+      'holidays.csv',
+    ),
+  },
+  Work: {
+    EOD_CONCURRENCY: setting(
+      whole(1, 64).default(4),
+      'How many windows one process works on at a time, for nightly runs, and as many again for backfills. The process opens twice as many database connections plus three, and a few for a queue in Postgres.',
+    ),
+    EOD_ATTEMPTS: setting(whole(1, 50).default(5), 'Tries per window before it counts as failed.'),
+    EOD_BACKOFF_MS: setting(
+      whole(1, 600_000).default(2_000),
+      'Pause before the second try; it doubles with every further one. Half of each pause is random.',
+    ),
+    EOD_OUTAGE_PATIENCE_MS: setting(
+      whole(1_000, 86_400_000).default(3_600_000),
+      'How long a nightly run keeps trying a source that does not answer at all. A backfill, which somebody is watching, gives up after a sixtieth of this time.',
+    ),
+    EOD_LOCK_TIMEOUT_MS: setting(
+      whole(100, 3_600_000).default(120_000),
+      'How long a database session waits for a lock that another one holds. After that the statement fails with an error that names the holder (pid, application, user, since when), and the window is tried again later. After half of this time `/readyz` answers 503.',
+    ),
+    EOD_STATEMENT_TIMEOUT_MS: setting(
+      whole(1_000, 86_400_000).default(3_600_000),
+      'How long one SQL statement may take, also of a server that no longer answers; migrations are not limited.',
+    ),
+    EOD_SERVER_PATIENCE_MS: setting(
+      whole(0, 3_600_000).default(60_000),
+      'How long a command that starts or follows a run waits for a Postgres that cannot be reached, and `up`, when it starts, for a Postgres or Redis that is not running yet (other commands wait 10 s at most when they start); `0`: not at all. A wrong password or an unknown database is reported at once.',
+    ),
+    EOD_MAX_REJECT_SHARE: setting(
+      share.default(0.2),
+      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored, so that half a day cannot look like a whole one.',
+      '20%',
+    ),
+    EOD_MAX_WITHDRAW_SHARE: setting(
+      share.default(0.1),
+      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or the last rows of a session that should have some, nothing is withdrawn and the window is `suspicious`.',
+      '10%',
+    ),
+    EOD_FINDING_SEVERITY: setting(
+      pairs(
+        'check=info, warning, error or off',
+        /^(\w+)=(info|warning|error|off)$/,
+        (text) => text as 'info' | 'warning' | 'error' | 'off',
+      ).default({}),
+      'Severity of the findings of a check, where it should differ from [data-quality.md](data-quality.md): `previous_close=error,circuit_band=off`.',
+      'circuit_band=off,previous_close=error',
+    ),
+    EOD_ALERT_WEBHOOK: setting(
+      url('http', 'https').optional(),
+      'Address to which alerts are posted, as JSON with a `text` that Slack understands ([alerts.md](alerts.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
+      'https://hooks.example.com/services/T000/B000/xxxx',
+    ),
+    EOD_ALERT_ON: setting(
+      listOf(
+        z.enum(ALERT_KINDS, { error: `knows ${ALERT_KINDS.join(', ')} only` }),
+        'names no kind',
+        (text) => text.toLowerCase(),
+      ).default([...PROBLEM_KINDS]),
+      'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([alerts.md](alerts.md)).',
+    ),
+    EOD_ALERT_SECRET: setting(
+      z.string().min(16, 'must have at least 16 characters').optional(),
+      'Key with which posted alerts are signed (HMAC-SHA256), so that the receiver can verify the sender; 16 characters or more.',
+      'sixteen-letters-or-more',
+    ),
+    EOD_ALERT_REPEAT_HOURS: setting(
+      whole(1, 720).default(12),
+      'The same alert is not sent again for this many hours.',
+    ),
+    EOD_LATE_AFTER_MINUTES: setting(
+      whole(0, 1_440).default(120),
+      'Data that is not loaded this many minutes after its schedule should have asked for it raises the alert `late_data`.',
+    ),
+    EOD_HEARTBEAT_URL: setting(
+      url('http', 'https').optional(),
+      'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([alerts.md](alerts.md)).',
+      'https://hc-ping.com/00000000-0000-0000-0000-000000000000',
+    ),
+    EOD_NOT_READY_WAIT_MS: setting(
+      whole(10, 600_000).default(3_000),
+      'First pause before asking again while the service is still preparing the answer; each further pause is as long as all before it together, up to a minute. These tries do not count as attempts.',
+    ),
+    EOD_NOT_READY_BUDGET_MS: setting(
+      whole(10, 86_400_000).default(900_000),
+      'How long to wait in total for one answer that is being prepared.',
+    ),
+    EOD_STALL_MS: setting(
+      whole(1_000, 600_000).default(20_000),
+      'A window whose worker has not reported for this long is given to another worker.',
+    ),
+    EOD_QUEUE_PREFIX: setting(
+      z
+        .string()
+        .regex(/^[a-z][a-z0-9_]{0,30}$/, 'must be lower-case letters, digits and _')
+        .default('eod'),
+      'Prefix of everything in the queue. On Redis the id of the database follows it (`eod:3f0c5a9e1b2d:…`), so that several databases can share one Redis.',
+    ),
+  },
+  Watching: {
+    EOD_LOG_LEVEL: setting(
+      oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('warn'),
+      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each answer that is loaded again. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
+    ),
+    EOD_LOG_FORMAT: setting(
+      oneOf('auto', 'json', 'text').default('auto'),
+      '`json`: one document a line; `text`: for people; `auto`: text where stderr is a terminal, otherwise JSON.',
+    ),
+    EOD_HTTP_HOST: setting(
+      z.string().default('127.0.0.1'),
+      'Address `eod up` and `eod web` listen on for the [dashboard](dashboard.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
+    ),
+    EOD_HTTP_PORT: setting(
+      whole(0, 65_535).default(8080),
+      'Port to listen on; `0` takes a free one, which `eod up` prints.',
+    ),
+    EOD_WEB_PASSWORD: setting(
+      z.string().min(8, 'must have at least 8 characters').optional(),
+      'Password of the dashboard, at least 8 characters. Any user name is accepted, and is logged with the actions of that user. Unset: no password is needed. `/healthz`, `/readyz` and `/metrics` never need one.',
+      'a-long-password',
+    ),
+    EOD_TRUSTED_PROXIES: setting(
+      proxies.optional(),
+      'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them: wrong passwords are counted for, and actions logged with, the address of the visitor instead of the proxy. Unset: no such header is believed.',
+      '127.0.0.1',
+    ),
+    EOD_WEB_ACTIONS: setting(
+      flag.default(false),
+      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If the dashboard can be reached from other machines (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
+    ),
+  },
+};
+
+/**
+ * Every setting. `npm run docs:generate` writes the tables of docs/configuration.md, .env.example and a JSON schema
+ * from them.
+ */
+export const settings = {
+  ...settingGroups['The source'],
+  ...settingGroups['The network'],
+  ...settingGroups['Where the data goes'],
+  ...settingGroups['What is asked for'],
+  ...settingGroups.When,
+  ...settingGroups.Work,
+  ...settingGroups.Watching,
+};
