@@ -31,10 +31,16 @@ const settings = (databaseUrl: string, source: Sandbox) => ({
   env: { DATABASE_URL: databaseUrl, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' },
 });
 
-/** What a preview writes too: its own run, and what its calls show about the key, the hour and the source. */
-const ABOUT_CALLS = ['runs', 'windows', 'call_budget', 'access_keys', 'workers', 'database_identity'].map(
-  (name) => `etl.${name}`,
-);
+/** What a preview writes too: its own run, and what its calls show about the key, the hour, the time and the source. */
+const ABOUT_CALLS = [
+  'etl.runs',
+  'etl.windows',
+  'etl.call_budget',
+  'etl.clock',
+  'etl.access_keys',
+  'etl.workers',
+  'etl.database_identity',
+];
 
 /** Every table of both schemas to the byte, but for these. */
 async function contents(url: string): Promise<Record<string, string>> {
