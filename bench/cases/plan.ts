@@ -94,8 +94,9 @@ async function cover(url: string, days: readonly string[], instruments: readonly
     for (const operation of operations) {
       const asked = questionsOf(operation, days);
       const written = await client.query(
-        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, state, records, run_id, checked_at)
-         select $1, $2, q.day, i.name, q.variant, 'loaded', 1, 1, now()
+        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, loaded_place,
+           loaded_records, run_id, checked_at)
+         select $1, $2, q.day, i.name, q.variant, now(), 'loaded', 1, now(), 1, 1, now()
            from unnest($3::date[], $4::text[]) as q(day, variant), unnest($5::text[]) as i(name)`,
         [
           operation.name,

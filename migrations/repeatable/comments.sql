@@ -134,10 +134,19 @@ COMMENT ON COLUMN etl.coverage.day IS 'Session day; the day of the call for oper
 COMMENT ON COLUMN etl.coverage.instrument IS 'Instrument, if the operation is asked per instrument; empty means the whole exchange.';
 COMMENT ON COLUMN etl.coverage.variant IS 'Which question about a day, if the operation asks several, e.g. eod/Standalone.';
 COMMENT ON COLUMN etl.coverage.state IS 'loaded, empty (exchange open, nothing listed), holiday, not_published (asked before publication), blocked or failed.';
-COMMENT ON COLUMN etl.coverage.records IS 'Records of that day in the answer. Unit: records.';
+COMMENT ON COLUMN etl.coverage.records IS 'Records of that day in the answer that loaded it; else in the last one. Unit: records.';
 COMMENT ON COLUMN etl.coverage.diagnostic IS 'The line with which the source answered instead of data, if any.';
+COMMENT ON COLUMN etl.coverage.last_place IS 'Where the answer, failed call or holiday that said something last stands in the order of answers. The state, records and diagnostic follow from these columns.';
+COMMENT ON COLUMN etl.coverage.last_said IS 'What it said: one of the states.';
+COMMENT ON COLUMN etl.coverage.last_records IS 'Records of that day in it. Unit: records.';
+COMMENT ON COLUMN etl.coverage.last_diagnostic IS 'The line with which the source answered instead of data, or why the answer is doubted.';
+COMMENT ON COLUMN etl.coverage.loaded_place IS 'The place of the last answer that had records of the day.';
+COMMENT ON COLUMN etl.coverage.loaded_records IS 'Records of that day in it. Unit: records.';
+COMMENT ON COLUMN etl.coverage.doubted_place IS 'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.';
+COMMENT ON COLUMN etl.coverage.emptied_place IS 'The place of the last answer that took the last row of the day.';
+COMMENT ON COLUMN etl.coverage.refused_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
-COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if a person (eod withdrawals accept) or the calendar decided.';
+COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';
 
 COMMENT ON TABLE etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';

@@ -66,8 +66,8 @@ test('every table and view with its comments, key and freshness, as YAML', async
 const cover = (operation: string, exchange: string, daysAgo: number, state = 'loaded', instrument = '') =>
   execute(
     url,
-    `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, checked_at)
-     values ('${operation}', '${exchange}', (now() at time zone 'Asia/Kolkata')::date - ${daysAgo}, '${instrument}', '', '${state}', 1, now())`,
+    `insert into etl.coverage (operation, exchange, day, instrument, variant, last_place, last_said, last_records, checked_at)
+     values ('${operation}', '${exchange}', (now() at time zone 'Asia/Kolkata')::date - ${daysAgo}, '${instrument}', '', now(), '${state}', 1, now())`,
   );
 
 test('what is fresh is the newest day that is there, not what was written last', async () => {

@@ -54,7 +54,7 @@ test('nothing is said of days that were not checked since they were loaded', asy
   const load = (day: string) =>
     query(
       url,
-      `insert into etl.coverage (operation, exchange, day, state) values ('GetBhavCopyCM', 'NSE', '${day}', 'loaded')
+      `insert into etl.coverage (operation, exchange, day, last_place, last_said) values ('GetBhavCopyCM', 'NSE', '${day}', now(), 'loaded')
          on conflict (operation, exchange, day, instrument, variant) do update set checked_at = clock_timestamp()`,
     );
   await load('2025-09-10');

@@ -3,6 +3,7 @@ import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
 import {
@@ -155,6 +156,7 @@ test('a plan reads what is known of its own days and instruments, however much e
       exchange: 'BSE',
       runId: 1,
       windowId: null,
+      place: await takePlace(context.db.drizzle),
       coverage: entries,
     });
   }

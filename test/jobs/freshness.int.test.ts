@@ -6,6 +6,7 @@ import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { type Pair, readCompleteness, scheduledPairs } from '../../src/load/state/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
@@ -34,7 +35,13 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
     const records = state === 'loaded' ? 100 + (at % 7) : 0;
     return state === null ? [] : [{ day, instrument: '', variant: '', state, records }];
   });
-  await writeCoverage(pipeline.db.drizzle, { ...pair, runId: 1, windowId: null, coverage });
+  await writeCoverage(pipeline.db.drizzle, {
+    ...pair,
+    runId: 1,
+    windowId: null,
+    place: await takePlace(pipeline.db.drizzle),
+    coverage,
+  });
 }
 
 /** What the last sessions of the whole history say. */

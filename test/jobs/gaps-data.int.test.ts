@@ -10,6 +10,7 @@ import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import type { CoverageState } from '../../src/load/state/coverage-registers.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -39,6 +40,7 @@ async function cover(
     exchange,
     runId: 1,
     windowId: null,
+    place: await takePlace(db.drizzle),
     coverage: Object.entries(days).map(([day, known]) => {
       const [state, facts] = typeof known === 'string' ? [known, {}] : known;
       return { day: `2025-09-${day}`, instrument: '', variant: '', state, records: 100, ...facts };
@@ -148,6 +150,7 @@ describe('why a session is not there', () => {
         exchange: 'BSE',
         runId: 1,
         windowId: null,
+        place: await takePlace(pipeline.db.drizzle),
         coverage: Object.entries(states).map(([instrument, state]) => ({
           day,
           instrument,
@@ -230,6 +233,7 @@ test('the view and the status say the same as the gaps, as of the session’s pu
     exchange: 'BSE',
     runId: 1,
     windowId: null,
+    place: await takePlace(pipeline.db.drizzle),
     coverage: sessions
       .filter((_, place) => place !== 20)
       .map((day, place) => ({

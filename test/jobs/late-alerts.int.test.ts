@@ -6,6 +6,7 @@ import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/s
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -69,6 +70,7 @@ async function answered(
     exchange: 'NSE',
     runId: 1,
     windowId: null,
+    place: await takePlace(pipeline.db.drizzle),
     coverage: [
       {
         day,

@@ -7,6 +7,7 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openStore } from './import-support.ts';
 import { fetched, physical, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
@@ -221,6 +222,7 @@ describe('a replay', () => {
       exchange: 'NSE',
       runId: 1,
       windowId: null,
+      place: await takePlace(context.db.drizzle),
       coverage: [DAY, '2025-08-28'].map((day) => ({
         day,
         instrument: '',

@@ -4,6 +4,7 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
@@ -127,6 +128,7 @@ test('the watermark does not follow a day of the future: the sessions of a downt
     exchange: 'BSE',
     runId: 1,
     windowId: null,
+    place: await takePlace(nights.pipeline.db.drizzle),
     coverage: [
       { day: '2025-03-31', instrument: 'TCS', variant: 'eod/Standalone', state: 'loaded', records: 1 },
       { day: '2025-02-13', instrument: 'TCS', variant: 'quarter/Standalone', state: 'loaded', records: 1 },

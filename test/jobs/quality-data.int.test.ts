@@ -31,6 +31,11 @@ const reconcileWith = (EOD_FINDING_SEVERITY: Pipeline['config']['EOD_FINDING_SEV
 /** Spoils a table, tells what is found then, and puts it right again. */
 async function spoiled(table: string, statement: string) {
   const { pool } = pipeline.db;
+  const { rows } = await pool.query<{ columns: string }>(
+    `select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
+      where attrelid = '${table}'::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
+  );
+  const columns = rows[0]?.columns;
   await pool.query(`create table kept as select * from ${table}`);
   try {
     const changed = await pool.query(statement);
@@ -38,7 +43,9 @@ async function spoiled(table: string, statement: string) {
     await checkQuality(pipeline, RANGE);
     return await findingsNow();
   } finally {
-    await pool.query(`delete from ${table}; insert into ${table} select * from kept; drop table kept`);
+    await pool.query(
+      `delete from ${table}; insert into ${table} (${columns}) select ${columns} from kept; drop table kept`,
+    );
     await checkQuality(pipeline, RANGE);
     expect(await findingsNow()).toEqual([]);
   }
@@ -74,8 +81,8 @@ const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
     and previous_close_price > 0 order by turnover desc limit 1)`;
 const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
 
-const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, state, records, run_id)
-  select 'Deliveries', exchange, day, '', '', 'loaded', 7, run_id from etl.coverage
+const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, last_place, last_said, last_records, run_id)
+  select 'Deliveries', exchange, day, '', '', last_place, 'loaded', 7, run_id from etl.coverage
    where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
 
 /** How to break each rule, and every check that must notice. */
@@ -86,17 +93,17 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
   [
     'row_count',
     'coverage',
-    `update etl.coverage set records = 1 where operation = 'GetBhavCopyCM' and exchange = 'NSE' and day = '${DAY}'`,
+    `update etl.coverage set last_records = 1, loaded_records = 1 where operation = 'GetBhavCopyCM' and exchange = 'NSE' and day = '${DAY}'`,
   ],
   [
     'row_count_top5gainerslosers',
     'coverage',
-    `update etl.coverage set records = 7 where operation = 'GetTop5GainersLosers' and day = '${DAY}'`,
+    `update etl.coverage set last_records = 7, loaded_records = 7 where operation = 'GetTop5GainersLosers' and day = '${DAY}'`,
   ],
   [
     'row_count_totaltradehighlights',
     'coverage',
-    `update etl.coverage set records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
+    `update etl.coverage set last_records = 1, loaded_records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
   ],
   ...lostDayChecks.map(({ name, operation }): [string, string, string] => {
     const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};

@@ -475,7 +475,7 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   const quality = async () => (await fetch(`${served}/quality`)).text();
   const heading = 'The data sets do not contradict each other.';
   await context.db.pool.query(
-    "insert into etl.coverage (operation, exchange, day, state) values ('GetBhavCopyCM', 'NSE', '2025-09-10', 'loaded')",
+    "insert into etl.coverage (operation, exchange, day, last_place, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
   );
   const unchecked = await quality();
   expect(unchecked).toContain('No check has run yet.');

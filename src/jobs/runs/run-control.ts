@@ -5,6 +5,7 @@ import { transaction } from '../../load/database/transaction.ts';
 import { allowKeyTrial } from '../../load/state/access-keys.ts';
 import { tryHourNow } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
+import { takePlace } from '../../load/state/place.ts';
 import type { RunRequest, RunState } from '../../load/state/run-request.ts';
 import * as stored from '../../load/state/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
@@ -49,6 +50,7 @@ export async function startRun(
 /** Records holidays in the coverage; they need no request. */
 async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
   if (request.kind === 'preview') return;
+  const place = await takePlace(db.drizzle);
   for (const { operation, exchange, from, to } of request.targets) {
     const policy = operationNamed(operation).windows.per;
     if (policy !== 'range' && policy !== 'session') continue;
@@ -58,6 +60,7 @@ async function writeHolidays({ db, calendar }: Context, request: RunRequest, run
       exchange,
       runId,
       windowId: null,
+      place,
       coverage: holidays.map((day) => ({ day, instrument: '', variant: '', state: 'holiday', records: 0 })),
     });
   }

@@ -9,6 +9,7 @@ import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
+import { takePlace } from '../../load/state/place.ts';
 import { answersNewerDay, noteRefusedRange } from '../../load/state/range-limits.ts';
 import { lockOpenRun, stopPlanning } from '../../load/state/runs.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
@@ -204,6 +205,8 @@ async function endWithCoverage(
   action: EndAction,
   info: FailureInfo,
 ): Promise<number[]> {
+  // Outside of the transaction, because everybody who takes a place waits for the one before.
+  const place = window?.place ?? (await takePlace(db.drizzle));
   return transaction(db, async (tx) => {
     // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.
     if (action.scope === 'key') await stopPlanning(tx, info.error);
@@ -218,6 +221,7 @@ async function endWithCoverage(
         exchange: one.exchange,
         runId: one.runId,
         windowId: one.id,
+        place,
         coverage: questionsOf(dataSetNamed(one.operation), one, sessions, calledOn).map((question) => ({
           ...question,
           state: action.state,

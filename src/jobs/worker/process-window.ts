@@ -276,7 +276,7 @@ async function storeFetched(
   const hash = packed?.hash ?? hashBody(answer.body);
   const answered = {
     window,
-    place: claim.place,
+    place: window.place,
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',

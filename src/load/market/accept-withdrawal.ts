@@ -1,7 +1,7 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { writeCoverage } from '../state/coverage.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { takeLocks } from '../state/loads/locks.ts';
 import { clearSuspicion } from '../state/windows/windows.ts';
@@ -65,12 +65,13 @@ export async function acceptWithdrawal(
     const left = counted.rows[0]?.rows ?? 0;
     if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
     if (!(await hasRefusedWithdrawals(tx, windowId))) await clearSuspicion(tx, windowId);
-    if (day !== null) {
-      const state = left === 0 ? ('empty' as const) : ('loaded' as const);
-      const coverage = [{ day, instrument: '', variant: '', state, records: left }];
-      // Without a window, because a person decided it: no answer that is read again changes it.
-      await writeCoverage(tx, { operation, exchange, runId, windowId: null, coverage, reopened: [day] });
-    }
+    const marks = [{ mark: 'emptied' as const, place, day }];
+    await writeCoverage(tx, {
+      ...{ operation, exchange, runId, windowId, place, coverage: [] },
+      marks: folded?.marks ?? (left === 0 ? marks : []),
+      folded: folded?.folded ?? { operations: [operation], days: day === null ? null : [day] },
+    });
+    await acceptEmptyDays(tx, place);
     const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];
     await insertLoad(tx, {
       loadId,

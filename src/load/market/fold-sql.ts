@@ -102,6 +102,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     hasConflict: `select from ${stage} s join ${storedRow(market)} on true
       where ${differs(market.values, { fetchedAt: '$1' })}
          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
+         or s.source_saved_at = $1::timestamptz
          or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
     keepCertain: `
     with later as materialized (

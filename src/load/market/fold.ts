@@ -7,6 +7,7 @@ import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
+import type { DayMark, FoldedDays } from '../state/coverage.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
 import {
   acceptedDays,
@@ -64,6 +65,9 @@ interface TableLoad extends TableAnswer {
   readonly readKept?: ReadKept | undefined;
 }
 
+/** What a fold left. */
+type Folded = Merged & Pick<MergedTable, 'marks' | 'folded'>;
+
 interface LoadOfDays extends TableLoad {
   /** All days of the rows and those that the answer lists in full. */
   readonly days: readonly string[];
@@ -71,16 +75,21 @@ interface LoadOfDays extends TableLoad {
 
 /** What became of one table's records. */
 interface MergedTable extends Merged {
-  /** Were the kept answers folded? Then the withdrawals of their days were decided again, too. */
-  readonly folded: boolean;
+  /** What the answer, or each of those that were folded, did with the rows of days. */
+  readonly marks: readonly DayMark[];
+  /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
+  readonly folded: FoldedDays | null;
   /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
-  /** Days whose rows were kept although a full answer no longer lists them, also by loads before; null: all days. */
-  readonly refusedDays: readonly (string | null)[];
 }
 
-const refusedIn = ({ withdrawals }: Pick<Merged, 'withdrawals'>) =>
-  withdrawals.flatMap(({ day, refused }) => (refused === null ? [] : [day]));
+/** What an answer did with the rows of days. */
+const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
+  withdrawals.flatMap(({ day, left, refused }) =>
+    refused === null && left > 0
+      ? []
+      : [{ mark: refused === null ? ('emptied' as const) : ('refused' as const), place, day }],
+  );
 
 /**
  * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
@@ -105,19 +114,19 @@ export async function mergeTable(
       scope.whole === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, folded: false, undecided: null, refusedDays: [] };
+    if (added !== null) return { ...added, marks: [], folded: null, undecided: null };
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
     const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
-    return { ...merged, folded: false, undecided: null, refusedDays: refusedIn(merged) };
+    return { ...merged, marks: marksOf(merged, place), folded: null, undecided: null };
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, load)))
     return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
-  if (folded !== null) return { ...folded, folded: true, undecided: null };
+  if (folded !== null) return { ...folded, undecided: null };
   await client.query(`truncate ${sql.stage}`);
   await stageRows(client, table, rows);
   if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
@@ -161,7 +170,7 @@ async function hasConflict(
  *
  * @returns null if there was nothing, or not all answers are kept; then nothing was written.
  */
-export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Merged | null> {
+export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Folded | null> {
   const scope = scopeOf({ ...load, rows: [] });
   if (!(await hasLaterLoad(tx, scope, load.place))) return null;
   return foldAnswers(tx, { ...load, rows: null }, scope);
@@ -202,7 +211,7 @@ async function foldAnswers(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
-): Promise<(Merged & Pick<MergedTable, 'refusedDays'>) | null> {
+): Promise<Folded | null> {
   const { client } = tx;
   const { table, exchange, readKept } = load;
   if (readKept === undefined) return null;
@@ -220,6 +229,7 @@ async function foldAnswers(
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
   const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
+  const marks: DayMark[] = [];
   for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
     const answer = own ? load : await readTable(tx, load, answerId, readKept);
@@ -249,6 +259,7 @@ async function foldAnswers(
     for (const one of withdrawals) {
       if (one.refused !== null) refusals.set(one.day ?? NO_DAY, { ...one, place });
     }
+    for (const one of marksOf({ withdrawals }, place)) if (one.mark === 'emptied') marks.push(one);
   }
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const stored = await client.query<Record<string, string>>(sql.store, [
@@ -295,7 +306,11 @@ async function foldAnswers(
     withdrawn: withdrawnIn(withdrawals),
     withdrawals,
     checkedDays: [],
-    refusedDays: refusedIn({ withdrawals: [...refusals.values()] }),
+    marks: [
+      ...marks,
+      ...[...refusals.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
+    ],
+    folded: whole === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
   };
 }
 
@@ -348,11 +363,11 @@ async function mergeCertain(client: PoolClient, load: LoadOfDays, scope: Scope):
   const undecided = left.stale + left.unlisted;
   return {
     ...merged,
-    refusedDays: [],
+    marks: [],
     unchanged: merged.unchanged + left.unchanged,
     stale: merged.stale + left.stale,
     duplicate: merged.duplicate + left.duplicate,
-    folded: false,
+    folded: null,
     undecided:
       undecided === 0
         ? null

@@ -9,10 +9,16 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
-import { type CoverageEntry, doubtEmptyDays, type Reread, writeCoverage } from '../state/coverage.ts';
-import { type AskedAnswer, type Known, laterLoads, readKnown, wasLoaded } from '../state/loads/later.ts';
+import {
+  acceptEmptyDays,
+  type CoverageEntry,
+  type DayMark,
+  type FoldedDays,
+  writeCoverage,
+} from '../state/coverage.ts';
+import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
-import { laterFailures, type RejectEntry, writeRejects } from '../state/rejects.ts';
+import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
@@ -31,7 +37,6 @@ import {
   setHintBits,
   type TableRows,
 } from './merge.ts';
-import { mergeSql } from './merge-sql.ts';
 import { countInserted } from './observed-aliases/observed-aliases.ts';
 
 /** All of one answer, ready to be stored. */
@@ -184,12 +189,10 @@ async function storeLoad(
   await writeWithdrawals(
     tx,
     { ...load, loadId },
-    load.fullSets.flatMap(({ table, days }) =>
-      merged.folded.includes(table.name) ? [] : [{ table: table.name, days }],
-    ),
+    merged.folded === null ? load.fullSets.map(({ table, days }) => ({ table: table.name, days })) : [],
     merged.withdrawals,
   );
-  await storeCoverage(tx, load, merged, known);
+  await storeCoverage(tx, load, merged);
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -215,130 +218,23 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
 
-/**
- * Writes the coverage, but not of questions that an answer fetched later has answered already. Of those it writes only
- * that rows were loaded, where the later answer had none and the rows are still there. If all records of the later
- * answer were rejected, it is not known that there are none.
- */
+/** Writes what the answer says of its questions, and what it, or the fold of the answers about its days, did with rows. */
 async function storeCoverage(
   tx: Transaction,
   load: WindowLoad,
-  merged: MergedTables,
-  known: Known,
+  { marks, folded }: MergedTables,
 ): Promise<void> {
-  const { operation, exchange, fetchedAt, coverage, suspicions, readByWindows, windowId, fresh } = load;
-  const refused = [...merged.refusedDays].filter((day) => day !== null);
-  if (merged.folded.length > 0 && refused.length > 0) {
-    const doubted = { operation, exchange, tables: merged.folded, days: refused };
-    await doubtEmptyDays(tx, { ...doubted, diagnostic: DOUBT });
-  }
-  const days = coverage.map(({ day }) => day).sort();
-  const [from, to] = [days[0], days.at(-1)];
-  if (from === undefined || to === undefined) return;
-  const asked = { operations: [operation], exchange, days: { from, to } };
-  const later = known.later ? await laterLoads(tx, asked, load.place) : [];
-  const areAbout = <Asked extends AskedAnswer>(answers: readonly Asked[], entry: CoverageEntry) =>
-    answers.filter(
-      (one) =>
-        !one.filtered &&
-        one.variant === entry.variant &&
-        one.from <= entry.day &&
-        entry.day <= one.to &&
-        (entry.instrument === '' ? one.instruments.length === 0 : one.instruments.includes(entry.instrument)),
-    );
-  const laterAbout = (entry: CoverageEntry) => areAbout(later, entry);
-  // If all are read again, the later ones are still to come, although their rejects are there.
-  const failed = known.rejects && fresh !== true ? await laterFailures(tx, asked, load.place) : [];
-  const isAnswered = (entry: CoverageEntry) =>
-    laterAbout(entry).length > 0 ||
-    areAbout(failed, entry).some(({ hasStrays }) => hasStrays || entry.state !== 'loaded');
-  const wroteRows = merged.written.length > 0;
-  const emptied = emptiedDays(merged);
-  const reopened = suspicions.length > 0 ? days : emptied;
-  const reread: Reread | undefined = readByWindows && {
-    askedAt: fetchedAt,
-    windows: [windowId, ...readByWindows],
-    wroteRows,
-    // If all are read again, this is done in their order: what was loaded until now is from those before.
-    reopened: fresh === true ? reopened : emptied,
-  };
+  const isReadAgain = load.readByWindows !== undefined;
   await writeCoverage(tx, {
     ...load,
-    reread,
-    coverage: doubtRefused(
-      coverage.filter((entry) => !isAnswered(entry)),
-      merged,
-    ),
-    reopened,
+    askedAt: isReadAgain ? load.fetchedAt : undefined,
+    doubted: load.suspicions.length > 0,
+    marks,
+    folded,
   });
-  const stillThere: CoverageEntry[] = [];
-  for (const entry of coverage) {
-    const answers = laterAbout(entry);
-    if (entry.state !== 'loaded' || answers.length === 0) continue;
-    // After such an answer, what was loaded before does not count.
-    if ([...answers, ...areAbout(failed, entry)].some(({ hasStrays }) => hasStrays)) continue;
-    const whole = new Set(answers.flatMap((one) => one.whole));
-    if (whole.size === 0 || (await areStillThere(tx, load, entry.day, whole))) stillThere.push(entry);
+  if (isReadAgain && load.coverage.some(({ state }) => state === 'not_published')) {
+    await acceptEmptyDays(tx, load.place);
   }
-  await writeCoverage(tx, {
-    ...load,
-    reread,
-    coverage: stillThere,
-    over: ['empty', 'not_published', 'failed'],
-  });
-}
-
-const DOUBT = 'the answer has no rows of this day, but some are stored';
-
-/**
- * A day is not known to be empty if the answer for its exchange has no rows of it, but the stored ones were not
- * withdrawn, because they were too many. It is a gap until a better answer comes or a person decides; where it was
- * loaded, `writeCoverage` leaves it so.
- */
-function doubtRefused(coverage: readonly CoverageEntry[], { refusedDays }: MergedTables): CoverageEntry[] {
-  return coverage.map((entry) => {
-    const hasNone = entry.state === 'empty' || entry.state === 'not_published';
-    const wasRefused = refusedDays.has(entry.day) || refusedDays.has(null);
-    if (entry.instrument !== '' || !hasNone || !wasRefused) return entry;
-    return {
-      ...entry,
-      state: 'failed',
-      diagnostic: DOUBT,
-    };
-  });
-}
-
-/**
- * Are there rows of a day that answers fetched later have not withdrawn?
- *
- * @param whole the tables that those list in full.
- */
-async function areStillThere(
-  { client }: Transaction,
-  { batches, exchange }: WindowLoad,
-  day: string,
-  whole: ReadonlySet<string>,
-): Promise<boolean> {
-  let withdrawn = false;
-  let undated = false;
-  for (const { table, rows } of batches) {
-    if (table.dateColumn === null) {
-      undated ||= rows.length > 0 && !whole.has(table.name);
-      continue;
-    }
-    const found = await client.query<{ rows: number }>(mergeSql(table).countRows, [exchange, [day]]);
-    if ((found.rows[0]?.rows ?? 0) > 0) return true;
-    withdrawn ||= daysOfRows(table, rows).has(day);
-  }
-  // A day that lost its last row is not loaded because of rows in a table without days that came with it.
-  return undated && !withdrawn;
-}
-
-/** Days that lost their last row. */
-function emptiedDays({ withdrawals }: MergedTables): string[] {
-  return withdrawals.flatMap(({ day, left, refused }) =>
-    day !== null && left === 0 && refused === null ? [day] : [],
-  );
 }
 
 function endOf(
@@ -355,12 +251,12 @@ interface MergedTables {
   readonly written: readonly Written[];
   /** May its rows name instruments, or show their names on days, that they did not before? */
   readonly namesChanged: boolean;
-  /** Tables of which the kept answers were folded, see `mergeTable`. */
-  readonly folded: readonly string[];
+  /** What the answer, or those that were folded, did with the rows of days. */
+  readonly marks: readonly DayMark[];
+  /** The days whose answers were folded, of the table that they list in full. */
+  readonly folded: FoldedDays | null;
   /** What could not be decided. */
   readonly undecided: readonly string[];
-  /** Days whose rows were kept although a full answer no longer lists them; null: all days. */
-  readonly refusedDays: ReadonlySet<string | null>;
 }
 
 async function mergeTables(
@@ -382,9 +278,9 @@ async function mergeTables(
   };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
-  const folded: string[] = [];
+  const marks: DayMark[] = [];
+  let folded: FoldedDays | null = null;
   const undecided: string[] = [];
-  const refusedDays = new Set<string | null>();
   let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
@@ -398,11 +294,12 @@ async function mergeTables(
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);
-    if (merged.folded) folded.push(table.name);
+    for (const one of merged.marks) marks.push(one);
+    // A data set lists at most one table in full.
+    folded = merged.folded ?? folded;
     if (merged.undecided !== null) undecided.push(merged.undecided);
-    for (const day of merged.refusedDays) refusedDays.add(day);
   }
-  return { counts, withdrawals, written, namesChanged, folded, undecided, refusedDays };
+  return { counts, withdrawals, written, namesChanged, marks, folded, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

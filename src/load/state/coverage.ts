@@ -1,8 +1,11 @@
-import { and, type Column, eq, exists, gte, inArray, lte, max, sql } from 'drizzle-orm';
+import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
 import type { CoverageState } from './coverage-registers.ts';
-import { coverage, loads, withdrawals } from './schema/work.ts';
+import type { LoadGroup } from './loads/loads.ts';
+import { answers } from './schema/source.ts';
+import { coverage, withdrawals } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
@@ -18,128 +21,166 @@ export interface CoverageEntry {
   readonly diagnostic?: string;
 }
 
-interface CoverageOwner {
+/** What an answer, a failed call or a holiday says of some questions. */
+interface CoverageFacts {
   readonly operation: string;
   readonly exchange: string;
   readonly runId: number;
   readonly windowId: number | null;
+  /** Where the answer or call stands in the order of answers. */
+  readonly place: Place;
   readonly coverage: readonly CoverageEntry[];
-  /** Days that no longer count as loaded: their last rows were withdrawn, or records came that were not asked for. */
-  readonly reopened?: readonly string[];
-  /** Stored entries are replaced only if they have one of these states; without it, whatever their state. */
-  readonly over?: readonly CoverageState[];
-  /** Given if the source was not asked now, because a kept answer was read again. */
-  readonly reread?: Reread | undefined;
+  /** Given if the source was not asked now, because a kept answer was read again: the time of its call. */
+  readonly askedAt?: Date | undefined;
+  /** Are the answer's days not loaded, whatever was before? */
+  readonly doubted?: boolean;
+  /** What the answer did with the rows of days. */
+  readonly marks?: readonly DayMark[];
+  /** Given if the answers about some days were folded: then `marks` are those of all these answers. */
+  readonly folded?: FoldedDays | null;
 }
 
-/** A kept answer that was read again. */
-export interface Reread {
-  /** When the source was asked. */
-  readonly askedAt: Date;
-  /** The windows that have read it: coverage of other windows is from other answers, or from calls that failed. */
-  readonly windows: readonly number[];
-  /** Did it write rows? Then its days are loaded, whatever else is known of them. */
-  readonly wroteRows: boolean;
-  /** Days that are not loaded after it, whatever else is known of them: those of which it withdrew the last row, say. */
-  readonly reopened: readonly string[];
+/** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
+export interface DayMark {
+  readonly mark: 'emptied' | 'refused';
+  readonly place: Place;
+  /** Null where the table has no days: then it is the day of the call. */
+  readonly day: string | null;
 }
 
-/**
- * Records what is known of days. Except on `reopened` days, what was loaded stays `loaded` whatever a later call meets,
- * because the rows are still there. An answer that is read again changes only entries of its own, and not the time of
- * its call. Rows are written in key order, so that two writers cannot deadlock.
- */
-export async function writeCoverage(db: NodePgDatabase & Preparing, owner: CoverageOwner): Promise<void> {
-  const { operation, exchange, runId, windowId, coverage: entries, over, reread } = owner;
-  if (entries.length === 0) return;
-  // One value for each column, in the order of the declaration.
-  const rows = sql`
-    select ${operation}, ${exchange}, e.day, e.instrument, e.variant, e.state, e.records, e.diagnostic,
-           ${runId}::bigint, ${windowId}::bigint, coalesce(${reread?.askedAt.toISOString() ?? null}::timestamptz, statement_timestamp())
-      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
-        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)
-     order by e.day, e.instrument, e.variant`;
-  const reopened = sql.param(owner.reopened ?? []);
-  const wasLoaded = sql`(${coverage.state} = 'loaded' and ${coverage.day} <> all(${reopened}::date[]))`;
-  const { day, instrument, variant } = coverage;
-  const known = {
-    state: sql`case when ${wasLoaded} then 'loaded' else excluded.state end`,
-    records: sql`case when ${wasLoaded} and excluded.state <> 'loaded' then ${coverage.records} else excluded.records end`,
-    diagnostic: sql`excluded.diagnostic`,
-  };
-  const { run_id, window_id, checked_at } = coverage;
-  const read = sql`${window_id} = any(${sql.param(reread?.windows ?? [])}::bigint[])`;
-  // A kept answer replaces only what was asked before it, as it did when it was fetched.
-  const isNewer =
-    reread === undefined
-      ? sql`true`
-      : sql`(not coalesce(${read}, false) and excluded.checked_at > ${checked_at})`;
-  const newest = (column: Column) =>
-    sql`case when ${isNewer} then excluded.${sql.identifier(column.name)} else ${column} end`;
-  const brings = sql`${reread?.wroteRows ?? false} and excluded.state = 'loaded' and ${coverage.state} <> 'loaded'`;
-  const reopens = sql`(${day} = any(${sql.param(reread?.reopened ?? [])}::date[]) and excluded.state <> 'loaded' and ${coverage.state} = 'loaded')`;
-  const writing = db
-    .insert(coverage)
-    .select(rows)
-    .onConflictDoUpdate({
-      target: [coverage.operation, coverage.exchange, day, instrument, variant],
-      set: {
-        ...known,
-        run_id: newest(run_id),
-        window_id: newest(window_id),
-        checked_at: newest(checked_at),
-      },
-      setWhere: sql`${over === undefined ? sql`true` : inArray(coverage.state, [...over])} and (${isNewer} or (${read} or ${brings} or ${reopens})
-        and (${coverage.state}, ${coverage.records}, ${coverage.diagnostic}) is distinct from (${known.state}, ${known.records}, ${known.diagnostic}))`,
-    });
-  await runPrepared(db, writing);
+/** Days whose rows were folded. */
+export interface FoldedDays {
+  /** The operations whose answers list these rows in full. */
+  readonly operations: readonly string[];
+  /** Null where the table has no days. */
+  readonly days: readonly string[] | null;
 }
 
-/**
- * Days that are covered by an answer without rows are not known to be empty any more if rows were stored after it that it
- * should have withdrawn, but they were too many.
- */
-export async function doubtEmptyDays(
-  db: NodePgDatabase,
-  doubted: {
-    readonly operation: string;
-    readonly exchange: string;
-    readonly tables: readonly string[];
-    readonly days: readonly string[];
-    readonly diagnostic: string;
-  },
-): Promise<void> {
-  const { operation, exchange, tables, days, diagnostic } = doubted;
-  const wasRefused = db
-    .select({ id: withdrawals.id })
-    .from(withdrawals)
-    .innerJoin(
-      loads,
-      and(eq(loads.operation, operation), eq(loads.exchange, exchange), eq(loads.place, withdrawals.place)),
-    )
-    .where(
-      and(
-        eq(withdrawals.state, 'refused'),
-        inArray(withdrawals.table_name, [...tables]),
-        eq(withdrawals.exchange, exchange),
-        eq(withdrawals.day, coverage.day),
-        eq(loads.window_id, coverage.window_id),
-      ),
+/** The column of each register, and how the registers of a question move with those that come in, as `join` says. */
+const moved = (() => {
+  const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
+  const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;
+  const choose = (names: readonly string[], condition: SQL) =>
+    names.map(
+      (name) => [name, sql`case when ${condition} then ${incoming(name)} else ${column(name)} end`] as const,
     );
+  const isLast = sql`${incoming('last_place')} >= ${column('last_place')}`;
+  const isLoaded = sql`${incoming('loaded_place')} >= coalesce(${column('loaded_place')}, '-infinity')`;
+  const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
+  return (isFolded: SQL) => [
+    ...choose(['last_place', 'last_said', 'last_records', 'last_diagnostic'], isLast),
+    ...choose(['loaded_place', 'loaded_records'], isLoaded),
+    newest('doubted_place'),
+    ...['emptied_place', 'refused_place'].map(
+      (name) =>
+        [name, sql`case when ${isFolded} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
+    ),
+  ];
+})();
+
+/**
+ * Records what an answer, a failed call or a holiday says of questions: one statement moves their registers forward
+ * (coverage-registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
+ * The state follows from the registers. After a fold it also writes which answers about its days took the last row of a
+ * day or were held back, for every question about them. Rows are written in key order, so that two writers cannot
+ * deadlock.
+ */
+export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
+  const { operation, exchange, runId, windowId, place, coverage: entries, folded = null, marks = [] } = facts;
+  if (entries.length === 0 && folded === null) return;
+  const { day, instrument, variant } = coverage;
+  const isFolded =
+    folded === null
+      ? sql`false`
+      : sql`(${coverage.operation} = any(${sql.param(folded.operations)}::text[]) and ${instrument} = ''
+          and ${day} = any(coalesce(${sql.param(folded.days)}::date[], array[${day}])))`;
+  const own = sql`
+    select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic
+      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
+        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)`;
+  // Of the other questions about folded days, nothing is known but the marks.
+  const others = sql`
+    select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
+      from ${coverage} where ${coverage.exchange} = ${exchange} and ${isFolded}
+       and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
+  // An answer that is marked lists whole days, so it asked for no instrument in particular.
+  const marked = sql`
+    select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
+           max(m.place) filter (where m.mark = 'emptied') as emptied, max(m.place) filter (where m.mark = 'refused') as refused
+      from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
+      join ${answers} a on a.place = m.place group by 1, 2, 3`;
+  const moves = moved(isFolded);
+  const isNewer = sql`excluded.last_place > ${coverage}.last_place`;
+  const asker = ['run_id', 'window_id'].map(
+    (name) =>
+      [
+        name,
+        sql`case when ${isNewer} then excluded.${sql.identifier(name)} else ${coverage}.${sql.identifier(name)} end`,
+      ] as const,
+  );
+  const checkedAt = ['checked_at', sql`greatest(excluded.checked_at, ${coverage}.checked_at)`] as const;
+  await runPrepared(
+    db,
+    sql`
+    with own as (${own}), said as (select * from own${folded === null ? sql`` : sql` union all ${others}`}),
+      marked as (${marked})
+    insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
+      loaded_place, loaded_records, doubted_place, emptied_place, refused_place, run_id, window_id, checked_at)
+    select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
+           case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
+           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied, m.refused,
+           ${runId}::bigint, ${windowId}::bigint,
+           case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
+      from said s left join marked m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
+     order by s.operation, s.day, s.instrument, s.variant
+        on conflict on constraint coverage_pkey do update set ${sql.join(
+          [...moves, ...asker, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
+          sql`, `,
+        )}
+     where ${isNewer} or (${sql.join(
+       moves.map(([, value]) => value),
+       sql`, `,
+     )}) is distinct from (${sql.join(
+       moves.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
+       sql`, `,
+     )})`,
+  );
+}
+
+/**
+ * Where a person has accepted that an answer has no row of a day, it is known that there is nothing, even if the answer
+ * came so early that something was still awaited.
+ */
+export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise<void> {
+  const { last_place, last_said } = coverage;
   await db
     .update(coverage)
-    .set({ state: 'failed', diagnostic })
+    .set({ last_said: 'empty' })
+    .from(answers)
+    .innerJoin(withdrawals, eq(withdrawals.place, answers.place))
     .where(
       and(
-        eq(coverage.operation, operation),
-        eq(coverage.exchange, exchange),
-        sql`${coverage.day} = any(${sql.param([...days])}::date[])`,
+        eq(answers.place, place),
+        eq(withdrawals.state, 'accepted'),
+        eq(withdrawals.rows_left, 0),
+        eq(last_place, answers.place),
+        eq(last_said, 'not_published'),
+        eq(coverage.operation, answers.operation),
+        eq(coverage.exchange, answers.exchange),
+        eq(coverage.variant, answers.variant),
         eq(coverage.instrument, ''),
-        eq(coverage.variant, ''),
-        inArray(coverage.state, ['empty', 'not_published']),
-        exists(wasRefused),
+        sql`${coverage.day} = coalesce(${withdrawals.day}, ${answers.called_on})`,
       ),
     );
+}
+
+/** Forgets what answers say of questions, because all of them will be read again: what was asked last stays. */
+export async function forgetCoverage(db: NodePgDatabase, { operations, exchange }: LoadGroup): Promise<void> {
+  const registers = { loaded_place: null, loaded_records: null, doubted_place: null, emptied_place: null };
+  await db
+    .update(coverage)
+    .set({ ...registers, refused_place: null })
+    .where(and(inArray(coverage.operation, [...operations]), eq(coverage.exchange, exchange)));
 }
 
 /** The entries of these days that were written by this window. */
@@ -368,10 +409,10 @@ export async function exchangesWithoutData(
 }
 
 /**
- * A select of exchange, day, records, the time of the call and the window: the sessions that were loaded for the whole exchange. For the SQL of
- * checks, which is built as text.
+ * A select of the sessions that were loaded for the whole exchange: exchange, day, records, when it was stored, the window,
+ * and the place of the answer. For the SQL of checks, which is built as text.
  */
 export function loadedSessionsSql(operation: string): string {
-  return `select exchange, day, records, checked_at, window_id from ${COVERAGE}
+  return `select exchange, day, records, checked_at, window_id, loaded_place from ${COVERAGE}
      where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
 }

@@ -5,7 +5,6 @@ import {
   count,
   desc,
   eq,
-  gt,
   gte,
   inArray,
   isNotNull,
@@ -23,7 +22,7 @@ import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import type { CoverageEntry } from './coverage.ts';
-import { type AskedAnswer, type LoadScope, laterLoads } from './loads/later.ts';
+import { laterLoads } from './loads/later.ts';
 import { placeText } from './schema/columns.ts';
 import { answers } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -87,30 +86,6 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
   if (outdated.length > 0) await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
   await keepRejects(tx, load, asked, present);
-}
-
-/** What answers fetched later than that of a window were asked for, if all of their records were rejected. */
-export async function laterFailures(
-  tx: NodePgDatabase,
-  { operations, exchange, days }: LoadScope,
-  place: Place,
-): Promise<AskedAnswer[]> {
-  const { from_date: from, to_date: to, instruments, variant, filtered } = windows;
-  const hasStrays = sql<boolean>`${windows.suspicious} is not null`;
-  return tx
-    .selectDistinct({ from, to, instruments, variant, filtered, hasStrays })
-    .from(rejects)
-    .innerJoin(windows, eq(windows.id, rejects.window_id))
-    .where(
-      and(
-        inArray(rejects.operation, [...operations]),
-        eq(rejects.exchange, exchange),
-        isNull(rejects.resolved_at),
-        eq(windows.state, 'failed'),
-        days === null ? undefined : and(lte(from, days.to), gte(to, days.from)),
-        gt(rejects.last_seen_at, place),
-      ),
-    );
 }
 
 /** Do the days of a question, or of a file, say which day a reject is about? */

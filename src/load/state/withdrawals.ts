@@ -72,7 +72,7 @@ export const NO_DAY = '0001-01-01';
 export const hasEmptiedSql = (tables: readonly string[], row: string) =>
   `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
       and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
-      and w.place >= ${row}.checked_at)`;
+      and w.place >= ${row}.loaded_place)`;
 
 /** The condition for refused withdrawals of these tables that nobody has decided yet. */
 const isUndecided = (exchange: string, tables: readonly string[]) =>

@@ -20,7 +20,9 @@ export const etl = pgSchema('etl');
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
 /** Where an answer stands in the one order of answers, see `core/place.ts`. */
-export const place = () => timestamp('place', { withTimezone: true, precision: 6, mode: 'string' });
+export const placeOf = (name: string) =>
+  timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
+export const place = () => placeOf('place');
 export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });

@@ -10,7 +10,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { COVERAGE_STATES } from '../coverage-registers.ts';
+import { COVERAGE_STATES, HELD_BACK } from '../coverage-registers.ts';
 import {
   RUN_KINDS,
   RUN_STATES,
@@ -20,7 +20,19 @@ import {
   WINDOW_STATES,
   type WindowState,
 } from '../run-request.ts';
-import { asked, count, day, etl, id, isOneOf, moment, ofWindow, place, reference } from './columns.ts';
+import {
+  asked,
+  count,
+  day,
+  etl,
+  id,
+  isOneOf,
+  moment,
+  ofWindow,
+  place,
+  placeOf,
+  reference,
+} from './columns.ts';
 
 /** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
 const recordCounts = () => ({
@@ -235,6 +247,18 @@ export const withdrawals = etl.table(
   ],
 );
 
+/** The state of a question as SQL: what `stateOf` says of its registers (coverage-registers.ts). */
+const STATE_OF = (() => {
+  const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
+    and (emptied_place is null or loaded_place >= emptied_place))`;
+  const isHeldBack = `(refused_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  return {
+    state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
+    records: `case when ${isLoaded} then loaded_records else last_records end`,
+    diagnostic: `case when ${isHeldBack} then '${HELD_BACK}' else last_diagnostic end`,
+  };
+})();
+
 export const coverage = etl.table(
   'coverage',
   {
@@ -244,10 +268,23 @@ export const coverage = etl.table(
     /** Empty where the whole exchange was asked. */
     instrument: text('instrument').notNull().default(''),
     variant: text('variant').notNull().default(''),
-    state: text('state', { enum: COVERAGE_STATES }).notNull(),
+    /** What was said last: by an answer, a failed call or the calendar, and where that stands in the order of answers. */
+    last_place: placeOf('last_place').notNull(),
+    last_said: text('last_said', { enum: COVERAGE_STATES }).notNull(),
+    last_records: count('last_records'),
+    last_diagnostic: text('last_diagnostic'),
+    /** The last answer that had records of it. */
+    loaded_place: placeOf('loaded_place'),
+    loaded_records: reference('loaded_records'),
+    /** The last answer with records that nobody asked for, or with fewer than it states. */
+    doubted_place: placeOf('doubted_place'),
+    /** The last answers that took the last row of the day, and whose withdrawal of its rows was held back. */
+    emptied_place: placeOf('emptied_place'),
+    refused_place: placeOf('refused_place'),
+    state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     /** Records of that day in the answer, if records carry their day. */
-    records: count('records'),
-    diagnostic: text('diagnostic'),
+    records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
+    diagnostic: text('diagnostic').generatedAlwaysAs(sql.raw(STATE_OF.diagnostic)),
     run_id: reference('run_id'),
     window_id: reference('window_id'),
     checked_at: moment('checked_at').notNull().defaultNow(),
@@ -257,7 +294,7 @@ export const coverage = etl.table(
       name: 'coverage_pkey',
       columns: [table.operation, table.exchange, table.day, table.instrument, table.variant],
     }),
-    check('coverage_state', isOneOf(table.state, COVERAGE_STATES)),
+    check('coverage_said', isOneOf(table.last_said, COVERAGE_STATES)),
   ],
 );
 

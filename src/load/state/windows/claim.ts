@@ -29,6 +29,8 @@ export interface ClaimedWindow extends NewWindow {
   readonly notReadyMs: number;
   /** SHA-256 of the last answer that could not be read, or states more records than it has. */
   readonly refusedHash: string | null;
+  /** Where its call, and the answer to it, stands in the order of answers. */
+  readonly place: Place;
 }
 
 /** The outcome of a claim. */
@@ -44,8 +46,6 @@ export type Claim =
       readonly keyGoodAt: number | null;
       /** Has the source refused a range of the operation and exchange before? */
       readonly wasRefused: boolean;
-      /** Where its answer stands in the order of answers. */
-      readonly place: Place;
     }
   /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
@@ -108,13 +108,12 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
 }
 
 function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { place, triesHour, keyGoodAt, wasRefused } = window;
-  return { outcome: 'claimed', window, probe, place, triesHour, keyGoodAt, wasRefused };
+  const { triesHour, keyGoodAt, wasRefused } = window;
+  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused };
 }
 
 /** What is known about the key and the hour, and about how far back the source answers. */
 interface SourceFacts {
-  readonly place: Place;
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
