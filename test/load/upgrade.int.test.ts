@@ -54,6 +54,8 @@ const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.withdrawals.fetched_at': 'place',
   // It ordered answers of one millisecond, which their places do now.
   'etl.loads.hash': null,
+  // It ordered the lookups of tickers, which are kept with their files now.
+  'etl.responses.loaded_at': null,
 };
 
 /** Words where a check constraint allows only some. */
