@@ -72,3 +72,32 @@ export function dataSetNamed(name: string): DataSet {
   if (found === undefined) throw new Error(`unknown data set ${name}`);
   return found;
 }
+
+/** Data sets that fill the same tables, also indirectly through a third one; named by the first of them. */
+export interface TableGroup {
+  readonly name: string;
+  readonly members: readonly string[];
+}
+
+const groups = new Map<string, TableGroup>();
+
+/** The group of a data set: the answers of its members are loaded, replayed and pruned together. */
+export function tableGroupOf(name: string): TableGroup {
+  const known = groups.get(name);
+  if (known !== undefined) return known;
+  const filled = new Set<TableDefinition>();
+  const found = new Set([name]);
+  for (let size = 0; size !== found.size; ) {
+    size = found.size;
+    for (const one of dataSets) {
+      const own = tablesFilledBy(one);
+      if (!found.has(one.name) && !own.some((table) => filled.has(table))) continue;
+      found.add(one.name);
+      for (const table of own) filled.add(table);
+    }
+  }
+  const members = [...found].sort();
+  const group = { name: members[0] ?? name, members };
+  groups.set(name, group);
+  return group;
+}

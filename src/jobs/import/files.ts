@@ -5,7 +5,7 @@ import { join, relative, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
-import { tableGroupOf } from '../replay/plan-replay.ts';
+import { tableGroupOf } from '../../operations/registry.ts';
 
 /** A file to import. */
 interface FoundFile {
@@ -116,7 +116,7 @@ export function createOrderedStore<Session extends Pick<FileSession, 'dataSet' |
     const mine = Promise.allSettled([reading, allRead]).then(([file]) => {
       const sessions = file.status === 'fulfilled' ? file.value : [];
       const keys = sessions.map(
-        ({ dataSet, exchange, day }) => `${tableGroupOf(dataSet)} ${exchange} ${day}`,
+        ({ dataSet, exchange, day }) => `${tableGroupOf(dataSet).name} ${exchange} ${day}`,
       );
       const earlier = keys.map((key) => storing.get(key));
       for (const key of keys) storing.set(key, ended);

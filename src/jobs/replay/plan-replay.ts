@@ -4,17 +4,17 @@ import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Transaction, transaction } from '../../load/database/transaction.ts';
-import { emptyTables, lockTables, vacuumTables } from '../../load/market/empty-tables.ts';
+import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { lockRebuilds } from '../../load/state/answers/kept.ts';
 import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/answers/to-replay.ts';
 import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
+import { lockTables } from '../../load/state/loads/locks.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
-import { dataSets } from '../../operations/registry.ts';
-import type { TableDefinition } from '../../operations/table.ts';
+import { dataSets, tableGroupOf } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 /** What a replay is to do; stored with its run. */
@@ -24,33 +24,6 @@ export interface ReplayRequest extends AnswerFilter {
   readonly rejectsOnly: boolean;
   /** Groups (`<operation>|<exchange>`) whose tables were empty: every answer is loaded, to get the same history. */
   readonly fresh: readonly string[];
-}
-
-const groupNames = new Map<string, string>();
-
-/**
- * The group of an operation, named by the first of its members. Operations that fill the same tables, also indirectly
- * through a third one, are a group: their answers are loaded one after the other, those of other groups in parallel.
- */
-export function tableGroupOf(operation: string): string {
-  const known = groupNames.get(operation);
-  if (known !== undefined) return known;
-  const tables = new Set<TableDefinition>();
-  const members = new Set<string>();
-  const start = dataSets.find((one) => one.name === operation);
-  for (const table of start === undefined ? [] : tablesFilledBy(start)) tables.add(table);
-  for (let size = -1; size !== members.size; ) {
-    size = members.size;
-    for (const one of dataSets) {
-      const filled = tablesFilledBy(one);
-      if (!filled.some((table) => tables.has(table))) continue;
-      members.add(one.name);
-      for (const table of filled) tables.add(table);
-    }
-  }
-  const name = [...members].sort()[0] ?? operation;
-  groupNames.set(operation, name);
-  return name;
 }
 
 /** A group of operations, and an exchange for which answers of them are kept. */
@@ -70,8 +43,7 @@ async function keptGroups({ db }: Context, { operations: named, exchanges }: Ans
   const groups = new Map<string, Group>();
   for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
     if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
-    const first = tableGroupOf(operation);
-    const members = dataSets.map(({ name }) => name).filter((name) => tableGroupOf(name) === first);
+    const { name: first, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
     groups.set(`${first}|${exchange}`, { name: `${first}|${exchange}`, operations: members, exchange });
   }

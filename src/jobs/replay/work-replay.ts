@@ -13,14 +13,14 @@ import {
   skipWindow,
   startWindow,
 } from '../../load/state/windows/windows.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+import { dataSetNamed, tableGroupOf } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
-import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
+import type { ReplayRequest } from './plan-replay.ts';
 import { createFileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
 
 /** What all windows of a group of operations and an exchange share. */
@@ -52,7 +52,7 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const fresh = new Set(request?.fresh ?? []);
   const groups = groupBy(
     await openReplayWindows(db.drizzle, runId),
-    ({ operation, exchange }) => `${tableGroupOf(operation)}|${exchange}`,
+    ({ operation, exchange }) => `${tableGroupOf(operation).name}|${exchange}`,
   );
   const files = createFileReader(context);
   const slots = createSlots(config.EOD_CONCURRENCY);

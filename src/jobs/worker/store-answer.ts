@@ -16,7 +16,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
-import { keptSession, readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
+import { createFileReader, readKeptSource } from '../replay/read-kept.ts';
 import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
@@ -180,18 +180,10 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
     .slice(0, 3);
 }
 
-/**
- * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
- *
- * @returns null for a file that does not contain its session as it is read now.
- */
+/** Reads a kept answer to apply it again together with others (`load/market/fold.ts`). @throws PipelineError `unreadable` */
 export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
-  const session = kept.file === null ? null : sessionOf(readKept(context, kept), kept);
-  if (session === undefined) return null;
   const file: ReadAnswer =
-    session === null
-      ? { extracted: readKeptSource(context, kept) }
-      : await keptSession(context, kept, session);
+    kept.file === null ? { extracted: readKeptSource(context, kept) } : await createFileReader(context)(kept);
   const calledAt = kept.fetchedAt.getTime();
   const { extracted } = storablePart(context, file.extracted, calledAt);
   const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });

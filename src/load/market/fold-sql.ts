@@ -18,6 +18,7 @@ import {
   rankedRecords,
   sourceTime,
   storedRow,
+  withdrawKeysStatement,
   withdrawStatement,
   type Years,
 } from './merge-sql.ts';
@@ -40,12 +41,10 @@ interface FoldSql extends ApplySql {
   readonly storePast: readonly string[];
   /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
   readonly hasConflict: string;
-  /**
-   * Removes the staged records that change nothing or of which it is uncertain what they change, and counts them.
-   * `unlisted`: stored rows of the days that are not staged. $1: exchange, $2: operations, $3: when the answer was
-   * fetched, $4: days that it lists in full, or null, $5: its place.
-   */
-  readonly keepCertain: string;
+  /** Begins with the rows and the history of a state. $1: exchange, $2: days, $3: the state. */
+  readonly begin: readonly string[];
+  /** Withdraws rows by their keys, see `mergeSql`. */
+  readonly withdrawKeys: string;
   /** Stores the most rows that each day ever had. $1: exchange, $2: days. */
   readonly storeDayRows: string;
 }
@@ -104,27 +103,8 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
          or s.source_saved_at = $1::timestamptz
          or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
-    keepCertain: `
-    with later as materialized (
-      select from_date, to_date from ${LOADS} l where l.exchange = $1 and l.operation = any($2)
-         and l.place > $5::timestamptz and '${table.name}' = any(l.whole)
-    ), compared as materialized (
-      select s._ord, case when s._rank > 1 then 'duplicate'
-          when t.revision is null then case when exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where s.${day} between l.from_date and l.to_date`})
-            then 'stale' else 'merge' end
-          when not ${differs(market.values, { fetchedAt: '$3' })} then 'unchanged'
-          when ${sourceTime('source_saved_at')} > t.source_saved_at then 'merge' else 'stale' end as _action
-        from (${rankedRecords(table, market)}) s left join ${storedRow(market)} on true
-    ), uncertain as (
-      delete from ${stage} s using compared j where j._ord = s._ord and j._action <> 'merge'
-    )
-    select count(*) filter (where _action = 'duplicate') as duplicate, count(*) filter (where _action = 'stale') as stale,
-      count(*) filter (where _action = 'unchanged') as unchanged,
-      (select count(*) from (
-        select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $1 and ${day === '' ? '$4::date[] is not null' : `t.${day} = any($4::date[])`}
-           and not exists (select from later l${day === '' || whole === 'exchange' ? '' : ` where t.${day} between l.from_date and l.to_date`})
-        except select ${list(table.key, 's.')} from ${stage} s) u) as unlisted
-      from compared`,
+    begin: beginStatements(table, market, folded, { own, whole }),
+    withdrawKeys: withdrawKeysStatement(table, folded),
     storePast: pastStatements(table, market, folded, { own, whole }),
     storeDayRows: replaceDayRows(table.name, tables.dayRows),
   };
@@ -186,6 +166,31 @@ function storeStatement(
       count(*) filter (where _action <> 'insert' and not agrees) as stale,
       (select count(*) from compared where _action in ('insert', 'update', 'relist')) as written
       from counted`;
+}
+
+/** Copies what `market.<table>_at` and the history have of a state. */
+function beginStatements(
+  table: TableDefinition,
+  market: Parts,
+  folded: Parts,
+  facts: { readonly own: string; readonly whole: Shape['fullSet'] },
+): string[] {
+  const { target, history, columns } = market;
+  const concerned = (row: string) =>
+    `${row}.exchange = $1 and ${isConcerned(table, market, facts, row, '$2')}${market.isWithin(row)}`;
+  const isKnown = (load: string) => `exists (select from ${LOADS} l where l.id = ${load} and l.state <= $3)`;
+  const copied = [...columns, ...AUDIT];
+  const then = copied.map((column) => (column === 'last_changed_at' ? 'h.valid_from' : `h.${quote(column)}`));
+  return [
+    `insert into ${folded.target} (${list(copied)})
+     select ${list(copied, 't.')} from ${target} t where ${concerned('t')} and ${isKnown('t.load_id')}
+     union all
+     select ${then.join(', ')} from ${history} h
+      where ${concerned('h')} and ${isKnown('h.load_id')} and not ${isKnown('h.replaced_by_load_id')}`,
+    `insert into ${folded.history} select h.* from ${history} h where ${concerned('h')} and ${isKnown('h.replaced_by_load_id')}`,
+    `insert into ${folded.dayRows} select d.* from ${DAY_ROWS} d
+      where d.table_name = '${table.name}' and d.exchange = $1 and d.day = any($2::date[]) and $3::bigint is not null`,
+  ];
 }
 
 /** The condition that a row is one of those that the folded answers are about. */

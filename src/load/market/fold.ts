@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { PipelineError } from '../../core/errors.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
 import type { Place } from '../../core/place.ts';
 import type { Shape } from '../../operations/operation.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
@@ -7,8 +7,9 @@ import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
+import { prunedUpTo } from '../state/answers/pruned.ts';
 import type { DayMark, FoldedDays } from '../state/coverage.ts';
-import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
+import { answersToFold, hasLaterLoad, type LoadScope, lastPlaces } from '../state/loads/later.ts';
 import {
   acceptedDays,
   type DayWithdrawal,
@@ -25,6 +26,7 @@ import {
   type FullSet,
   type Merged,
   mergeFew,
+  NOTHING,
   stageRows,
   type TableAnswer,
   type TableRows,
@@ -36,16 +38,12 @@ import { rereadNames } from './observed-aliases/observed-aliases.ts';
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
 // tables, and the result replaces what is stored.
 
-/**
- * Reads a kept answer with the code of today, its days judged as of the moment of its call.
- *
- * @returns null if it is not certain what was stored of it.
- */
+/** Reads a kept answer with the code of today, its days judged as of the moment of its call. */
 export type ReadKept = (kept: KeptAnswer) => Promise<{
   readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableAnswer['preserved'];
-} | null>;
+}>;
 
 /** The part of an answer that is about one table, and the load that stores it. */
 interface TableLoad extends TableAnswer {
@@ -65,9 +63,6 @@ interface TableLoad extends TableAnswer {
   readonly readKept?: ReadKept | undefined;
 }
 
-/** What a fold left. */
-type Folded = Merged & Pick<MergedTable, 'marks' | 'folded'>;
-
 interface LoadOfDays extends TableLoad {
   /** All days of the rows and those that the answer lists in full. */
   readonly days: readonly string[];
@@ -79,9 +74,14 @@ interface MergedTable extends Merged {
   readonly marks: readonly DayMark[];
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
   readonly folded: FoldedDays | null;
+  /** Its days of which it changed nothing, because a later answer about them is pruned. */
+  readonly outdatedDays: readonly string[];
   /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
 }
+
+/** What is said of the merge of an answer that was loaded after all others about its rows. */
+const AS_LAST = { folded: null, outdatedDays: [], undecided: null } as const;
 
 /** What an answer did with the rows of days. */
 const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
@@ -114,23 +114,30 @@ export async function mergeTable(
       scope.whole === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, marks: [], folded: null, undecided: null };
+    if (added !== null) return { ...added, ...AS_LAST, marks: [] };
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
     const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
-    return { ...merged, marks: marksOf(merged, place), folded: null, undecided: null };
+    return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, load)))
     return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
-  if (folded !== null) return { ...folded, undecided: null };
+  if (folded !== null) return folded;
   await client.query(`truncate ${sql.stage}`);
   await stageRows(client, table, rows);
   if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
-  return mergeCertain(client, load, scope);
+  return {
+    ...NOTHING,
+    stale: rows.length,
+    marks: [],
+    folded: null,
+    outdatedDays: [...days],
+    undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
+  };
 }
 
 /**
@@ -170,7 +177,10 @@ async function hasConflict(
  *
  * @returns null if there was nothing, or not all answers are kept; then nothing was written.
  */
-export async function foldIfLate(tx: Transaction, load: Omit<TableLoad, 'rows'>): Promise<Folded | null> {
+export async function foldIfLate(
+  tx: Transaction,
+  load: Omit<TableLoad, 'rows'>,
+): Promise<MergedTable | null> {
   const scope = scopeOf({ ...load, rows: [] });
   if (!(await hasLaterLoad(tx, scope, load.place))) return null;
   return foldAnswers(tx, { ...load, rows: null }, scope);
@@ -205,42 +215,71 @@ export function scopeOf({
  * Applies all answers that may be about these rows, in the order in which they were fetched, to temporary tables, with
  * the statements that apply them to `market`; then writes the stored rows that differ from the result.
  *
- * @returns null if one of them is not kept or cannot be read; then nothing was written.
+ * Where answers are pruned, it begins with the rows that they left.
+ *
+ * @returns null if one of them is not kept, and not pruned with those before it; then nothing was written.
+ * @throws PipelineError `unreadable`
  */
 async function foldAnswers(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
-): Promise<Folded | null> {
+): Promise<MergedTable | null> {
   const { client } = tx;
   const { table, exchange, readKept } = load;
   if (readKept === undefined) return null;
   const { asked, whole } = scope;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
   const few = whole === 'none';
+  // Where the day of a row comes from the request, only requests for the same days can list it.
+  const concerned = {
+    ...scope,
+    sameInstruments: few,
+    sameDays: few && day !== undefined && day.from !== 'answer',
+  };
+  const pruned = await prunedUpTo(tx, scope);
   const answers = await answersToFold(
     tx,
-    // Where the day of a row comes from the request, only requests for the same days can list it.
-    { ...scope, sameInstruments: few, sameDays: few && day !== undefined && day.from !== 'answer' },
+    concerned,
     { ...load, place: load.rows === null ? null : load.place },
+    pruned?.state ?? 0,
   );
   if (answers === null) return null;
+  const days = asked === null ? [NO_DAY] : [...asked].sort();
+  const lastPruned =
+    pruned === null ? new Map() : await lastPlaces(tx, concerned, asked && days, load, pruned.state);
+  /** Of these days an answer decides something: the pruned ones about them are earlier. */
+  const decidedBy = (place: Place) => new Set(days.filter((day) => (lastPruned.get(day) ?? '') < place));
   const sql = foldSql(table, asked ?? []);
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
+  if (few && load.rows !== null) {
+    await client.query(`truncate ${mergeSql(table).stage}`);
+    await stageRows(client, table, load.rows);
+    await client.query(sql.noteOwn);
+  }
+  if (pruned !== null) {
+    for (const text of sql.begin) await client.query(text, [exchange, days, pruned.state]);
+    for (const { day, place, rows } of accepted) {
+      if (!decidedBy(place).has(day) && days.includes(day)) {
+        await client.query(sql.withdrawKeys, [load.loadId, JSON.stringify(rows), place]);
+      }
+    }
+  }
   const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
   for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
+    const decided = decidedBy(place);
+    if (decided.size === 0) continue;
     const answer = own ? load : await readTable(tx, load, answerId, readKept);
-    if (answer === null) return null;
     const { dateColumn } = table;
     const rows = [...(answer.rows ?? [])].filter(
-      (row) => asked === null || dateColumn === null || asked.has(row[dateColumn] as string),
+      (row) => asked === null || dateColumn === null || decided.has(row[dateColumn] as string),
     );
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
-    if (own) await client.query(sql.noteOwn);
+    if (own && !few) await client.query(sql.noteOwn);
     const { withdrawals, checkedDays } = await applyStaged(
       client,
       table,
@@ -250,7 +289,7 @@ async function foldAnswers(
         loadId: loadId ?? load.loadId,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
-        within: asked,
+        within: decided,
         accepted: accepted.flatMap((one) => (one.place === place ? [one.day] : [])),
       },
       sql,
@@ -261,7 +300,6 @@ async function foldAnswers(
     }
     for (const one of marksOf({ withdrawals }, place)) if (one.mark === 'emptied') marks.push(one);
   }
-  const days = asked === null ? [NO_DAY] : [...asked].sort();
   const stored = await client.query<Record<string, string>>(sql.store, [
     load.runId,
     load.loadId,
@@ -298,10 +336,14 @@ async function foldAnswers(
     if (table.names.length > 0) await rereadNames(tx, exchange);
   }
   const counts = countsOf(stored.rows[0]);
+  const outdatedDays = load.rows === null ? [] : days.filter((day) => !decidedBy(load.place).has(day));
+  // Its records of these days were not staged.
+  const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
   // Which of the rows are named differently now was not compared.
   const renamed = counts.written;
   return {
     ...counts,
+    stale: counts.stale + left,
     renamed,
     withdrawn: withdrawnIn(withdrawals),
     withdrawals,
@@ -311,66 +353,35 @@ async function foldAnswers(
       ...[...refusals.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
     ],
     folded: whole === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
+    outdatedDays,
+    undecided:
+      outdatedDays.length === 0
+        ? null
+        : `was loaded after later answers about ${outdatedDays.length === 1 ? 'a day' : `${outdatedDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
   };
 }
 
+const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>
+  inserted + updated + unchanged + stale + duplicate;
+
+/** @throws PipelineError if the code of today cannot read the answer: without it, it is not known what the others left. */
 async function readTable(
   tx: Transaction,
   { table }: Pick<TableLoad, 'table'>,
   answerId: number,
   readKept: ReadKept,
-): Promise<TableAnswer | null> {
+): Promise<TableAnswer> {
   const kept = await readKeptAnswer(tx, answerId);
-  if (kept === null) return null;
-  try {
-    const read = await readKept(kept);
-    if (read === null) return null;
-    return {
-      rows: read.batches.find((batch) => batch.table === table)?.rows ?? [],
-      fullSet: read.fullSets.find((set) => set.table === table),
-      preserved: read.preserved,
-    };
-  } catch (error) {
-    if (!(error instanceof PipelineError)) throw error;
-    // The code of today cannot read it; a replay of its window will say why.
-    return null;
-  }
-}
-
-/**
- * Merges only what is certain of an answer that is loaded late, where not all others are kept: rows that are new,
- * unless a later answer lists their days in full without them, and values that were saved later. Withdraws nothing.
- */
-async function mergeCertain(client: PoolClient, load: LoadOfDays, scope: Scope): Promise<MergedTable> {
-  const { table, exchange, fullSet, fetchedAt, place } = load;
-  const { keepCertain } = foldSql(table, load.days);
-  const certain = await client.query<Record<string, string>>(keepCertain, [
-    exchange,
-    scope.operations,
-    fetchedAt.toISOString(),
-    fullSet === undefined ? null : daysOf(fullSet),
-    place,
-  ]);
-  const left = { ...countsOf(certain.rows[0]), unlisted: Number(certain.rows[0]?.unlisted) };
-  const { preserved: _, ...answer } = load;
-  const merged = await applyStaged(
-    client,
-    table,
-    { ...answer, fullSet: undefined },
-    load,
-    mergeSql(table, load.days),
-  );
-  const undecided = left.stale + left.unlisted;
+  if (kept === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
+  const read = await readKept(kept).catch((error) => {
+    throw new PipelineError(
+      `a kept answer about the same rows, ${kept.operation} ${kept.exchange} of ${kept.place}, cannot be read any more: ${messageOf(error)}`,
+      { kind: 'unreadable', cause: error },
+    );
+  });
   return {
-    ...merged,
-    marks: [],
-    unchanged: merged.unchanged + left.unchanged,
-    stale: merged.stale + left.stale,
-    duplicate: merged.duplicate + left.duplicate,
-    folded: null,
-    undecided:
-      undecided === 0
-        ? null
-        : `was loaded after an answer that was fetched later, and not all answers are kept: ${left.stale} ${left.stale === 1 ? 'row' : 'rows'} of market.${table.name} for which it has other values and ${left.unlisted} that it does not list were left as they are`,
+    rows: read.batches.find((batch) => batch.table === table)?.rows ?? [],
+    fullSet: read.fullSets.find((set) => set.table === table),
+    preserved: read.preserved,
   };
 }

@@ -21,7 +21,7 @@ import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } fro
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
-import { type DayWithdrawal, writeWithdrawals } from '../state/withdrawals.ts';
+import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
 import { mergeTable, type ReadKept, scopeOf } from './fold.ts';
 import {
@@ -222,11 +222,13 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
 async function storeCoverage(
   tx: Transaction,
   load: WindowLoad,
-  { marks, folded }: MergedTables,
+  { marks, folded, outdatedDays }: MergedTables,
 ): Promise<void> {
   const isReadAgain = load.readByWindows !== undefined;
+  const isOutdated = ({ day }: CoverageEntry) => outdatedDays.has(day) || outdatedDays.has(NO_DAY);
   await writeCoverage(tx, {
     ...load,
+    coverage: load.coverage.filter((entry) => !isOutdated(entry)),
     askedAt: isReadAgain ? load.fetchedAt : undefined,
     doubted: load.suspicions.length > 0,
     marks,
@@ -255,6 +257,8 @@ interface MergedTables {
   readonly marks: readonly DayMark[];
   /** The days whose answers were folded, of the table that they list in full. */
   readonly folded: FoldedDays | null;
+  /** Days of which nothing was changed, because later answers about them are pruned. */
+  readonly outdatedDays: ReadonlySet<string>;
   /** What could not be decided. */
   readonly undecided: readonly string[];
 }
@@ -280,6 +284,7 @@ async function mergeTables(
   const written: Written[] = [];
   const marks: DayMark[] = [];
   let folded: FoldedDays | null = null;
+  const outdatedDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
   for (const one of tables) {
@@ -297,9 +302,10 @@ async function mergeTables(
     for (const one of merged.marks) marks.push(one);
     // A data set lists at most one table in full.
     folded = merged.folded ?? folded;
+    for (const day of merged.outdatedDays) outdatedDays.add(day);
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written, namesChanged, marks, folded, undecided };
+  return { counts, withdrawals, written, namesChanged, marks, folded, outdatedDays, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

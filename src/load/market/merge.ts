@@ -8,7 +8,7 @@ import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
-import { type Lock, locksOn } from '../state/loads/locks.ts';
+import { type Lock, locksOfTable } from '../state/loads/locks.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
@@ -22,7 +22,7 @@ export function locksOf(
   exchange: string,
   parts: Iterable<string> | null,
 ): Lock[] {
-  return locksOn(`eod|${name}|${exchange}`, parts);
+  return locksOfTable(name, exchange, parts);
 }
 
 /**
@@ -223,7 +223,8 @@ export function daysOfRows({ dateColumn }: TableDefinition, rows: Rows): Set<str
   return new Set(countValues(rows, dateColumn).keys() as Iterable<string>);
 }
 
-const NOTHING: Merged = {
+/** Of an answer that changed nothing. */
+export const NOTHING: Merged = {
   inserted: 0,
   updated: 0,
   unchanged: 0,

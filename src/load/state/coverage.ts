@@ -174,12 +174,28 @@ export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise
     );
 }
 
-/** Forgets what answers say of questions, because all of them will be read again: what was asked last stays. */
-export async function forgetCoverage(db: NodePgDatabase, { operations, exchange }: LoadGroup): Promise<void> {
-  const registers = { loaded_place: null, loaded_records: null, doubted_place: null, emptied_place: null };
+/**
+ * Forgets what answers say of questions, because all of them will be read again: what was asked last stays.
+ *
+ * @param after only what answers after this place say; null: all.
+ */
+export async function forgetCoverage(
+  db: NodePgDatabase,
+  { operations, exchange }: LoadGroup,
+  after: Place | null,
+): Promise<void> {
+  const upTo = sql`coalesce(${after}::timestamptz, '-infinity')`;
+  const kept = (column: Column, place = column) => sql`case when ${place} <= ${upTo} then ${column} end`;
+  const { loaded_place, loaded_records, doubted_place, emptied_place, refused_place } = coverage;
   await db
     .update(coverage)
-    .set({ ...registers, refused_place: null })
+    .set({
+      loaded_place: kept(loaded_place),
+      loaded_records: kept(loaded_records, loaded_place),
+      doubted_place: kept(doubted_place),
+      emptied_place: kept(emptied_place),
+      refused_place: kept(refused_place),
+    })
     .where(and(inArray(coverage.operation, [...operations]), eq(coverage.exchange, exchange)));
 }
 

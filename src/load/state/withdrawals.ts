@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, between, desc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
@@ -136,19 +136,21 @@ export async function writeWithdrawals(
   );
 }
 
-/** Days for which a person has accepted that an answer lacks rows, and its place. */
+/** Days for which a person has accepted that an answer lacks rows, its place, and the keys of the rows. */
 export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
-): Promise<{ day: string; place: Place }[]> {
+): Promise<{ day: string; place: Place; rows: readonly RowKey[] }[]> {
   const { table_name, state, day } = withdrawals;
   return tx
     .select({
       day: sql<string>`coalesce(${day}, ${NO_DAY})::text`,
       place: placeText(withdrawals.place),
+      rows: withdrawals.rows,
     })
     .from(withdrawals)
-    .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')));
+    .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')))
+    .orderBy(withdrawals.place);
 }
 
 /**
@@ -226,16 +228,26 @@ export async function replaceRefusedWithdrawals(
   return refused.filter((one) => !stored.some((other) => isSame(one, other)));
 }
 
-/** Deletes what is known about the rows of tables that were emptied. */
+/**
+ * Deletes what is known about the rows of tables that were emptied.
+ *
+ * @param after given if they have the rows of the answers up to this place: what these refused stays.
+ */
 export async function forgetWithdrawals(
   tx: NodePgDatabase,
   tables: readonly string[],
   exchange: string,
+  after: Place | null,
 ): Promise<void> {
+  if (after === null) {
+    await tx
+      .delete(dayRows)
+      .where(and(inArray(dayRows.table_name, [...tables]), eq(dayRows.exchange, exchange)));
+  }
   await tx
-    .delete(dayRows)
-    .where(and(inArray(dayRows.table_name, [...tables]), eq(dayRows.exchange, exchange)));
-  await tx.update(withdrawals).set({ state: 'outdated' }).where(isUndecided(exchange, tables));
+    .update(withdrawals)
+    .set({ state: 'outdated' })
+    .where(and(isUndecided(exchange, tables), after === null ? undefined : gt(withdrawals.place, after)));
 }
 
 const asWithdrawal = {

@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
-import { and, count, eq, inArray, not, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { lockUntilCommit, transaction } from '../../database/transaction.ts';
+import { lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
-import { windows } from '../schema/work.ts';
+import { loads, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
+import { groupsToPrune, isUpTo, notePruned, type Pruned, type PrunedGroup, placeToPrune } from './pruned.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -213,22 +215,52 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
   return and(notExists(referring), notExists(refused));
 }
 
-/** Kept answers fetched before this moment that no replay has yet to load: a rebuild has deleted their rows. */
-const isPrunable = (before: Date) =>
-  sql`(${answers.hash} is not null and ${answers.fetched_at} < ${before.toISOString()}::timestamptz and not exists (
-    select from ${windows} where ${windows.answer_id} = ${answers.id} and ${isOpen()}))`;
+/**
+ * The condition for answers whose bodies are to be pruned: of each group those up to its place, and those that left
+ * nothing but rejects, because of them no fold begins. A rebuild may have deleted the rows of one: then it is kept until
+ * its window has read it.
+ */
+const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
+  and(
+    isNotNull(answers.hash),
+    lt(answers.fetched_at, before.toISOString()),
+    or(
+      sql`not exists (select from ${loads} where ${loads.place} = ${answers.place})`,
+      sql.join(
+        [sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo.place) ?? [])],
+        sql` or `,
+      ),
+    ),
+    sql`not exists (select from ${windows} where ${windows.answer_id} = ${answers.id} and ${isOpen()})`,
+  );
+
+/** A group, and how far it is to be pruned. */
+interface GroupToPrune {
+  readonly group: PrunedGroup;
+  readonly upTo: Pruned;
+}
+
+async function findGroups(db: NodePgDatabase, before: Date): Promise<GroupToPrune[]> {
+  const found: GroupToPrune[] = [];
+  for (const group of await groupsToPrune(db, before)) {
+    const upTo = await placeToPrune(db, group, before);
+    if (upTo !== null) found.push({ group, upTo });
+  }
+  return found;
+}
 
 /** Taken to plan a rebuild and to prune, so that no answer is pruned between a look at it and its window. */
 export const lockRebuilds = (tx: NodePgDatabase) => lockUntilCommit(tx, 'eod rebuild');
 
 /** What pruning answers fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
 export async function prunable(db: NodePgDatabase, before: Date) {
+  const isOld = isPrunable(before, await findGroups(db, before)) as SQL;
   const [bodies] = await db
     .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
     .from(responseBodies)
-    .where(isUnused(db, before, not(isPrunable(before))));
+    .where(isUnused(db, before, sql`not (${isOld})`));
   return {
-    responses: await db.$count(answers, isPrunable(before)),
+    responses: await db.$count(answers, isOld),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
@@ -236,14 +268,26 @@ export async function prunable(db: NodePgDatabase, before: Date) {
 
 /**
  * Forgets the bodies of answers fetched before this moment, but for those that a replay has yet to load, then deletes
- * the bodies that no answer refers to any more.
+ * the bodies that no answer refers to any more. The rows that the answers left stay: what is loaded later begins with them.
  */
 export async function prune(database: Database, before: Date) {
   const db = database.drizzle;
+  const groups: GroupToPrune[] = [];
+  for (const { group } of await findGroups(db, before)) {
+    const upTo = await transaction(database, async (tx) => {
+      await lockRebuilds(tx);
+      // Looked for again, because loads may have been committed since.
+      await lockTables(tx, [group]);
+      const found = await placeToPrune(tx, group, before);
+      if (found !== null) await notePruned(tx, group, found);
+      return found;
+    });
+    if (upTo !== null) groups.push({ group, upTo });
+  }
   const old = db
     .select({ id: answers.id })
     .from(answers)
-    .where(isPrunable(before))
+    .where(isPrunable(before, groups))
     .orderBy(answers.id)
     .limit(BATCH)
     .for('update');

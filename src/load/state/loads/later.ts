@@ -1,4 +1,19 @@
-import { and, type Column, eq, gt, gte, inArray, isNull, lt, lte, ne, notExists, or, sql } from 'drizzle-orm';
+import {
+  and,
+  type Column,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  ne,
+  notExists,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
@@ -7,6 +22,7 @@ import { type Preparing, prepareOnce, runPrepared } from '../../database/prepare
 import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
 import { coverage, loads, rejects, windows } from '../schema/work.ts';
+import { NO_DAY } from '../withdrawals.ts';
 import { isOf, type LoadGroup } from './loads.ts';
 
 // What the load of an answer needs to know about the loads of others, above all of answers fetched later: the answer
@@ -211,32 +227,21 @@ interface AnswerToFold {
   readonly runId: number | null;
 }
 
-/**
- * The kept answers that were loaded and may be about the rows of a scope, in their order. The answer of the window itself
- * is among them, with `answerId` null, whether it was loaded before or is being loaded now.
- *
- * @returns null if one that was loaded is not kept.
- */
-export async function answersToFold(
-  tx: NodePgDatabase,
-  {
-    operations,
-    exchange,
-    days,
-    sameInstruments,
-    sameDays,
-  }: LoadScope & {
-    /** Only answers about an instrument of the window. */
-    readonly sameInstruments: boolean;
-    /** Only answers about the window's days, or fetched within two days of it. */
-    readonly sameDays: boolean;
-  },
-  /** `place` is null if no answer is being loaded. */
-  { windowId, place, fetchedAt }: { windowId: number; place: Place | null; fetchedAt: Date },
-): Promise<AnswerToFold[] | null> {
+/** Selects the answers that have rows in common with that of a window. */
+export interface FoldScope extends LoadScope {
+  /** Only answers about an instrument of the window. */
+  readonly sameInstruments: boolean;
+  /** Only answers about the window's days, or fetched within two days of it. */
+  readonly sameDays: boolean;
+}
+
+/** The condition that `a`, an answer or a load, is of a scope. `own` is the window. */
+function concerns(
+  { operations, exchange, days, sameInstruments, sameDays }: FoldScope,
+  fetchedAt: Date,
+): SQL | undefined {
   const call = sql`${fetchedAt.toISOString()}::timestamptz`;
-  const own = sql`${place}::timestamptz`;
-  const concerns = and(
+  return and(
     sql`a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])`,
     days === null ? undefined : sql`a.from_date <= ${days.to} and a.to_date >= ${days.from}`,
     sameInstruments
@@ -247,20 +252,60 @@ export async function answersToFold(
           or a.fetched_at between ${call} - interval '2 days' and ${call} + interval '2 days')`
       : undefined,
   );
+}
+
+const ownWindow = (windowId: number) =>
+  sql`own as materialized (select * from ${windows} where id = ${windowId})`;
+
+/**
+ * The kept answers that were loaded and may be about the rows of a scope, in their order. The answer of the window itself
+ * is among them, with `answerId` null, whether it was loaded before or is being loaded now.
+ *
+ * @param after without the answers that were loaded first in this state or an earlier one.
+ * @returns null if one that was loaded is not kept.
+ */
+export async function answersToFold(
+  tx: NodePgDatabase,
+  scope: FoldScope,
+  /** `place` is null if no answer is being loaded. */
+  { windowId, place, fetchedAt }: { windowId: number; place: Place | null; fetchedAt: Date },
+  after: number,
+): Promise<AnswerToFold[] | null> {
+  const own = sql`${place}::timestamptz`;
   const found = await tx.execute<
     { [Name in keyof AnswerToFold]: AnswerToFold[Name] } & { readonly kept: boolean }
   >(sql`
-    with own as materialized (select * from ${windows} where id = ${windowId})
+    with ${ownWindow(windowId)}
     select a.id::int as "answerId", ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt",
            a.hash is not null as kept, l.id::int as "loadId", l.run_id::int as "runId"
-      from ${answers} a, own, lateral (select id, run_id from ${loads} l where l.place = a.place order by l.id limit 1) l
+      from ${answers} a, own, lateral (select id, run_id, state from ${loads} l where l.place = a.place order by l.id limit 1) l
      -- What is left of an answer that is not kept, such as its rejects, is not the whole of it.
-     where ${concerns} and (a.place is distinct from ${own} or a.hash is null)
+     where ${concerns(scope, fetchedAt)} and (a.place is distinct from ${own} or a.hash is null) and l.state > ${after}
     union all
-    select null, ${placeText(own)}, to_json(${call})#>>'{}', true, null, null where ${own} is not null
+    select null, ${placeText(own)}, to_json(${fetchedAt.toISOString()}::timestamptz)#>>'{}', true, null, null where ${own} is not null
     order by place`);
   if (found.rows.some(({ kept }) => !kept)) return null;
   return found.rows;
+}
+
+/**
+ * The place of the last answer about each day of a scope that was loaded in this state or an earlier one. NO_DAY stands
+ * for rows without days.
+ */
+export async function lastPlaces(
+  tx: NodePgDatabase,
+  scope: FoldScope,
+  days: readonly string[] | null,
+  { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
+  state: number,
+): Promise<ReadonlyMap<string, Place>> {
+  const isAboutDay = days === null ? sql`true` : sql`d.day between a.from_date and a.to_date`;
+  const found = await tx.execute<{ day: string; place: Place }>(sql`
+    with ${ownWindow(windowId)}
+    select d.day::text as day, ${placeText(sql`max(a.place)`)} as place
+      from unnest(${sql.param(days ?? [NO_DAY])}::date[]) d(day), ${loads} a, own
+     where ${concerns(scope, fetchedAt)} and ${isAboutDay} and a.state <= ${state} and a.window_id <> 0 group by 1`);
+  return new Map(found.rows.map((one) => [one.day, one.place]));
 }
 
 /** Was an answer loaded before? */

@@ -2,6 +2,7 @@ import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { prunedUpTo } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
 import { answers } from '../schema/source.ts';
@@ -159,12 +160,13 @@ export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /**
- * Deletes the loads of operations whose tables were emptied, since their states cannot be shown any more. The emptying
- * gets a state itself. Must be the last call before the commit.
+ * Deletes the loads after a state of operations whose tables were emptied, since their states cannot be shown any more.
+ * The emptying gets a state itself. Must be the last call before the commit.
  */
 export async function forgetLoads(
   tx: NodePgDatabase,
   asked: LoadGroup & { readonly runId: number },
+  after: number,
 ): Promise<void> {
   await tx.execute(sql`
     insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
@@ -172,7 +174,7 @@ export async function forgetLoads(
     select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
       'epoch', 'epoch', next.committed_at, next.state
       from ${runs} r, etl.next_state() next where r.id = ${asked.runId}`);
-  await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0)));
+  await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0), gt(loads.state, after)));
 }
 
 /**
@@ -195,12 +197,17 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
     .limit(limit);
 }
 
-/** How many loads of these operations and exchange wrote rows and have no kept answer. */
+/** How many loads of these operations and exchange wrote rows and have no kept answer, although none was pruned. */
 export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
   const isKept = sql`exists (select from ${answers} a where a.place = ${loads.place} and a.hash is not null)`;
+  const pruned = await prunedUpTo(db, asked);
   return db.$count(
     loads,
-    and(isOf(asked), sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`),
+    and(
+      isOf(asked),
+      gt(loads.state, pruned?.state ?? 0),
+      sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
+    ),
   );
 }
 

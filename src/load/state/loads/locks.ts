@@ -1,5 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { isDay } from '../../../core/days.ts';
+import { tablesFilledBy } from '../../../operations/operation.ts';
+import { dataSets } from '../../../operations/registry.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 
 // A server has room for a few thousand locks in all (max_locks_per_transaction times max_connections), and where there is
@@ -64,3 +66,29 @@ export const takingLocks = (lists: readonly SQL[]): SQL => sql`
 export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
   await runPrepared(tx, takingLocks([sql`${JSON.stringify(locks)}`]));
 }
+
+/** Names of the tables that these data sets fill, sorted. */
+export const tablesOf = (operations: readonly string[]): string[] =>
+  [
+    ...new Set(
+      dataSets
+        .filter(({ name }) => operations.includes(name))
+        .flatMap((dataSet) => tablesFilledBy(dataSet).map(({ name }) => name)),
+    ),
+  ].sort();
+
+/** The lock on all rows of an exchange in a table of `market`, or on some parts of it, see `locksOn`. */
+export const locksOfTable = (table: string, exchange: string, parts: Iterable<string> | null): Lock[] =>
+  locksOn(`eod|${table}|${exchange}`, parts);
+
+/** Waits for the loads into the tables of these data sets that are under way; others wait until the transaction ends. */
+export const lockTables = (
+  tx: Preparing,
+  groups: readonly { readonly operations: readonly string[]; readonly exchange: string }[],
+): Promise<void> =>
+  takeLocks(
+    tx,
+    groups.flatMap(({ operations, exchange }) =>
+      tablesOf(operations).flatMap((name) => locksOfTable(name, exchange, null)),
+    ),
+  );

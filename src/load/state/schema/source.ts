@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { check, index, integer, jsonb, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
-import { asked, bytea, day, etl, id, moment, ofWindow, place } from './columns.ts';
+import { asked, bytea, day, etl, id, moment, ofWindow, place, reference } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
 export const callBudget = etl.table(
@@ -92,6 +92,22 @@ export const responseBodies = etl.table('response_bodies', {
 export const clock = etl.table('clock', { last: moment('last').notNull() }, () => [
   uniqueIndex('clock_one_idx').on(sql`(true)`),
 ]);
+
+/**
+ * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
+ * left are those of a state, in which no answer with a greater place had been loaded yet.
+ */
+export const pruned = etl.table(
+  'pruned',
+  {
+    /** The first of the data sets that fill the same tables. */
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    place: place().notNull(),
+    state: reference('state').notNull(),
+  },
+  (table) => [primaryKey({ name: 'pruned_pkey', columns: [table.operation, table.exchange] })],
+);
 
 /** Every answer that was received, with the request that fetched it (never the access key): what `replay` reads. */
 export const answers = etl.table(

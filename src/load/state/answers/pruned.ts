@@ -1,0 +1,101 @@
+import { and, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
+import { tableGroupOf } from '../../../operations/registry.ts';
+import { placeText } from '../schema/columns.ts';
+import { answers, pruned } from '../schema/source.ts';
+import { loads, windows } from '../schema/work.ts';
+import { isOpen } from '../windows/transitions.ts';
+
+// Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
+// they left is in the tables and their history, as of a numbered state, so later folds begin with the rows of that state.
+
+/** Data sets that fill the same tables, and an exchange. */
+export interface PrunedGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
+/** The answers up to a place are pruned; their rows are those of a state. */
+export interface Pruned {
+  readonly place: Place;
+  readonly state: number;
+}
+
+const ofGroup = ({ operations, exchange }: PrunedGroup) =>
+  and(eq(pruned.operation, tableGroupOf(operations[0] ?? '').name), eq(pruned.exchange, exchange));
+
+/** How far the answers of a group are pruned; null if none is. */
+export async function prunedUpTo(db: NodePgDatabase, group: PrunedGroup): Promise<Pruned | null> {
+  const [found] = await db
+    .select({ place: placeText(pruned.place), state: pruned.state })
+    .from(pruned)
+    .where(ofGroup(group));
+  return found ?? null;
+}
+
+/** Groups with kept answers that were fetched before a moment. */
+export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<PrunedGroup[]> {
+  const { operation, exchange } = answers;
+  const found = await db
+    .selectDistinct({ operation, exchange })
+    .from(answers)
+    .where(and(isNotNull(answers.hash), lt(answers.fetched_at, before.toISOString())));
+  const groups = new Map<string, PrunedGroup>();
+  for (const one of found) {
+    const { name, members } = tableGroupOf(one.operation);
+    groups.set(`${name}|${one.exchange}`, { operations: members, exchange: one.exchange });
+  }
+  return [...groups.values()];
+}
+
+/**
+ * The last place up to which the answers of a group can be pruned: all of them were fetched before a moment, and they,
+ * but no later one, are loaded in some state.
+ *
+ * @returns null if there is none, or while a replay has yet to load an answer of the group.
+ */
+export async function placeToPrune(
+  db: NodePgDatabase,
+  { operations, exchange }: PrunedGroup,
+  before: Date,
+): Promise<Pruned | null> {
+  const ofThese = (table: typeof loads | typeof answers) =>
+    and(inArray(table.operation, [...operations]), eq(table.exchange, exchange));
+  const found = await db.execute<{ place: Place; state: number }>(sql`
+    with loaded as (
+      select place, max(state) as last, min(state) as first, max(fetched_at) as fetched_at
+        from ${loads} where ${ofThese(loads)} and ${loads.window_id} <> 0 group by place
+    ), cuts as (
+      select place, max(last) over earlier as state, max(fetched_at) over earlier as fetched_at,
+             min(first) over (order by place rows between 1 following and unbounded following) as next
+        from loaded window earlier as (order by place)
+    )
+    select ${placeText(sql`place`)} as place, state::float8 as state from cuts
+     where fetched_at < ${before.toISOString()}::timestamptz and (next is null or state < next)
+       and not exists (select from ${answers} join ${windows} on ${windows.answer_id} = ${answers.id}
+             where ${ofThese(answers)} and ${isOpen()})
+     order by cuts.place desc limit 1`);
+  return found.rows[0] ?? null;
+}
+
+/** Notes how far the answers of a group are pruned. Call it with the tables of the group locked. */
+export async function notePruned(
+  db: NodePgDatabase,
+  group: PrunedGroup,
+  { place, state }: Pruned,
+): Promise<void> {
+  await db
+    .insert(pruned)
+    .values({
+      operation: tableGroupOf(group.operations[0] ?? '').name,
+      exchange: group.exchange,
+      place,
+      state,
+    })
+    .onConflictDoUpdate({ target: [pruned.operation, pruned.exchange], set: { place, state } });
+}
+
+/** The condition that an answer is of a group, and not later than a place. */
+export const isUpTo = ({ operations, exchange }: PrunedGroup, place: Place) =>
+  and(inArray(answers.operation, [...operations]), eq(answers.exchange, exchange), lte(answers.place, place));
