@@ -1,11 +1,16 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { expect, test } from 'vitest';
+import { groupBy } from '../../src/core/group-by.ts';
+import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { openStore } from '../jobs/import-support.ts';
+import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { openPool } from './support.ts';
@@ -51,106 +56,140 @@ async function columnsOf({ pool }: Database): Promise<Column[]> {
 const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.responses': 'etl.answers',
   'etl.windows.response_id': 'answer_id',
-  'etl.withdrawals.fetched_at': 'place',
+  // Places tell apart what happened within a millisecond.
+  'etl.withdrawals.fetched_at': "date_trunc('milliseconds', place)",
+  'etl.rejects.last_seen_at': "date_trunc('milliseconds', last_seen_at)",
   // It ordered answers of one millisecond, which their places do now.
   'etl.loads.hash': null,
 };
 
-/** Words where a check constraint allows only some. */
-const WORDS: Readonly<Record<string, string>> = {
-  'etl.runs.kind': 'backfill',
-  'etl.access_keys.state': 'good',
-  'etl.coverage.state': 'loaded',
-  'etl.findings.severity': 'info',
-  'etl.withdrawals.state': 'refused',
-};
+/**
+ * A filled database as this commit left it: all operations, corrected rows, rejects, withdrawals that were held back,
+ * one that was accepted, an imported file, answers loaded late, and a rebuild of the bhav copies that was interrupted.
+ * `before_rebuild` has copies of its tables from before. `fill.txt` beside it is the script that made it, and says how.
+ */
+const FILLED = new URL('../fixtures/upgrade/filled-9512748.sql.gz', import.meta.url);
 
-/** A value for the row of this number. */
-function madeUpValue({ table, name, type }: Column, row: number): unknown {
-  switch (type) {
-    case 'text':
-      return WORDS[`${table}.${name}`] ?? `text ${row}`;
-    case 'text[]':
-      return [`text ${row}`];
-    case 'boolean':
-      return row === 1;
-    case 'date':
-      return `2025-01-0${row}`;
-    case 'timestamp with time zone':
-      return `2025-01-0${row}T12:00:00+05:30`;
-    case 'jsonb':
-      return JSON.stringify({ row });
-    case 'bytea':
-      return Buffer.from(`bytes ${row}`);
-    case 'numeric':
-      return `${row}.50`;
-    default:
-      return row;
-  }
-}
+/** What a rebuild writes anew of rows whose values it restores. */
+const LOAD_AUDIT_OF_RUNS = ['first_loaded_at', 'last_changed_at', 'run_id', 'load_id'];
 
-/** Writes two rows into every table: every column of the data tables, of the others those that must be told. */
-async function fill(store: Database, columns: readonly Column[]): Promise<void> {
-  for (const table of new Set(columns.map((column) => column.table))) {
-    const told = columns.filter(
-      (column) => column.table === table && (!column.optional || !table.startsWith('etl.')),
-    );
-    const names = told.map(({ name }) => name).join(', ');
-    const places = told.map((_, at) => `$${at + 1}`).join(', ');
-    for (const row of [1, 2]) {
-      const values = told.map((column) => madeUpValue(column, row));
-      await store.pool.query(`insert into ${table} (${names}) values (${places})`, values);
-    }
-  }
+/** A database filled by the commit, not migrated yet. */
+async function filledDatabase(): Promise<Context> {
+  const { url } = await emptyDatabase();
+  const client = openPool(url, 1);
+  await client.pool.query(gunzipSync(readFileSync(FILLED)).toString());
+  await client.close();
+  return openStore(url);
 }
 
 /** The rows of every table, of these columns alone, under the names that they have now. */
 async function contentsOf(
   store: Database,
   columns: readonly Column[],
-  renamed = RENAMED,
+  renamed: typeof RENAMED = {},
 ): Promise<Map<string, unknown[]>> {
   const contents = new Map<string, unknown[]>();
   for (const table of new Set(columns.map((column) => column.table))) {
     const names = columns.flatMap(({ table: of, name }) => {
       const known = `${table}.${name}`;
       if (of !== table || RENAMED[known] === null) return [];
-      return [`${known in renamed ? renamed[known] : name} as ${name}`];
+      return [`${renamed[known] ?? name} as ${name}`];
     });
     // Loads whose answers were not kept have rows there since.
     const kept = table === 'etl.responses' ? 'where hash is not null' : '';
     const found = await store.pool.query(
-      `select ${names.join(', ')} from ${renamed[table] ?? table} ${kept} order by 1, 2`,
+      `select row_to_json(r)::text as row from (select ${names.join(', ')} from ${renamed[table] ?? table} ${kept}) r order by 1`,
     );
-    contents.set(table, found.rows);
+    contents.set(
+      table,
+      found.rows.map(({ row }) => row),
+    );
   }
   return contents;
 }
 
-test('a filled database of the last release keeps every row when it is migrated', async () => {
-  const store = openPool((await emptyDatabase()).url);
-  await migrate(drizzle(store.pool), {
-    migrationsFolder: releasedMigrations(),
-    migrationsSchema: 'etl',
-    migrationsTable: 'migrations',
-  });
+/** What each table of `market` shows of every numbered state, in these columns. */
+async function statesOf({ pool }: Database, columns: readonly Column[]): Promise<Map<string, string>> {
+  const { rows } = await pool.query('select max(state)::int as last from etl.loads');
+  const states = new Map<string, string>();
+  for (const [table, of] of groupBy(columns, (column) => column.table)) {
+    if (!table.startsWith('market.')) continue;
+    const found = await pool.query(
+      `select s as state, (select md5(string_agg(r::text, '|' order by r::text))
+          from (select ${of.map(({ name }) => name).join(', ')} from ${table}_at(s)) r) as sum
+        from generate_series(0, ${rows[0].last}) s`,
+    );
+    for (const { state, sum } of found.rows) states.set(`${table} ${state}`, sum);
+  }
+  return states;
+}
+
+test('a filled database of the last stage keeps every row and every past state when it is migrated', async () => {
+  const { db: store } = await filledDatabase();
   const columns = await columnsOf(store);
-  await store.pool.query(`create table market_partitions.bhavcopy_cm_2025 partition of market.bhavcopy_cm
-    for values from ('2025-01-01') to ('2026-01-01')`);
-  await fill(store, columns);
-  const before = await contentsOf(store, columns, {});
-  expect([...before.values()].map((rows) => rows.length)).toEqual([...before].map(() => 2));
+  const before = await contentsOf(store, columns);
+  // The rebuild has emptied it and not come to its answers.
+  expect([...before.keys()].filter((table) => before.get(table)?.length === 0)).toEqual([
+    'market.deliveries',
+  ]);
+  const states = await statesOf(store, columns);
   expect(await schemaState(store)).toBe('behind');
 
   await migrateDatabase(store);
 
   expect(await schemaState(store)).toBe('current');
-  expect(await contentsOf(store, columns)).toEqual(before);
-  for (const table of [...before.keys()].filter((name) => name.startsWith('market.'))) {
-    const { rows } = await store.pool.query(`select count(*)::int as rows from ${table}_as_of(now())`);
-    expect(rows, table).toEqual([{ rows: 2 }]);
-  }
+  const after = await contentsOf(store, columns, RENAMED);
+  for (const [table, rows] of before) expect(after.get(table), table).toEqual(rows);
+  expect(await statesOf(store, columns)).toEqual(states);
 });
+
+test.each([
+  ['resumed', (id: string) => ['resume', id]],
+  ['replaced by another one', () => ['replay', 'GetBhavCopyCM', '--rebuild']],
+])(
+  'a rebuild that was interrupted before the migration and is %s ends in the rows from before it',
+  async (_, command) => {
+    const { db, config } = await filledDatabase();
+    await migrateDatabase(db);
+    const read = async (text: string) => (await db.pool.query({ text, rowMode: 'array' })).rows;
+    const [[id] = []] = await read(
+      "select id::text from etl.runs where kind = 'replay' and state = 'running'",
+    );
+    const env = { DATABASE_URL: config.DATABASE_URL ?? '' };
+    expect(await runCli(command(id), { env, cwd: temporaryFolder() })).toMatchObject({ code: 0 });
+
+    expect(
+      await read(
+        "select state from etl.runs where kind = 'replay' and state not in ('completed', 'cancelled')",
+      ),
+    ).toEqual([]);
+    const columns = (await columnsOf(db))
+      .filter(({ table, name }) => table === 'market.bhavcopy_cm' && !LOAD_AUDIT_OF_RUNS.includes(name))
+      .map(({ name }) => name)
+      .join(', ');
+    for (const [what, now] of [
+      ['market_bhavcopy_cm', 'market.bhavcopy_cm'],
+      ['market_history_bhavcopy_cm', 'market_history.bhavcopy_cm'],
+    ] as const) {
+      const all = (from: string) =>
+        read(`select ${columns} from ${from} order by exchange, trade_date, symbol, series, revision`);
+      expect(await all(now), what).toEqual(await all(`before_rebuild.${what}`));
+    }
+    for (const [table, told] of [
+      ['coverage', 'operation, exchange, day, instrument, variant, state, records, diagnostic) from %'],
+      ['rejects', 'operation, exchange, fingerprint, record::text) from % where resolved_at is null'],
+      [
+        'withdrawals',
+        "operation, exchange, table_name, day, gone, most, rows_left, state, accepted_by) from % where state in ('refused', 'accepted')",
+      ],
+    ] as const) {
+      const all = (from: string) => read(`select row(${told.replace('%', from)} order by 1`);
+      const before = await all(`before_rebuild.etl_${table}`);
+      expect(before, table).not.toEqual([]);
+      expect(await all(`etl.${table}`), table).toEqual(before);
+    }
+  },
+);
 
 test('where a key has grown, rows and their history are found under the new one', async () => {
   const store = openPool((await emptyDatabase()).url);
