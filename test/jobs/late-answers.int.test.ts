@@ -160,8 +160,8 @@ describe('an answer that is loaded after one that was fetched later', () => {
       readKept: (kept: KeptAnswer) => readToFold(context, kept),
       maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
     };
-    // An answer for one of them was fetched later still.
-    await fetched(4, records(1, 2))(context, { instruments: ['S001'] });
+    // An answer for one of them was fetched later still, and wrote nothing.
+    await fetched(4, records(1, 2, { ClosePrice: 101 }))(context, { instruments: ['S001'] });
     expect(await acceptWithdrawal(context.db, refused?.id ?? 0, accepting)).toMatchObject({
       withdrawn: 6,
       left: 17,

@@ -11,7 +11,7 @@ import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
-import { fetched, records, replay, rowsOf } from './replay-support.ts';
+import { fetched, fixReading, records, replay, rowsOf } from './replay-support.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2025-09-12T16:00:00Z');
@@ -138,6 +138,23 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
+});
+
+test('an answer that is read otherwise since is applied in full although an older one is not kept any more', async () => {
+  const context = await openContext();
+  await fetched(1, records(0, 20))(context);
+  await fetched(2, records(0, 20, { ClosePrice: 5 }))(context);
+  await context.db.pool.query(
+    'update etl.answers set hash = null where place = (select min(place) from etl.answers)',
+  );
+  await fixReading(context, (sent) => {
+    for (const record of sent) record.ClosePrice = 6;
+  });
+  await replay(context, {});
+  const found = await context.db.pool.query(
+    'select distinct close_price::int as close from market.bhavcopy_cm',
+  );
+  expect(found.rows).toEqual([{ close: 6 }]);
 });
 
 describe('a rebuild', () => {

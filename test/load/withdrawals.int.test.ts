@@ -121,6 +121,16 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toBeNull();
 });
 
+test('where a session always has rows, an answer without any withdraws none, however few there are', async () => {
+  const store = await openStore();
+  await answer(store, rows(DAY, 0, 1));
+  expect(await answer(store, [])).toMatchObject({
+    withdrawn: 0,
+    withdrawals: [{ day: DAY, gone: 1, left: 0, state: 'refused' }],
+  });
+  expect(await live(store)).toBe(1);
+});
+
 test('a day that loses its last rows is loaded no longer, and the report says so', async () => {
   const store = await openStore();
   await answer(store, rows(DAY, 0, 3), undefined, true);
