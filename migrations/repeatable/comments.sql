@@ -41,7 +41,7 @@ COMMENT ON COLUMN etl.windows.exchange IS 'Exchange that was asked for.';
 COMMENT ON COLUMN etl.windows.from_date IS 'First day asked for.';
 COMMENT ON COLUMN etl.windows.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.windows.instruments IS 'Instruments asked for; empty means the whole exchange.';
-COMMENT ON COLUMN etl.windows.params IS 'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "tickers", the moment as of which its rows were given ticker symbols, if the file has none.';
+COMMENT ON COLUMN etl.windows.params IS 'Further request options; never the access key. Of an import: "file", the name of the CSV file.';
 COMMENT ON COLUMN etl.windows.variant IS 'Which question about a day this is, if the operation asks several, e.g. eod/Standalone.';
 COMMENT ON COLUMN etl.windows.filtered IS 'Whether request options narrowed it to a part of the data: it does not count as coverage then.';
 COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.';
@@ -190,7 +190,7 @@ COMMENT ON COLUMN etl.answers.called_on IS 'Day of the call in EOD_TIMEZONE.';
 COMMENT ON COLUMN etl.answers.hash IS 'The body, in etl.response_bodies; NULL if it is not kept.';
 COMMENT ON COLUMN etl.answers.content_type IS 'Content type that the source sent.';
 COMMENT ON COLUMN etl.answers.fetched_at IS 'When it was fetched; of a file, when it was read.';
-COMMENT ON COLUMN etl.answers.loaded_at IS 'When its rows were stored, while the locks of its days were held: a replay keeps this order.';
+COMMENT ON COLUMN etl.answers.symbols IS 'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.';
 
 COMMENT ON TABLE etl.access_keys IS 'What is known about each access key, by its hash.';
 COMMENT ON COLUMN etl.access_keys.key_hash IS 'Hash of the access key; never the key.';

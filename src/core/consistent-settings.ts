@@ -89,11 +89,6 @@ const schema = z.custom<Config>().check(
     'set DATABASE_URL to a server that all machines reach, or remove REDIS_URL',
   ),
   consistent(
-    (config) => config.EOD_KEEP_RAW || config.EOD_KEEP_RAW_DAYS === undefined,
-    'EOD_KEEP_RAW=false keeps no answers, but EOD_KEEP_RAW_DAYS={EOD_KEEP_RAW_DAYS} says how long they are kept',
-    'remove one of them; without kept answers "eod replay" cannot load anything again',
-  ),
-  consistent(
     (config) => config.EOD_NIGHTLY_RESERVE < 1,
     'EOD_NIGHTLY_RESERVE=100% keeps all calls for the nights: a backfill can never make one',
     'set it to less, e.g. 30%',

@@ -123,13 +123,9 @@ export const settingGroups = {
       z.string().default('.eod'),
       'Folder of the private Postgres; the demo keeps its own in `demo/` there.',
     ),
-    EOD_KEEP_RAW: setting(
-      flag.default(true),
-      'Keep every answer and imported file, compressed and each body once, for `eod replay` ([replay.md](replay.md)).',
-    ),
     EOD_KEEP_RAW_DAYS: setting(
-      whole(1, 100_000).optional(),
-      '`eod prune` deletes answers and files that are older than this many days. Unset: they are kept forever.',
+      whole(7, 100_000).optional(),
+      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([replay.md](replay.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
       '400',
     ),
   },

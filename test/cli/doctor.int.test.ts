@@ -151,14 +151,14 @@ test('an hour that is used up is not overdrawn', async () => {
 });
 
 test('a page for people: each check, each remedy, within 80 columns', async () => {
-  const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '9' };
+  const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_LOOKBACK_SESSIONS: '40' };
   const { code, stdout } = await runCli(['doctor'], { cwd, env });
   expect(code).toBe(1);
   expect(stdout).toMatch(/^failed {3}access key {9}\S/m);
   expect(stdout).toMatch(/^ok {7}source/m);
   expect(stdout).toMatch(/^What to do:$/m);
   expect(stdout).toMatch(/^ {2}access key: correct EOD_ACCESS_KEY/m);
-  expect(stdout).toMatch(/^ {2}settings: remove one of them/m);
+  expect(stdout).toMatch(/^ {2}settings: set EOD_LOOKBACK_SESSIONS to/m);
   expect(stdout).toMatch(/\n1 check failed\.\n$/);
   for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
 });

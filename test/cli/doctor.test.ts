@@ -23,7 +23,6 @@ describe('settings', () => {
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
     [{ EOD_HEARTBEAT_URL: 'http://hc.example.com/x' }, /clear text/],
     [{ REDIS_URL: 'redis://10.0.0.1' }, /private Postgres/],
-    [{ EOD_KEEP_RAW: 'false', EOD_KEEP_RAW_DAYS: '30' }, /keeps no answers/],
     [{ EOD_NIGHTLY_RESERVE: '100%' }, /a backfill can never make one/],
     [{ EOD_STATEMENT_TIMEOUT_MS: '60000' }, /before EOD_LOCK_TIMEOUT_MS/],
     [{ EOD_NOT_READY_WAIT_MS: '5000', EOD_NOT_READY_BUDGET_MS: '5000' }, /at most once more/],

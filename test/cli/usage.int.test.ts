@@ -121,6 +121,16 @@ describe.concurrent('mistakes in the settings', () => {
     );
   });
 
+  test.each([
+    ['EOD_KEEP_RAW', 'true', 'EOD_KEEP_RAW is no setting any more: every answer is kept'],
+    ['EOD_KEEP_RAW_DAYS', '6', 'EOD_KEEP_RAW_DAYS must be at least 7'],
+  ])('%s=%s says for how long answers are kept', async (name, value, said) => {
+    const { code, stderr } = await runCli(['config'], { cwd, env: { [name]: value } });
+    expect(code).toBe(2);
+    expect(stderr).toContain(said);
+    expect(stderr).toContain('EOD_KEEP_RAW_DAYS');
+  });
+
   test('files of secrets: one that is missing, empty, of several lines, too short, or given twice', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'empty'), ' \n');

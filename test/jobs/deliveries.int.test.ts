@@ -34,7 +34,7 @@ const stored = (context: Context) =>
   query<object>(
     context,
     `select concat_ws(' ', symbol, series, trade_date, traded_quantity, coalesce(delivered_quantity::text, '-'),
-       coalesce(delivered_percent::text, '-')) as row from market.deliveries order by symbol, series`,
+       coalesce(delivered_percent::text, '-')) as row from market.deliveries order by symbol, series, trade_date`,
   ).then((rows) => rows.map((one) => (one as { row: string }).row));
 
 describe('deliveries', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { fixture, importInto, linesOf, newFile, openStore, query } from './import-support.ts';
+import { replay } from './replay-support.ts';
 
 const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 
@@ -26,6 +27,27 @@ describe('BSE scrip codes', () => {
     // Whatever becomes known later, a file finds its own rows again.
     const forced = await importInto(context, [old], { force: true });
     expect(forced).toMatchObject({ inserted: 0, updated: 0, unchanged: 2 });
+  });
+
+  test('keep the ticker that their import gave them, in replays, rebuilds and folds of a late file as well', async () => {
+    const context = await openStore();
+    const old = newFile('EQ020119.CSV', [head, row('500008'), row('999999')]);
+    await importInto(context, [old]);
+    const kept = { 500008: '500008', 999999: '999999' };
+    expect(await symbols(context, '2019-01-02')).toEqual(kept);
+    // From now on a ticker is known for one of them.
+    await importInto(context, [BSE_UDIFF]);
+    expect(await replay(context, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0 });
+    await replay(context, {}, { rebuild: true });
+    expect(await symbols(context, '2019-01-02')).toEqual(kept);
+    // A file of the same day that was imported, by its place, before the others.
+    const corrected = newFile('EQ020119.CSV', [head, row('500008').replace(',Q,1,', ',Q,2,'), row('999999')]);
+    await importInto(context, [corrected], { force: true });
+    await context.db.pool.query(`
+      with swapped as (select min(place) as first, max(place) as last from etl.answers where from_date = '2019-01-02')
+      update etl.answers set place = place + interval '1 second' from swapped where place = first`);
+    await replay(context, {});
+    expect(await symbols(context, '2019-01-02')).toEqual(kept);
   });
 
   test('two that used the same ticker stay apart: it goes to the one that used it nearer to the day', async () => {

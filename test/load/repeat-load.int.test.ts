@@ -162,7 +162,7 @@ async function contents({ db }: Context) {
       `select 'resolved', (id, resolved_at is null)::text from etl.rejects`,
       without('etl.withdrawals', 'noted_at'),
       without('etl.day_rows', ''),
-      without('etl.answers', 'loaded_at'),
+      without('etl.answers', ''),
     ].join(' union all ')} order by 1, 2`,
   );
   return found.rows;

@@ -57,6 +57,8 @@ const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.rejects.last_seen_at': "date_trunc('milliseconds', last_seen_at)",
   // It ordered answers of one millisecond, which their places do now.
   'etl.loads.hash': null,
+  // It ordered the lookups of tickers, which are kept with their files now.
+  'etl.responses.loaded_at': null,
 };
 
 /**

@@ -58,7 +58,7 @@ describe('docs/configuration.schema.json', () => {
 
   test('takes what the settings take, and numbers and flags as such', () => {
     expect(problems(everything)).toEqual([]);
-    expect(problems({ EOD_CONCURRENCY: 8, EOD_KEEP_RAW: false, PATH: '/usr/bin' })).toEqual([]);
+    expect(problems({ EOD_CONCURRENCY: 8, EOD_TLS_VERIFY: false, PATH: '/usr/bin' })).toEqual([]);
   });
 
   test('refuses what is wrong, and names that are mistyped', () => {
@@ -67,7 +67,8 @@ describe('docs/configuration.schema.json', () => {
       EOD_ATTEMPTS: 'five',
       EOD_FORMAT: 'Yaml',
       EOD_PUBLISHED_AT: '25:00',
-      EOD_KEEP_RAW: 'yes',
+      EOD_TLS_VERIFY: 'yes',
+      EOD_KEEP_RAW_DAYS: 6,
       EOD_CALL_PER_HOUR: '900',
     };
     expect([...new Set(problems(wrong))].filter((name) => name !== '').toSorted()).toEqual(

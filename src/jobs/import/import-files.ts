@@ -4,7 +4,7 @@ import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { readTickers, serverTime } from '../../load/market/lookups.ts';
+import { readTickers, type Tickers } from '../../load/market/lookups.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/reports.ts';
 import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
@@ -14,7 +14,6 @@ import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } 
 import {
   type FileDifference,
   type FileReport,
-  type ImportTickers,
   importSessions,
   notLoaded,
   readSessions,
@@ -81,7 +80,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     });
     if (withoutTickers.length > 0) {
       const { pool } = context.db;
-      const tickers = { asOf: await serverTime(pool), known: await readTickers(pool) };
+      const tickers = await readTickers(pool);
       await importAll(context, runId, withoutTickers, { tally, width, signal, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
@@ -181,7 +180,7 @@ interface Round {
   readonly width: number;
   readonly signal: AbortSignal | undefined;
   /** Null: postpone files whose rows have no tickers, because the other files may have them. */
-  readonly tickers: ImportTickers | null;
+  readonly tickers: Tickers | null;
 }
 
 /** @returns the files that were postponed, in order. */
@@ -204,7 +203,7 @@ async function importAll(
             postponed.add(file);
             return;
           }
-          const outcome = await importSessions(context, runId, file, sessions, tickers);
+          const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
           if (outcome.cancelled) cancelled = true;
           else tally.add(outcome.report, outcome.differences);
         },

@@ -22,7 +22,7 @@ import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import type { ImportFile } from './files.ts';
-import { NO_TICKERS, recordsOf, sessionAnswer } from './session-answer.ts';
+import { recordsOf, sessionAnswer, symbolsFor } from './session-answer.ts';
 
 /** At most this many differences are listed for one session of a file. */
 const MAX_LISTED = 10;
@@ -50,13 +50,6 @@ export interface FileReport {
 
 /** A row in which a file differs from what was stored. */
 export type FileDifference = RowDifference & { readonly file: string };
-
-/** The tickers for rows that have none: the same for all files of an import. */
-export interface ImportTickers {
-  readonly known: Tickers;
-  /** Database time when they were looked up, so that a replay finds the same ones. */
-  readonly asOf: string;
-}
 
 interface FileOutcome {
   readonly report: FileReport;
@@ -86,6 +79,7 @@ export async function readSessions({ config }: Context, { path, place }: ImportF
  * Stores the sessions of a file, each in a window and a transaction of its own, and keeps the CSV that they were read
  * from. If Postgres refuses rows, the file is reported as failed.
  *
+ * @param tickers for rows that have none: the same for all files of an import.
  * @throws PipelineError `database_away` if Postgres cannot be reached.
  */
 export async function importSessions(
@@ -93,9 +87,9 @@ export async function importSessions(
   runId: number,
   file: ImportFile,
   sessions: readonly FileSession[],
-  tickers: ImportTickers | null,
+  tickers: Tickers,
 ): Promise<FileOutcome> {
-  const windows = await openFileWindows(context, runId, file, sessions, tickers?.asOf ?? null);
+  const windows = await openFileWindows(context, runId, file, sessions);
   const places = await takePlaces(context.db.drizzle, windows.length);
   const pack = createPacker(context);
   const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
@@ -106,7 +100,7 @@ export async function importSessions(
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
     const place = places[at] as Place;
-    const load = { window, place, session, tickers: tickers?.known ?? NO_TICKERS, csv: pack(session) };
+    const load = { window, place, session, tickers, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -159,41 +153,34 @@ function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<
-    FileSession,
-    'dataSet' | 'exchange' | 'day' | 'to' | 'withoutTickers' | 'content'
-  >[],
-  tickersAsOf: string | null,
+  sessions: readonly Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'to' | 'content'>[],
 ): Promise<FileWindow[]> {
   return insertFileWindows(db.drizzle, runId, {
     file: file.path,
     hash: file.hash,
-    sessions: sessions.map(({ dataSet, exchange, day, to, content, withoutTickers }) => ({
+    sessions: sessions.map(({ dataSet, exchange, day, to, content }) => ({
       operation: dataSet,
       exchange,
       from: day,
       to,
-      params: {
-        file: content.name,
-        ...(withoutTickers && tickersAsOf !== null ? { tickers: tickersAsOf } : {}),
-      },
+      params: { file: content.name },
     })),
   });
 }
 
-/** The CSV of a session, compressed if it is to be kept. */
+/** The CSV of a session, compressed. */
 interface PackedCsv {
   readonly content: FileContent;
-  readonly packed: Promise<PackedBody> | null;
+  readonly packed: Promise<PackedBody>;
 }
 
 /** @returns a function that compresses the CSV of a session; consecutive sessions of the same CSV share the result. */
-function createPacker({ config, db }: Context): (session: FileSession) => PackedCsv {
+function createPacker({ db }: Context): (session: FileSession) => PackedCsv {
   let last: PackedCsv | undefined;
   return ({ content }) => {
     if (last?.content !== content) {
-      const packed = config.EOD_KEEP_RAW ? packBody(db.drizzle, content.bytes) : null;
-      packed?.catch(() => undefined);
+      const packed = packBody(db.drizzle, content.bytes);
+      packed.catch(() => undefined);
       last = { content, packed };
     }
     return last;
@@ -215,13 +202,20 @@ async function importSession(
   const { clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
+  const symbols = await symbolsFor(db.pool, session, tickers);
   return storeAnswer(context, {
     window,
-    ...(await sessionAnswer(db.pool, session, tickers)),
+    ...sessionAnswer(session, symbols),
     place,
     calledAt,
     bytes: 0,
     preview: false,
-    answer: { packed: await csv.packed, contentType: 'text/csv', calledOn, fetchedAt: new Date(calledAt) },
+    answer: {
+      packed: await csv.packed,
+      contentType: 'text/csv',
+      calledOn,
+      fetchedAt: new Date(calledAt),
+      symbols: session.withoutTickers ? symbols : null,
+    },
   });
 }

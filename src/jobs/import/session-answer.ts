@@ -17,8 +17,8 @@ export function recordsOf(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'
   return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];
 }
 
-/** For files whose rows have tickers. */
-export const NO_TICKERS: Tickers = new Map();
+/** Symbols by scrip code, as they were given to the rows of a file without tickers; other codes are their own symbol. */
+export type GivenSymbols = Readonly<Record<string, string>>;
 
 /** What was read of an answer, or of a session of a file. */
 export interface ReadAnswer {
@@ -30,14 +30,14 @@ export interface ReadAnswer {
 }
 
 /**
- * Converts a session of a file to an answer that can be stored.
+ * Converts a session of a file to an answer that can be stored (pure).
  *
- * @param tickers are used only if the rows of the file have none.
+ * @param given the symbols of its rows, if the file has no tickers.
  */
-export async function sessionAnswer(pool: Pool, session: FileSession, tickers: Tickers): Promise<ReadAnswer> {
-  const { also, day, rejects, warnings } = session;
+export function sessionAnswer(session: FileSession, given: GivenSymbols): ReadAnswer {
+  const { also, rejects, warnings } = session;
   const rows = session.withoutTickers
-    ? setTickers([...session.rows], day, await readSymbolsOfDay(pool, day), tickers)
+    ? Array.from(session.rows, (row) => ({ ...row, symbol: given[codeOf(row)] ?? codeOf(row) }))
     : session.rows;
   return {
     extracted: {
@@ -53,32 +53,34 @@ export async function sessionAnswer(pool: Pool, session: FileSession, tickers: T
   };
 }
 
+const codeOf = (row: Row) => String(row.exchange_instrument_id);
+
 /**
- * Sets the ticker of rows that have only a scrip code (pure): the one stored for that day, or for the nearest session,
- * or the code itself. If two companies have used a ticker, the one that used it nearer to the day gets it.
+ * The symbols for the rows of a file without tickers: the one stored for that day, or for the nearest session. If two
+ * companies have used a ticker, the one that used it nearer to the day gets it. They are kept with the file, so that it
+ * is read in the same way for ever.
  */
-function setTickers(
-  rows: readonly Row[],
-  day: string,
-  stored: ReadonlyMap<string, string>,
+export async function symbolsFor(
+  pool: Pool,
+  { rows, day, withoutTickers }: FileSession,
   tickers: Tickers,
-): Row[] {
-  const named = rows.map((row) => {
-    const code = String(row.exchange_instrument_id);
+): Promise<GivenSymbols> {
+  if (!withoutTickers) return {};
+  const stored = await readSymbolsOfDay(pool, day);
+  const named = Array.from(new Set(Array.from(rows, codeOf)), (code) => {
     const own = stored.get(code);
-    if (own !== undefined) return { row, code, symbol: own, distance: -1 };
+    if (own !== undefined) return { code, symbol: own, distance: -1 };
     const nearest = nearestPeriod(tickers.get(code) ?? [], day);
-    return { row, code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
+    return { code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
   });
   const owners = new Map<string, (typeof named)[number]>();
   for (const one of named) {
     const other = owners.get(one.symbol);
     if (other === undefined || one.distance < other.distance) owners.set(one.symbol, one);
   }
-  return named.map(({ row, code, symbol }) => ({
-    ...row,
-    symbol: owners.get(symbol)?.code === code ? symbol : code,
-  }));
+  return Object.fromEntries(
+    [...owners].flatMap(([symbol, { code }]) => (symbol === code ? [] : [[code, symbol]])),
+  );
 }
 
 function nearestPeriod(

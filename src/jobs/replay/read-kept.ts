@@ -5,16 +5,14 @@ import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { readTickers, type Tickers } from '../../load/market/lookups.ts';
+import { readTickers } from '../../load/market/lookups.ts';
 import type { KeptAnswer } from '../../load/state/answers/kept.ts';
-import { replayReached } from '../../load/state/answers/to-replay.ts';
 import { takePlace } from '../../load/state/place.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
-import { BHAV_COPY } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
+import { type ReadAnswer, sessionAnswer, symbolsFor } from '../import/session-answer.ts';
 
 /** The settings with which kept answers are read. */
 function readSettings(config: Context['config']) {
@@ -33,45 +31,30 @@ export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted
   );
 }
 
-/** Reads the kept files of one replay. */
-export interface FileReader {
-  /** @throws PipelineError `unreadable` if the file, as it is read now, does not contain the window's session. */
-  read(window: ReplayWindow, kept: KeptAnswer): Promise<ReadAnswer>;
-}
-
 /**
- * Creates a reader that caches the last file, because a file with many sessions is read for each of them, and the
- * tickers of the last import, because its files come one after the other.
+ * Creates a function that reads a kept file; @throws PipelineError `unreadable` if the file, as it is read now, does not
+ * contain the session. It remembers the last file, because a file with many sessions is read for each of them.
  */
-export function createFileReader(context: Context): FileReader {
-  const { db } = context;
+export function createFileReader(context: Context): (kept: KeptAnswer) => Promise<ReadAnswer> {
   let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
-  const sessionsOf = (kept: KeptAnswer): readonly FileSession[] => {
+  return async (kept) => {
     const name = `${kept.hash} ${kept.file}`;
     if (file?.name !== name) file = { name, sessions: readKept(context, kept) };
-    return file.sessions;
+    const session = sessionOf(file.sessions, kept);
+    if (session === undefined) throw noSession(kept);
+    return keptSession(context, kept, session);
   };
-  let last: { readonly asOf: string; readonly tickers: Tickers } | undefined;
-  const tickersFor = async (runId: number, asOf: string | undefined): Promise<Tickers> => {
-    if (asOf === undefined) return readTickers(db.pool);
-    if (last?.asOf !== asOf) {
-      // The import looked tickers up in the rows that were loaded before it. In this replay, these are the rows that it
-      // has loaded so far; the time is read from its windows, so that an interrupted replay finds the same tickers.
-      const asked = { runId, operation: BHAV_COPY, exchange: 'BSE', loadedAt: asOf };
-      last = { asOf, tickers: await readTickers(db.pool, await replayReached(db.drizzle, asked)) };
-    }
-    return last.tickers;
-  };
-  return {
-    async read(window, kept) {
-      const session = sessionOf(sessionsOf(kept), kept);
-      if (session === undefined) throw noSession(kept);
-      const tickers = session.withoutTickers
-        ? await tickersFor(window.runId, window.params.tickers)
-        : NO_TICKERS;
-      return sessionAnswer(db.pool, session, tickers);
-    },
-  };
+}
+
+/** Converts a session of a kept file, with the symbols that it was given when it was imported. */
+export async function keptSession(
+  { db }: Context,
+  { symbols }: KeptAnswer,
+  session: FileSession,
+): Promise<ReadAnswer> {
+  // It is of a database from before they were kept.
+  const given = symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool)));
+  return sessionAnswer(session, given);
 }
 
 /** Reads a kept file. @throws PipelineError `unreadable` */

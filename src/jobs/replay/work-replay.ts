@@ -3,7 +3,6 @@ import { groupBy } from '../../core/group-by.ts';
 import { windowFacts } from '../../core/log.ts';
 import { createSlots, type Slots } from '../../core/slots.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
-import type { Extracted } from '../../extract/types.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/kept.ts';
 import { windowsOfAnswer } from '../../load/state/answers/to-replay.ts';
@@ -22,13 +21,13 @@ import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import { type ReplayRequest, tableGroupOf } from './plan-replay.ts';
-import { createFileReader, type FileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
+import { createFileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
 
 /** What all windows of a group of operations and an exchange share. */
 interface GroupContext {
   /** Were its tables empty? Then every answer is loaded. */
   readonly fresh: boolean;
-  readonly files: FileReader;
+  readonly files: ReturnType<typeof createFileReader>;
 }
 
 /**
@@ -103,10 +102,10 @@ async function workGroup(
     return false;
   };
   let finished = true;
-  let ahead = readAhead(context, windows[0]);
+  let ahead = readAhead(context, windows[0], facts);
   for (const [at, window] of windows.entries()) {
     const answer = ahead;
-    const alone = !isOfItsDays(window) || (await answer.catch(() => null))?.kept.file !== null;
+    const alone = !isOfItsDays(window);
     await Promise.all(
       storing
         .filter((other) => alone || other.alone || overlap(other.window, window))
@@ -120,7 +119,7 @@ async function workGroup(
       finished = false;
       break;
     }
-    ahead = readAhead(context, windows[at + 1]);
+    ahead = readAhead(context, windows[at + 1], facts);
     const done: Promise<unknown> = replayWindow(context, window, answer, facts)
       .catch(failed)
       .finally(() => {
@@ -140,19 +139,24 @@ const isOfItsDays = ({ operation }: ReplayWindow) =>
 
 const overlap = (one: ReplayWindow, other: ReplayWindow) => one.from <= other.to && other.from <= one.to;
 
-/** A kept answer. That of a file is not read yet, because what is read of it depends on stored data. */
+/** A kept answer, and what was read of it. */
 interface KeptReading {
   readonly kept: KeptAnswer;
-  readonly extracted?: Extracted;
+  readonly answered: ReadAnswer;
 }
 
 /** Begins to read the answer that a window loads again. @returns null if it has none, or it has been pruned. */
-function readAhead(context: Context, window: ReplayWindow | undefined): Promise<KeptReading | null> {
+function readAhead(
+  context: Context,
+  window: ReplayWindow | undefined,
+  { files }: GroupContext,
+): Promise<KeptReading | null> {
   const reading = async () => {
     const id = window?.answerId ?? null;
     const kept = id === null ? null : await readKeptAnswer(context.db.drizzle, id);
     if (kept === null) return null;
-    return kept.file === null ? { kept, extracted: readKeptSource(context, kept) } : { kept };
+    const answered = kept.file === null ? { extracted: readKeptSource(context, kept) } : await files(kept);
+    return { kept, answered };
   };
   const answer = reading();
   // An error is handled when the answer is stored.
@@ -169,7 +173,7 @@ async function replayWindow(
   const { log } = context;
   try {
     if (window.answerId === null) await replayRecords(context, window);
-    else await replayAnswer(context, window, window.answerId, await answer, group);
+    else await replayAnswer(context, window, window.answerId, await answer, group.fresh);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'could not replay the answer');
@@ -181,7 +185,7 @@ async function replayAnswer(
   window: ReplayWindow,
   answerId: number,
   answer: KeptReading | null,
-  { fresh, files }: GroupContext,
+  fresh: boolean,
 ): Promise<void> {
   const { db } = context;
   if (answer === null) {
@@ -189,9 +193,8 @@ async function replayAnswer(
     await skipWindow(db.drizzle, window.id, 'its answer has been pruned');
     return;
   }
-  const { kept, extracted } = answer;
+  const { kept, answered } = answer;
   const read = (other: KeptAnswer) => readKeptSource(context, other);
-  const answered: ReadAnswer = extracted === undefined ? await files.read(window, kept) : { extracted };
   if (!fresh && (await isOutdated(context, { window, answerId, ...answered, read }))) {
     await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
     return;

@@ -9,12 +9,11 @@ import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
-import { hashBody, keepRefused, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { keepRefused, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { noteRefusedAnswer } from '../../load/state/windows/windows.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
 import type { AskedFor } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
@@ -121,7 +120,7 @@ async function workOnWindow(
  * see what the source has sent. Never throws.
  */
 async function keepUnreadable(
-  { config, db, log }: WorkerContext,
+  { db, log }: WorkerContext,
   windowId: number,
   error: unknown,
   answer: FetchedAnswer | null,
@@ -130,8 +129,7 @@ async function keepUnreadable(
   const body = error.answer ?? answer?.body.body;
   if (body === undefined) return;
   try {
-    if (config.EOD_KEEP_RAW) await keepRefused(db, windowId, await packBody(db.drizzle, body));
-    else await noteRefusedAnswer(db.drizzle, windowId, hashBody(body));
+    await keepRefused(db, windowId, await packBody(db.drizzle, body));
   } catch (err) {
     log.warn({ windowId, err }, 'could not keep an answer that cannot be read');
   }
@@ -268,19 +266,18 @@ async function storeFetched(
   const { exchange } = window;
   // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
-    config.EOD_KEEP_RAW ? packBody(db.drizzle, answer.body) : null,
+    packBody(db.drizzle, answer.body),
     markKeyAccepted(db.drizzle, permit, claim),
   ]);
   if (claim.triesHour) await reopenHour(context, permit);
   if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
-  const hash = packed?.hash ?? hashBody(answer.body);
   const answered = {
     window,
     place: window.place,
     calledAt,
     bytes: answer.bytes,
     preview: window.runKind === 'preview',
-    digest: digestOf(context, hash),
+    digest: digestOf(context, packed.hash),
     answer: {
       packed,
       contentType: answer.contentType,
@@ -291,7 +288,7 @@ async function storeFetched(
   let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
-    const count = countRule(config.EOD_COUNT, window.refusedHash === hash);
+    const count = countRule(config.EOD_COUNT, window.refusedHash === packed.hash);
     const read = await timeStep(times, 'read', () => source.read(operation, asked, answer, count));
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);

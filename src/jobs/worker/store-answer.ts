@@ -15,8 +15,8 @@ import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
-import { NO_TICKERS, type ReadAnswer, sessionAnswer } from '../import/session-answer.ts';
-import { readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
+import type { ReadAnswer } from '../import/session-answer.ts';
+import { keptSession, readKept, readKeptSource, sessionOf } from '../replay/read-kept.ts';
 import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
@@ -183,15 +183,15 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
 /**
  * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
  *
- * @returns null for a file without tickers, because those its rows were stored with depended on what was stored then.
+ * @returns null for a file that does not contain its session as it is read now.
  */
 export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
   const session = kept.file === null ? null : sessionOf(readKept(context, kept), kept);
-  if (session?.withoutTickers === true || session === undefined) return null;
+  if (session === undefined) return null;
   const file: ReadAnswer =
     session === null
       ? { extracted: readKeptSource(context, kept) }
-      : await sessionAnswer(context.db.pool, session, NO_TICKERS);
+      : await keptSession(context, kept, session);
   const calledAt = kept.fetchedAt.getTime();
   const { extracted } = storablePart(context, file.extracted, calledAt);
   const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });

@@ -57,19 +57,13 @@ export interface TickerPeriod {
 /** Tickers by scrip code. */
 export type Tickers = ReadonlyMap<string, readonly TickerPeriod[]>;
 
-/**
- * The tickers under which rows of BSE's scrip codes are stored, without rows that have the code itself as symbol.
- *
- * @param before only rows that were first loaded before this moment; null: all rows.
- */
-export async function readTickers(pool: Pool, before: string | null = null): Promise<Tickers> {
+/** The tickers under which rows of BSE's scrip codes are stored, without rows that have the code itself as symbol. */
+export async function readTickers(pool: Pool): Promise<Tickers> {
   const found = await pool.query<TickerPeriod & { code: string }>(
     `select exchange_instrument_id::text as code, symbol, to_char(min(trade_date), 'YYYY-MM-DD') as "from",
        to_char(max(trade_date), 'YYYY-MM-DD') as "to"
      from market.bhavcopy_cm where exchange = 'BSE' and exchange_instrument_id is not null and symbol <> exchange_instrument_id::text
-       and ($1::timestamptz is null or first_loaded_at < $1)
      group by 1, 2 order by 1, 2`,
-    [before],
   );
   const tickers = new Map<string, TickerPeriod[]>();
   for (const { code, ...period } of found.rows) {
@@ -78,12 +72,6 @@ export async function readTickers(pool: Pool, before: string | null = null): Pro
     else periods.push(period);
   }
   return tickers;
-}
-
-/** The server's time. Read before tickers are looked up, it identifies later which ones were found. */
-export async function serverTime(pool: Pool): Promise<string> {
-  const found = await pool.query<{ moment: string }>("select to_json(clock_timestamp())#>>'{}' as moment");
-  return found.rows[0]?.moment ?? '';
 }
 
 /** BSE's symbols that are stored for a day, by scrip code. */

@@ -9,7 +9,7 @@ import { type AnswerFilter, matchesFilter } from './to-replay.ts';
 const COPIED = 500;
 
 /**
- * Copies kept answers of another database into this one, with the times at which they were loaded. Answers that this
+ * Copies kept answers of another database into this one. Answers that this
  * one has already stay as they are, so after an interruption it can simply be repeated. A copied answer belongs to no
  * window (id 0) until a replay reads it.
  *
@@ -84,9 +84,9 @@ async function insertMissing(target: NodePgDatabase, facts: readonly string[]): 
               and date_trunc('milliseconds', o.place) = date_trunc('milliseconds', coalesce(n.place, n.fetched_at)))
       ), inserted as (
         insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
-          variant, filtered, called_on, hash, content_type, fetched_at, loaded_at)
+          variant, filtered, called_on, hash, content_type, fetched_at, symbols)
         select free, 0, 0, operation, exchange, from_date, to_date, instruments, params, variant, filtered,
-          called_on, hash, content_type, fetched_at, coalesce(loaded_at, fetched_at)
+          called_on, hash, content_type, fetched_at, symbols
           from missing order by number
         on conflict (place) do nothing returning 1
       )

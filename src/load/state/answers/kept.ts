@@ -21,6 +21,9 @@ const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = 
   gzip: promisify(gunzip),
 };
 
+/** The name of a body: SHA-256, in hex. */
+export const hashBody = (body: Buffer) => createHash('sha256').update(body).digest('hex');
+
 /** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
 export interface PackedBody {
   readonly hash: string;
@@ -34,20 +37,19 @@ export interface PackedBody {
 
 /** An answer or file that was received, with what its window does not say about it. */
 export interface AnswerToKeep {
-  /** Its body, if that is to be kept. */
+  /** Its body; null if it was computed from what is stored, and is computed anew when that changes. */
   readonly packed: PackedBody | null;
   readonly contentType: string | null;
   /** Day of the call in the source's zone. */
   readonly calledOn: string;
   /** The time of the call. */
   readonly fetchedAt: Date;
+  /** The symbols that the rows of a file without tickers were given, by scrip code. */
+  readonly symbols?: Readonly<Record<string, string>> | null;
 }
 
 /** Compressing a shorter body takes less time than a query for whether it is kept already. */
 const WORTH_ASKING = 64 * 1024;
-
-/** The name of a body: SHA-256, in hex. */
-export const hashBody = (body: Buffer) => createHash('sha256').update(body).digest('hex');
 
 /**
  * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
@@ -81,16 +83,23 @@ const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 
 /**
  * Notes an answer inside its window's transaction, and keeps its body. A body that is kept already costs only one small
- * row. The request is described by the window's columns, which never hold the access key. Call it after the rows are
- * merged, with the locks of the days held, so that `loaded_at` has the order of the loads.
+ * row. The request is described by the window's columns, which never hold the access key.
  */
 export async function keepAnswer(
   tx: NodePgDatabase & Preparing,
   windowId: number,
-  { place, packed, contentType, calledOn, fetchedAt: calledAt }: AnswerToKeep & { readonly place: Place },
+  {
+    place,
+    packed,
+    contentType,
+    calledOn,
+    fetchedAt: calledAt,
+    symbols = null,
+  }: AnswerToKeep & { readonly place: Place },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
-  const noted = { place, windowId, contentType, calledOn, fetchedAt };
+  const given = symbols === null ? null : JSON.stringify(symbols);
+  const noted = { place, windowId, contentType, calledOn, fetchedAt, symbols: given };
   if (packed === null) {
     await insertAnswer(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
     return;
@@ -119,9 +128,9 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     )
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at)
+      filtered, called_on, hash, content_type, fetched_at, symbols)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb
       from ${windows} w where w.id = ${value('windowId')}
     on conflict (place) do nothing`;
 });
@@ -161,6 +170,7 @@ export async function readKeptAnswer(db: NodePgDatabase, answerId: number) {
       hash: responseBodies.hash,
       calledOn: answers.called_on,
       contentType: answers.content_type,
+      symbols: answers.symbols,
       fetchedAt: answers.fetched_at,
       encoding: responseBodies.encoding,
       body: responseBodies.body,

@@ -9,7 +9,6 @@ import {
   isNotNull,
   isNull,
   lte,
-  min,
   not,
   or,
   type SQL,
@@ -180,32 +179,4 @@ export async function windowsOfAnswer(db: NodePgDatabase, answerId: number): Pro
     .where(eq(answers.id, answerId))
     .union(db.select({ id: windows.id }).from(windows).where(eq(windows.answer_id, answerId)));
   return found.map(({ id }) => id);
-}
-
-/**
- * When a replay started with the first answer of an operation and exchange that was loaded at this moment or later;
- * null if it has not started with one.
- */
-export async function replayReached(
-  db: NodePgDatabase,
-  asked: {
-    readonly runId: number;
-    readonly operation: string;
-    readonly exchange: string;
-    readonly loadedAt: string;
-  },
-): Promise<string | null> {
-  const [found] = await db
-    .select({ at: min(windows.started_at) })
-    .from(windows)
-    .innerJoin(answers, eq(answers.id, windows.answer_id))
-    .where(
-      and(
-        eq(windows.run_id, asked.runId),
-        eq(windows.operation, asked.operation),
-        eq(windows.exchange, asked.exchange),
-        gte(answers.loaded_at, asked.loadedAt),
-      ),
-    );
-  return found?.at ?? null;
 }

@@ -111,8 +111,8 @@ export const answers = etl.table(
     content_type: text('content_type'),
     /** The time of the call. */
     fetched_at: moment('fetched_at').notNull(),
-    /** When its rows were stored, while the locks of its days were held: a replay keeps this order. */
-    loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
+    /** The symbols that the rows of a file without tickers were given, by scrip code; other codes are their own symbol. */
+    symbols: jsonb('symbols').$type<Readonly<Record<string, string>>>(),
   },
   (table) => [
     unique('answers_place_key').on(table.place),

@@ -100,10 +100,7 @@ export const windows = etl.table(
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
     instruments: text('instruments').array().notNull().default([]),
-    /**
-     * Request options and the variant asked for; never the access key. Of an import: `file`, the name of the CSV, and
-     * `tickers`, the moment as of which its rows were given tickers, if the file has none.
-     */
+    /** Request options and the variant asked for; never the access key. Of an import: `file`, the name of the CSV. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull().default({}),
     /** Names the question, where an operation asks several about a day; see `coverage`. */
     variant: text('variant').notNull().default(''),
