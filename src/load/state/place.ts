@@ -34,3 +34,11 @@ export async function takePlace(db: NodePgDatabase): Promise<Place> {
   const [place] = await takePlaces(db, 1);
   return place as Place;
 }
+
+/** How far the last place is ahead of the server's clock, in milliseconds: it was set back. Null if no place can be given. */
+export async function clockLead(db: NodePgDatabase): Promise<number | null> {
+  const [row] = await db
+    .select({ lead: sql`extract(epoch from ${clock.last} - clock_timestamp()) * 1000`.mapWith(Number) })
+    .from(clock);
+  return row?.lead ?? null;
+}
