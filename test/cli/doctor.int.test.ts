@@ -164,7 +164,7 @@ describe('what is known of the answers', () => {
       expect(await checked()).toEqual({
         name: 'coverage',
         state: 'failed',
-        found: `etl.coverage is not what the answers said: 1 question of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
+        found: `the coverage is not what the answers said: 1 question of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
         remedy: expect.stringContaining(`"eod ${replay.join(' ')}"`),
       });
       expect(await runCli(replay, { cwd, env })).toMatchObject({ code: 0 });
@@ -189,7 +189,10 @@ describe('what is known of the answers', () => {
     await execute(url, "update etl.clock set last = clock_timestamp() - interval '2 hours 30 seconds'");
     expect(await places()).toMatchObject({ state: 'ok' });
     await execute(url, 'delete from etl.clock');
-    expect(await places()).toMatchObject({ state: 'failed' });
+    expect(await places()).toMatchObject({
+      state: 'failed',
+      found: 'etl.clock has no row: no answer can get a place',
+    });
   });
 });
 

@@ -10,14 +10,9 @@ import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { replaceFact, replaceMarks } from '../state/answers/facts.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
-import {
-  acceptEmptyDays,
-  type CoverageEntry,
-  type DayMark,
-  type FoldedDays,
-  writeCoverage,
-} from '../state/coverage.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';

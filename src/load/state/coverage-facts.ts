@@ -3,8 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../database/database.ts';
 import { isCanceled } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
-import type { CoverageEntry, DayMark } from './coverage.ts';
-import type { CoverageState, Registers } from './coverage-registers.ts';
+import type { CoverageEntry, CoverageState, DayMark, Registers } from './coverage-registers.ts';
 import { answers, IS_MARKED } from './schema/source.ts';
 import { coverage, withdrawals } from './schema/work.ts';
 

@@ -2,26 +2,14 @@ import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'dri
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
-import { forgetFacts } from './answers/facts.ts';
 import { marksSql } from './coverage-facts.ts';
-import type { CoverageState } from './coverage-registers.ts';
+import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from './coverage-registers.ts';
 import type { LoadGroup } from './loads/loads.ts';
 import { answers } from './schema/source.ts';
 import { coverage, withdrawals } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
-
-/** What is known of one session day, and, where those are asked for, of one instrument and one question. */
-export interface CoverageEntry {
-  readonly day: string;
-  /** '' where the whole exchange was asked. */
-  readonly instrument: string;
-  readonly variant: string;
-  readonly state: CoverageState;
-  readonly records: number;
-  readonly diagnostic?: string;
-}
 
 /** What an answer, a failed call or a holiday says of some questions. */
 interface CoverageFacts {
@@ -40,22 +28,6 @@ interface CoverageFacts {
   readonly marks?: readonly DayMark[];
   /** Given if it was decided anew what the answers about some days did with their rows: then that counts which is kept with them. */
   readonly folded?: FoldedDays | null;
-}
-
-/** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
-export interface DayMark {
-  readonly mark: 'emptied' | 'refused';
-  readonly place: Place;
-  /** Null where the table has no days: then it is the day of the call. */
-  readonly day: string | null;
-}
-
-/** Days whose rows were folded. */
-export interface FoldedDays {
-  /** The operations whose answers list these rows in full. */
-  readonly operations: readonly string[];
-  /** Null where the table has no days. */
-  readonly days: readonly string[] | null;
 }
 
 /** The column of each register, and how the registers of a question move with those that come in, as `join` says. */
@@ -190,7 +162,6 @@ export async function forgetCoverage(db: NodePgDatabase, { operations, exchange 
     .update(coverage)
     .set({ ...registers, refused_place: null })
     .where(and(inArray(coverage.operation, [...operations]), eq(coverage.exchange, exchange)));
-  await forgetFacts(db, { operations, exchange });
 }
 
 /** The entries of these days that were written by this window. */
