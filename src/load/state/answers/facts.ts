@@ -40,8 +40,8 @@ export const factValues = ({ questions, ...fact }: AnswerFact) => ({
 });
 
 /**
- * Replaces what an answer said that a window has read again; what it did with rows changes only with a fold. Of an answer
- * of which only some records were read, it is not known any more what it said.
+ * Replaces what an answer said that a window has read again; what it did with rows changes only with a fold. Where only
+ * some records were read again, it stays.
  *
  * @returns whether that is something else than before.
  */
@@ -59,8 +59,8 @@ const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(()
   return sql`
     with given as (
       select o.id, ${of(sql`v`)}, (o.said is not null or o.questions is not null) as known
-        from ${answers} o left join (${windows} w cross join (select ${values}) v (${names})) on w.id = ${sql.placeholder('windowId')} and w.answer_id = o.id
-       where o.place = ${sql.placeholder('place')}::timestamptz
+        from ${windows} w join ${answers} o on o.id = w.answer_id, (select ${values}) v (${names})
+       where w.id = ${sql.placeholder('windowId')} and o.place = ${sql.placeholder('place')}::timestamptz
     )
     update ${answers} a
        set (${names}) = row(${of(sql`g`)}), emptied_days = a.emptied_days || ${emptied}, held_back_days = a.held_back_days || ${heldBack}
