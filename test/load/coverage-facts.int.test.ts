@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { type Place, placeAt } from '../../src/core/place.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { differingQuestions, factOf, SAID } from '../../src/load/state/coverage-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/coverage-registers.ts';
@@ -62,8 +63,8 @@ test('what an answer says of its questions comes back as it was kept, in a few b
   });
 });
 
-const sums = ({ db }: Context) =>
-  differingQuestions(db.drizzle, { operations: ['GetBhavCopyCM'], exchange: 'NSE' }, 10);
+const sums = ({ db }: Context, limited: { readonly since?: Place } = {}) =>
+  differingQuestions(db.drizzle, { operations: ['GetBhavCopyCM'], exchange: 'NSE', ...limited }, 10);
 const covered = (context: Context) =>
   query(context, 'select day::text, state, records::int from etl.coverage order by day');
 
@@ -83,6 +84,24 @@ test('coverage takes back what an answer does not say any more when it is read w
   await replay(context, {});
   expect(await covered(context)).toEqual([{ day: LAST, state: 'not_published', records: 0 }]);
   expect(await sums(context)).toEqual([]);
+});
+
+test('what was said since a place can be compared alone', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 5))(context);
+  await query(context, 'update etl.coverage set loaded_records = 6');
+  const differs = {
+    operation: 'GetBhavCopyCM',
+    day: LAST,
+    instrument: '',
+    registers: ['loaded'],
+    questions: 1,
+  };
+  expect(await sums(context)).toMatchObject([differs]);
+  expect(await sums(context, { since: placeAt(new Date(Date.UTC(2025, 7, 29, 16))) })).toMatchObject([
+    differs,
+  ]);
+  expect(await sums(context, { since: placeAt(new Date(Date.UTC(2025, 7, 29, 17))) })).toEqual([]);
 });
 
 test('a new answer is kept with what it said by the statement that keeps it, and no other statement', async () => {

@@ -1,9 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../core/place.ts';
 import type { Database } from '../database/database.ts';
 import { isCanceled } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import type { CoverageEntry, CoverageState, DayMark, Registers } from './coverage-registers.ts';
+import { placeText } from './schema/columns.ts';
 import { answers, IS_MARKED } from './schema/source.ts';
 import { coverage, withdrawals } from './schema/work.ts';
 
@@ -114,10 +116,14 @@ const stored = (column: string) => sql.raw(`b.stored_${column}`);
 const summed = (column: string) => sql.raw(/emptied|refused/.test(column) ? `m.${column}` : `b.${column}`);
 
 /** Does a register differ from the sum? One that is later, of a call without an answer or of an answer of which it is not known what it said, is right. */
-function differs(name: keyof Registers): SQL {
+function differs(name: keyof Registers, since: Place | null): SQL {
   const columns = REGISTERS[name];
   const [place] = columns;
-  return sql`case when (${list(columns.map(stored))}) is not distinct from (${list(columns.map(summed))}) then false
+  const isOlder =
+    since === null
+      ? sql``
+      : sql`when ${summed(place)} is null and coalesce(${stored(place)} <= ${since}::timestamptz, true) then false`;
+  return sql`case ${isOlder} when (${list(columns.map(stored))}) is not distinct from (${list(columns.map(summed))}) then false
       when ${stored(place)} > coalesce(${summed(place)}, '-infinity') then exists (
         select from ${answers} k where k.place = ${stored(place)} and (k.said is not null or k.questions is not null))
       else true end`;
@@ -129,10 +135,12 @@ interface Compared {
   readonly exchange: string;
   /** Null: all. */
   readonly days: { readonly from: string; readonly to: string } | null;
+  /** If given, only what was said since this place is compared, which takes less time. */
+  readonly since?: Place;
 }
 
 /** `compared`: the registers of questions as the sum of what the answers said and did, and whether those that are stored differ. */
-function comparing({ operations, exchange, days }: Compared): SQL {
+function comparing({ operations, exchange, days, since }: Compared): SQL {
   const isOf = (row: SQL) =>
     sql`${row}operation = any(${sql.param(operations)}::text[]) and ${row}exchange = ${exchange}::text`;
   const isWithin = days === null ? sql`` : sql` and day between ${days.from}::date and ${days.to}::date`;
@@ -141,7 +149,8 @@ function comparing({ operations, exchange, days }: Compared): SQL {
     days === null
       ? sql``
       : sql` and (a.from_date <= ${days.to}::date and a.to_date >= ${days.from}::date or a.called_on between ${days.from}::date and ${days.to}::date)`;
-  const asked = sql`${isOf(sql`a.`)}${mayBeWithin}`;
+  const isSince = since === undefined ? sql`` : sql` and a.place > ${since}::timestamptz`;
+  const asked = sql`${isOf(sql`a.`)}${mayBeWithin}${isSince}`;
   const newest = (column: SQL) => sql`(array_agg(${column} order by place desc)`;
   const isLoaded = sql` filter (where said = 'loaded')`;
   const columns = Object.values(REGISTERS).flat();
@@ -165,8 +174,8 @@ function comparing({ operations, exchange, days }: Compared): SQL {
     ), compared as (
       select b.row, ${list(['operation', 'exchange', 'day', 'instrument', 'variant'].map((name) => sql.raw(`b.${name}`)))},
              ${list(columns.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
-             ${list(NAMES.map((name) => sql`${differs(name)} as ${sql.identifier(`${name}_differs`)}`))}
-        from (select * from stored full join summed using (${KEY})) b
+             ${list(NAMES.map((name) => sql`${differs(name, since ?? null)} as ${sql.identifier(`${name}_differs`)}`))}
+        from (select * from stored ${sql.raw(since === undefined ? 'full' : 'right')} join summed using (${KEY})) b
         left join marks m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
     )`;
 }
@@ -186,7 +195,7 @@ export interface Differing {
 /** The first questions of some operations and an exchange of which `etl.coverage` is not the sum of the facts. */
 export async function differingQuestions(
   db: NodePgDatabase,
-  asked: Pick<Compared, 'operations' | 'exchange'>,
+  asked: Omit<Compared, 'days'>,
   limit: number,
 ): Promise<Differing[]> {
   const flag = (name: keyof Registers) => sql.identifier(`${name}_differs`);
@@ -201,43 +210,51 @@ export async function differingQuestions(
 
 /** How the coverage of some operations and exchanges compares with its facts. */
 export interface Sums {
-  /** How many operations and exchanges were compared. */
-  readonly compared: number;
   /** Operations and exchanges with questions that differ: how many, and the first one. */
   readonly differing: readonly (Differing & { readonly exchange: string })[];
-  /** Operations and exchanges with so many questions that they could not be compared in time. */
+  /** Operations and exchanges with so many questions that at most those of the last day could be compared. */
   readonly left: readonly string[];
 }
 
-/** Compares all coverage with its facts, one operation and exchange after the other, as far as this time reaches. */
+/**
+ * Compares all coverage with its facts, one operation and exchange after the other. Where that takes too long, only what
+ * was said in the last day is compared.
+ */
 export async function compareSums(database: Database, withinMs: number): Promise<Sums> {
   const db = database.drizzle;
   const next = (after: SQL) => sql`
     select operation, exchange from ${answers} where ${after} order by operation, exchange limit 1`;
   // Found with the index: there may be millions of answers.
-  const { rows: pairs } = await db.execute<{ operation: string; exchange: string }>(sql`
+  const { rows: pairs } = await db.execute<{ operation: string; exchange: string; since: Place }>(sql`
     with recursive pair as (
       (${next(sql`true`)}) union all select n.* from pair p, lateral (${next(sql`(operation, exchange) > (p.operation, p.exchange)`)}) n
-    ) select * from pair`);
+    ) select pair.*, ${placeText(sql`(select max(place) - interval '1 day' from ${answers})`)} as since from pair`);
   const until = performance.now() + withinMs;
   const differing: Sums['differing'][number][] = [];
   const left: string[] = [];
-  for (const [at, { operation, exchange }] of pairs.entries()) {
-    // Each has its share of the time, and what others have left of theirs.
-    const share = Math.ceil((until - performance.now()) / (pairs.length - at));
+  for (const [at, { operation, exchange, since }] of pairs.entries()) {
     const asked = { operations: [operation], exchange };
-    try {
+    // Each has its share of the time, and what others have left of theirs: half of it for each of the two ways.
+    const share = Math.max(100, Math.ceil((until - performance.now()) / (pairs.length - at) / 2));
+    const compare = async (limited: { readonly since?: Place }) => {
       const [first] = await transaction(database, async (tx) => {
-        await tx.execute(sql.raw(`set local statement_timeout = ${Math.max(100, share)}`));
-        return differingQuestions(tx, asked, 1);
+        await tx.execute(sql.raw(`set local statement_timeout = ${share}`));
+        return differingQuestions(tx, { ...asked, ...limited }, 1);
       });
       if (first !== undefined) differing.push({ ...first, exchange });
-    } catch (error) {
+    };
+    const note = (error: unknown) => {
       if (!isCanceled(error)) throw error;
+    };
+    try {
+      await compare({});
+    } catch (error) {
+      note(error);
       left.push(`${operation} ${exchange}`);
+      await compare({ since }).catch(note);
     }
   }
-  return { compared: pairs.length - left.length, differing, left };
+  return { differing, left };
 }
 
 /** Writes the registers of questions as the sum of the facts, where an answer that was read again says something else. */
