@@ -181,7 +181,7 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  const saysOther = await storeFact(tx, load, begun, merged);
+  const saysLess = await storeFact(tx, load, begun, merged);
   if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
   await writeWithdrawals(
     tx,
@@ -190,7 +190,7 @@ async function storeLoad(
     merged.withdrawals,
   );
   await storeCoverage(tx, load, merged);
-  if (saysOther) await sumCoverage(tx, questionsOf(load));
+  if (saysLess) await sumCoverage(tx, questionsOf(load));
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -220,7 +220,7 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
  * Keeps the answer, with what it says of its questions and did with rows; one that is read again replaces what is known of
  * it.
  *
- * @returns whether it says something else than when it was read before.
+ * @returns whether it may say less than when it was read before.
  */
 async function storeFact(
   tx: Transaction,
@@ -231,11 +231,11 @@ async function storeFact(
   const { windowId, place, exchange, coverage, suspicions, answer } = load;
   const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
   const fact = factOf(said, begun);
-  let saysOther = false;
-  if (answer === undefined) saysOther = await replaceFact(tx, { windowId, place, fact });
+  let saysLess = false;
+  if (answer === undefined) saysLess = await replaceFact(tx, { windowId, place, fact });
   else await keepAnswer(tx, windowId, { ...answer, place, fact });
   if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
-  return saysOther;
+  return saysLess;
 }
 
 /** The questions that an answer may have spoken of before. */

@@ -43,7 +43,7 @@ export const factValues = ({ questions, ...fact }: AnswerFact) => ({
  * Replaces what an answer said that a window has read again; what it did with rows changes only with a fold. Where only
  * some records were read again, it stays.
  *
- * @returns whether that is something else than before.
+ * @returns whether it may say less than before: other numbers of records alone only replace those that are known.
  */
 export async function replaceFact(
   tx: Preparing,
@@ -58,7 +58,8 @@ const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(()
   const [emptied, heldBack] = [factDays('emptied', sql`a.called_on`), factDays('heldBack', sql`a.called_on`)];
   return sql`
     with given as (
-      select o.id, ${of(sql`v`)}, (o.said is not null or o.questions is not null) as known
+      select o.id, ${of(sql`v`)}, (o.said is not null or o.questions is not null)
+               and (o.said, o.questions, o.doubted) is distinct from (v.said, v.questions, v.doubted) as changed
         from ${windows} w join ${answers} o on o.id = w.answer_id, (select ${values}) v (${names})
        where w.id = ${sql.placeholder('windowId')} and o.place = ${sql.placeholder('place')}::timestamptz
     )
@@ -66,7 +67,7 @@ const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(()
        set (${names}) = row(${of(sql`g`)}), emptied_days = a.emptied_days || ${emptied}, held_back_days = a.held_back_days || ${heldBack}
       from given g where g.id = a.id
        and ((${of(sql`a`)}) is distinct from (${of(sql`g`)}) or coalesce(${emptied}, ${heldBack}) is not null)
-    returning g.known as changed`;
+    returning g.changed`;
 });
 
 /** Replaces what the answers about folded days did with their rows. */
