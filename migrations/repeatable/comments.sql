@@ -191,6 +191,13 @@ COMMENT ON COLUMN etl.answers.hash IS 'The body, in etl.response_bodies; NULL if
 COMMENT ON COLUMN etl.answers.content_type IS 'Content type that the source sent.';
 COMMENT ON COLUMN etl.answers.fetched_at IS 'When it was fetched; of a file, when it was read.';
 COMMENT ON COLUMN etl.answers.symbols IS 'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.';
+COMMENT ON COLUMN etl.answers.said IS 'What it said of all its questions, as etl.coverage.state; NULL where that differs, or where it is not known.';
+COMMENT ON COLUMN etl.answers.records IS 'Records of each of its questions; NULL where that differs.';
+COMMENT ON COLUMN etl.answers.diagnostic IS 'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.';
+COMMENT ON COLUMN etl.answers.questions IS 'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.';
+COMMENT ON COLUMN etl.answers.doubted IS 'True if it had records that nobody asked for, or fewer than it states; else NULL.';
+COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, in the order of the answers; NULL if there are none.';
+COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';
 
 COMMENT ON TABLE etl.access_keys IS 'What is known about each access key, by its hash.';
 COMMENT ON COLUMN etl.access_keys.key_hash IS 'Hash of the access key; never the key.';

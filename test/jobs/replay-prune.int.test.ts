@@ -7,6 +7,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/answers/kept.ts';
+import { factOf } from '../../src/load/state/coverage-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
@@ -27,12 +28,18 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
   return { db, windowId: made.rows[0]?.id ?? 0 };
 }
 
+/** It said nothing. */
+const NOTHING = factOf({ coverage: [] }, { to: '2025-09-12', instruments: [] });
+
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
   const place = await takePlace(db.drizzle);
   await transaction(db, (tx) =>
-    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place }),
+    keepAnswer(tx, windowId, {
+      ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place },
+      fact: NOTHING,
+    }),
   );
 }
 
@@ -86,6 +93,7 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
     calledOn: '2025-09-12',
     fetchedAt: new Date(NOW),
     place: await takePlace(db.drizzle),
+    fact: NOTHING,
   };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);

@@ -8,7 +8,7 @@ import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
-import type { CoverageEntry } from '../../load/state/coverage.ts';
+import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';

@@ -3,6 +3,7 @@ import { dataSets } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
+import { forgetFacts } from '../state/answers/facts.ts';
 import { forgetCoverage } from '../state/coverage.ts';
 import { forgetLoads } from '../state/loads/loads.ts';
 import { takeLocks } from '../state/loads/locks.ts';
@@ -42,6 +43,7 @@ export async function emptyTables(
   await forgetObservedAliases(tx, names, asked.exchange);
   await forgetWithdrawals(tx, names, asked.exchange);
   await forgetCoverage(tx, asked);
+  await forgetFacts(tx, asked);
   await forgetLoads(tx, asked);
 }
 

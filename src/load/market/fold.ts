@@ -7,7 +7,7 @@ import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
-import type { DayMark, FoldedDays } from '../state/coverage.ts';
+import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { answersToFold, hasLaterLoad, type LoadScope } from '../state/loads/later.ts';
 import {
   acceptedDays,

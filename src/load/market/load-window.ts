@@ -8,14 +8,11 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
+import { replaceFact, replaceMarks } from '../state/answers/facts.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
-import {
-  acceptEmptyDays,
-  type CoverageEntry,
-  type DayMark,
-  type FoldedDays,
-  writeCoverage,
-} from '../state/coverage.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
+import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
@@ -184,7 +181,7 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, { ...load.answer, place: load.place });
+  const saysLess = await storeFact(tx, load, begun, merged);
   if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
   await writeWithdrawals(
     tx,
@@ -193,6 +190,7 @@ async function storeLoad(
     merged.withdrawals,
   );
   await storeCoverage(tx, load, merged);
+  if (saysLess) await sumCoverage(tx, questionsOf(load));
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -216,6 +214,38 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
     withdrawals.flatMap((one) => (one.refused !== null && one.place === undefined ? [one.table] : [])),
   );
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
+}
+
+/**
+ * Keeps the answer, with what it says of its questions and did with rows; one that is read again replaces what is known of
+ * it.
+ *
+ * @returns whether it may say less than when it was read before.
+ */
+async function storeFact(
+  tx: Transaction,
+  load: WindowLoad,
+  begun: BegunLoad,
+  { marks, folded }: MergedTables,
+): Promise<boolean> {
+  const { windowId, place, exchange, coverage, suspicions, answer } = load;
+  const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
+  const fact = factOf(said, begun);
+  let saysLess = false;
+  if (answer === undefined) saysLess = await replaceFact(tx, { windowId, place, fact });
+  else await keepAnswer(tx, windowId, { ...answer, place, fact });
+  if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
+  return saysLess;
+}
+
+/** The questions that an answer may have spoken of before. */
+function questionsOf({ operation, exchange, from, to, coverage }: WindowLoad) {
+  const days = [from, to, ...coverage.map(({ day }) => day)].sort();
+  return {
+    operations: [operation],
+    exchange,
+    days: { from: days[0] ?? from, to: days.at(-1) ?? to },
+  };
 }
 
 /** Writes what the answer says of its questions, and what it, or the fold of the answers about its days, did with rows. */

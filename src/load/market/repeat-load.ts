@@ -7,6 +7,7 @@ import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
+import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
@@ -96,7 +97,9 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         rejects: [],
         outcome: { state: 'loaded', error: null },
       } as const;
-      if (load.answer !== undefined) await keepAnswer(tx, windowId, { ...load.answer, place });
+      if (load.answer !== undefined) {
+        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun) });
+      }
       if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {

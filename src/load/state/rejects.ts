@@ -21,7 +21,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
-import type { CoverageEntry } from './coverage.ts';
+import type { CoverageEntry } from './coverage-registers.ts';
 import { laterLoads } from './loads/later.ts';
 import { placeText } from './schema/columns.ts';
 import { answers } from './schema/source.ts';

@@ -39,6 +39,8 @@ export interface Stored {
   readonly sightings: readonly string[];
   /** By operation, how many answers somebody should look at. */
   readonly suspicious: readonly string[];
+  /** Questions whose coverage is not the sum of what is kept with the answers. */
+  readonly notTheSum: readonly string[];
 }
 export type Topic = keyof Stored;
 
@@ -391,6 +393,7 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
       [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)}Z ${position}`),
     ),
     suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
+    notTheSum: [],
   };
 }
 

@@ -7,11 +7,13 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { lockUntilCommit, transaction } from '../../database/transaction.ts';
+import type { AnswerFact } from '../coverage-facts.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
+import { factColumns, factDays, factValues } from './facts.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -90,16 +92,25 @@ export async function keepAnswer(
   windowId: number,
   {
     place,
+    fact,
     packed,
     contentType,
     calledOn,
     fetchedAt: calledAt,
     symbols = null,
-  }: AnswerToKeep & { readonly place: Place },
+  }: AnswerToKeep & { readonly place: Place; readonly fact: AnswerFact },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
   const given = symbols === null ? null : JSON.stringify(symbols);
-  const noted = { place, windowId, contentType, calledOn, fetchedAt, symbols: given };
+  const noted = {
+    place,
+    windowId,
+    contentType,
+    calledOn,
+    fetchedAt,
+    symbols: given,
+    ...factValues(fact),
+  };
   if (packed === null) {
     await insertAnswer(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
     return;
@@ -128,11 +139,13 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     )
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at, symbols)
+      filtered, called_on, hash, content_type, fetched_at, symbols, ${factColumns.names}, emptied_days, held_back_days)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
       from ${windows} w where w.id = ${value('windowId')}
-    on conflict (place) do nothing`;
+    on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
+      emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days`;
 });
 
 /**
