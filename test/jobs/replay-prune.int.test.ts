@@ -32,7 +32,14 @@ async function keep(db: Database, windowId: number, text: string, daysAgo: numbe
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
   const place = await takePlace(db.drizzle);
   await transaction(db, (tx) =>
-    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place }),
+    keepAnswer(tx, windowId, {
+      packed,
+      contentType: 'text/plain',
+      calledOn: '2025-09-12',
+      fetchedAt,
+      place,
+      believed: true,
+    }),
   );
 }
 
@@ -86,6 +93,7 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
     calledOn: '2025-09-12',
     fetchedAt: new Date(NOW),
     place: await takePlace(db.drizzle),
+    believed: true,
   };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);

@@ -8,7 +8,7 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
+import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
 import {
   acceptEmptyDays,
   type CoverageEntry,
@@ -64,6 +64,8 @@ interface WindowLoad {
   readonly warnings: readonly string[];
   /** Reasons to doubt the answer itself. */
   readonly suspicions: readonly string[];
+  /** Those of them for which no reject stands. */
+  readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given where nothing is to be kept or the answer is kept already. */
@@ -184,8 +186,11 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, { ...load.answer, place: load.place });
-  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
+  const { place } = load;
+  const believed = isBelieved(load);
+  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, { ...load.answer, place, believed });
+  else if (believed) await noteBelieved(tx, place);
+  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -204,6 +209,11 @@ async function storeLoad(
   }
   return merged.counts;
 }
+
+/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
+const isBelieved = ({ outcome, coverage }: Pick<WindowLoad, 'outcome' | 'coverage'>): boolean =>
+  outcome.state === 'loaded' ||
+  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
 /** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
@@ -238,12 +248,21 @@ async function storeCoverage(
 }
 
 function endOf(
-  { outcome, bytes, warnings, suspicions }: WindowLoad,
+  { outcome, bytes, warnings, suspicions, unsettled }: WindowLoad,
   { counts, withdrawals, undecided }: MergedTables,
 ) {
   const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? []), ...undecided];
-  return { ...outcome, counts, bytes, warnings, suspicious: reasons.join('; ') || null };
+  return {
+    ...outcome,
+    counts,
+    bytes,
+    warnings,
+    suspicious: joined(reasons),
+    unsettled: joined([...unsettled, ...undecided]),
+  };
 }
+
+const joined = (reasons: readonly string[]) => reasons.join('; ') || null;
 
 interface MergedTables {
   readonly counts: RecordCounts;

@@ -95,8 +95,10 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         coverage,
         rejects: [],
         outcome: { state: 'loaded', error: null },
+        believed: true,
       } as const;
-      if (load.answer !== undefined) await keepAnswer(tx, windowId, { ...load.answer, place });
+      if (load.answer !== undefined)
+        await keepAnswer(tx, windowId, { ...load.answer, place, believed: true });
       if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {
@@ -105,6 +107,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         bytes: load.bytes,
         warnings: [],
         suspicious: null,
+        unsettled: null,
       });
       await insertLoad(
         tx,

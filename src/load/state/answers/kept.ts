@@ -87,10 +87,17 @@ const LOCK = sql`hashtextextended('eod response bodies', 0)`;
 export async function keepAnswer(
   tx: NodePgDatabase & Preparing,
   windowId: number,
-  { place, packed, contentType, calledOn, fetchedAt: calledAt }: AnswerToKeep & { readonly place: Place },
+  {
+    place,
+    believed,
+    packed,
+    contentType,
+    calledOn,
+    fetchedAt: calledAt,
+  }: AnswerToKeep & { readonly place: Place; readonly believed: boolean },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
-  const noted = { place, windowId, contentType, calledOn, fetchedAt };
+  const noted = { place, believed, windowId, contentType, calledOn, fetchedAt };
   if (packed === null) {
     await insertAnswer(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
     return;
@@ -118,13 +125,21 @@ const insertAnswer = prepareOnce(() => {
        where not ${value('isKnown')}::boolean
       on conflict do nothing
     )
-    insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at)
+    insert into ${answers} as known (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+      filtered, called_on, hash, content_type, fetched_at, believed)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('believed')}::boolean
       from ${windows} w where w.id = ${value('windowId')}
-    on conflict (place) do nothing`;
+    on conflict (place) do update set believed = true where excluded.believed and not known.believed`;
 });
+
+/** Notes that an answer which was read again is believed: with the code of now, or now that its rejects can be read. */
+export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<void> {
+  await tx
+    .update(answers)
+    .set({ believed: true })
+    .where(and(eq(answers.place, place), eq(answers.believed, false)));
+}
 
 /**
  * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay

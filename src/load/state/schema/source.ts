@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { check, index, integer, jsonb, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  jsonb,
+  primaryKey,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import { asked, bytea, day, etl, id, moment, ofWindow, place } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
@@ -111,6 +121,8 @@ export const answers = etl.table(
     content_type: text('content_type'),
     /** The time of the call. */
     fetched_at: moment('fetched_at').notNull(),
+    /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
+    believed: boolean('believed').notNull().default(false),
     /** When its rows were stored, while the locks of its days were held: a replay keeps this order. */
     loaded_at: moment('loaded_at').notNull().default(sql`clock_timestamp()`),
   },
