@@ -96,6 +96,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     bytes: 1,
     warnings: [],
     suspicions: [],
+    unsettled: [],
     preview: answer.preview ?? false,
   });
 }

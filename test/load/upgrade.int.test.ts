@@ -9,6 +9,7 @@ import { groupBy } from '../../src/core/group-by.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -239,6 +240,47 @@ test('where a key has grown, rows and their history are found under the new one'
     ['A.B.LTD', 'A.B.LTD'],
     ['PRECISION.SM', 'PRECISION'],
     ['VAKRANGEE', 'VAKRANGEE'],
+  ]);
+});
+
+test('what was doubted and nobody has decided still is, and answers that were loaded are believed', async () => {
+  const store = openPool((await emptyDatabase()).url);
+  await migrate(drizzle(store.pool), {
+    migrationsFolder: releasedMigrations(),
+    migrationsSchema: 'etl',
+    migrationsTable: 'migrations',
+  });
+  await store.pool.query(`
+    insert into etl.runs (kind, state, requested_by, request, from_date, to_date)
+      values ('backfill', 'completed', 'me', '{}', '2025-02-03', '2025-02-10');
+    insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, suspicious)
+      select 1, 'GetBhavCopyCM', 'NSE', date '2025-02-03' + n, date '2025-02-03' + n, 'loaded', reason from (values
+        (0, '2 records are of a day, quarter or exchange that was not asked for'), (1, '20 of 40 rows were not listed any more'),
+        (2, '20 of 40 rows were not listed any more'), (3, 'it states more records than it has'), (4, null)) as w (n, reason);
+    insert into etl.rejects (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, first_seen_at, last_seen_at, resolved_at)
+      select 1, w, 'GetBhavCopyCM', 'NSE', w, '2025-02-03', '2025-02-03', w || resolved::text, '[]', now(), now(), case when resolved then now() end
+        from (values (1, false), (1, true), (5, false)) as r (w, resolved);
+    insert into etl.withdrawals (load_id, run_id, window_id, operation, exchange, table_name, day, state, reason, gone, most, rows_left, fetched_at, rows)
+      select 1, 1, w, 'GetBhavCopyCM', 'NSE', 'bhavcopy_cm', date '2025-02-02' + w, state, '20 of 40', 20, 40, 20, now(), '[]'
+        from (values (2, 'refused'), (3, 'outdated')) as d (w, state);
+    insert into etl.loads (run_id, window_id, operation, exchange, from_date, to_date, instruments, variant, filtered, fetched_at, committed_at, state, fetched, inserted)
+      select 1, w, 'GetBhavCopyCM', 'NSE', date '2025-02-02' + w, date '2025-02-02' + w, '{}', '', false, now() + interval '1 hour' * w, now(), w, records, records
+        from (values (4, 0), (5, 1)) as l (w, records)`);
+
+  await migrateDatabase(store);
+
+  const listed = await listSuspiciousWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
+  expect(listed.map(({ windowId, reason }) => [windowId, reason])).toEqual([
+    [4, 'it states more records than it has'],
+    [2, '20 of 40'],
+    [1, 'a record is of a day, quarter or exchange that was not asked for'],
+  ]);
+  const { rows } = await store.pool.query(
+    'select window_id::int, believed from etl.answers order by window_id',
+  );
+  expect(rows).toEqual([
+    { window_id: 4, believed: false },
+    { window_id: 5, believed: true },
   ]);
 });
 

@@ -78,7 +78,7 @@ export async function storeAnswer(
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
-  const { coverage, fullSets, suspicions, ...noted } = daysOfAnswer(context, window, {
+  const { coverage, fullSets, suspicions, unsettled, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
     calledAt,
@@ -100,6 +100,7 @@ export async function storeAnswer(
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
     suspicions,
+    unsettled,
     place,
     fetchedAt: new Date(calledAt),
     bytes,
@@ -136,7 +137,8 @@ function daysOfAnswer(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
-  const suspicions = [...strayRecordsText(extracted), ...miscountText(extracted)];
+  const unsettled = miscountText(extracted);
+  const suspicions = [...strayRecordsText(extracted), ...unsettled];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -157,6 +159,7 @@ function daysOfAnswer(
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
+    unsettled,
     warnings:
       otherDays.length === 0
         ? []

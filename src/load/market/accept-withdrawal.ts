@@ -5,8 +5,7 @@ import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { takeLocks } from '../state/loads/locks.ts';
-import { clearSuspicion } from '../state/windows/windows.ts';
-import { hasRefusedWithdrawals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
+import { markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -65,7 +64,6 @@ export async function acceptWithdrawal(
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
     if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
-    if (!(await hasRefusedWithdrawals(tx, windowId))) await clearSuspicion(tx, windowId);
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
     else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });

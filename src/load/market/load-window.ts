@@ -9,7 +9,7 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { replaceFact, replaceMarks } from '../state/answers/facts.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
+import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { factOf, sumCoverage } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
@@ -61,6 +61,8 @@ interface WindowLoad {
   readonly warnings: readonly string[];
   /** Reasons to doubt the answer itself. */
   readonly suspicions: readonly string[];
+  /** Those of them for which no reject stands. */
+  readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given where nothing is to be kept or the answer is kept already. */
@@ -181,8 +183,9 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  const saysLess = await storeFact(tx, load, begun, merged);
-  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
+  const believed = isBelieved(load);
+  const saysLess = await storeFact(tx, { ...load, believed }, begun, merged);
+  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -202,6 +205,11 @@ async function storeLoad(
   }
   return merged.counts;
 }
+
+/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
+const isBelieved = ({ outcome, coverage }: Pick<WindowLoad, 'outcome' | 'coverage'>): boolean =>
+  outcome.state === 'loaded' ||
+  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
 /** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
@@ -224,16 +232,18 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
  */
 async function storeFact(
   tx: Transaction,
-  load: WindowLoad,
+  load: WindowLoad & { readonly believed: boolean },
   begun: BegunLoad,
   { marks, folded }: MergedTables,
 ): Promise<boolean> {
-  const { windowId, place, exchange, coverage, suspicions, answer } = load;
+  const { windowId, place, exchange, coverage, suspicions, answer, believed } = load;
   const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
   const fact = factOf(said, begun);
   let saysLess = false;
-  if (answer === undefined) saysLess = await replaceFact(tx, { windowId, place, fact });
-  else await keepAnswer(tx, windowId, { ...answer, place, fact });
+  if (answer === undefined) {
+    saysLess = await replaceFact(tx, { windowId, place, fact });
+    if (believed) await noteBelieved(tx, place);
+  } else await keepAnswer(tx, windowId, { ...answer, place, fact, believed });
   if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
   return saysLess;
 }
@@ -268,12 +278,21 @@ async function storeCoverage(
 }
 
 function endOf(
-  { outcome, bytes, warnings, suspicions }: WindowLoad,
+  { outcome, bytes, warnings, suspicions, unsettled }: WindowLoad,
   { counts, withdrawals, undecided }: MergedTables,
 ) {
   const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? []), ...undecided];
-  return { ...outcome, counts, bytes, warnings, suspicious: reasons.join('; ') || null };
+  return {
+    ...outcome,
+    counts,
+    bytes,
+    warnings,
+    suspicious: joined(reasons),
+    unsettled: joined([...unsettled, ...undecided]),
+  };
 }
+
+const joined = (reasons: readonly string[]) => reasons.join('; ') || null;
 
 interface MergedTables {
   readonly counts: RecordCounts;

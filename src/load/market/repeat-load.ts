@@ -96,9 +96,10 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         coverage,
         rejects: [],
         outcome: { state: 'loaded', error: null },
+        believed: true,
       } as const;
       if (load.answer !== undefined) {
-        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun) });
+        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun), believed: true });
       }
       if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
@@ -108,6 +109,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         bytes: load.bytes,
         warnings: [],
         suspicious: null,
+        unsettled: null,
       });
       await insertLoad(
         tx,

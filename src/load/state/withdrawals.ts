@@ -291,12 +291,6 @@ export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
   return found ?? null;
 }
 
-/** Does the window have a refused withdrawal that nobody has decided yet? */
-export async function hasRefusedWithdrawals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
-  const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
-  return (await tx.$count(withdrawals, refused)) > 0;
-}
-
 /** Stores that a person has accepted a withdrawal. From now on the day is compared with the rows that it has now. */
 export async function markAccepted(
   tx: NodePgDatabase,

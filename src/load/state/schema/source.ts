@@ -139,6 +139,8 @@ export const answers = etl.table(
     /** What it did with rows: the days whose last row it took, and those whose rows it lacked but which were kept. */
     emptied_days: date('emptied_days', { mode: 'string' }).array(),
     held_back_days: date('held_back_days', { mode: 'string' }).array(),
+    /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
+    believed: boolean('believed').notNull().default(false),
   },
   (table) => [
     unique('answers_place_key').on(table.place),
