@@ -66,7 +66,8 @@ COMMENT ON COLUMN etl.windows.warnings IS 'Problems that were not fatal, e.g. a 
 COMMENT ON COLUMN etl.windows.started_at IS 'When it was first started.';
 COMMENT ON COLUMN etl.windows.finished_at IS 'When it ended.';
 COMMENT ON COLUMN etl.windows.parent_id IS 'The window this one was split from, because the source refused its range or the answer was too large.';
-COMMENT ON COLUMN etl.windows.suspicious IS 'Why somebody should look at its answer, e.g. because it lacked more rows than may be withdrawn at once, so that none was.';
+COMMENT ON COLUMN etl.windows.suspicious IS 'Why somebody should have looked at its answer when it was loaded, e.g. because it lacked more rows than may be withdrawn at once, so that none was.';
+COMMENT ON COLUMN etl.windows.unsettled IS 'Those of these reasons that no reject and no withdrawal stands for, so that only a later good answer settles them.';
 COMMENT ON COLUMN etl.windows.source_file IS 'The file that an import read.';
 COMMENT ON COLUMN etl.windows.source_hash IS 'SHA-256 of that file, in hex.';
 COMMENT ON COLUMN etl.windows.preview IS 'What a preview would have changed: sample rows with the columns that differ.';
@@ -161,6 +162,7 @@ COMMENT ON COLUMN etl.rejects.to_date IS 'The day that it names; if none can be 
 COMMENT ON COLUMN etl.rejects.fingerprint IS 'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.';
 COMMENT ON COLUMN etl.rejects.record IS 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.';
 COMMENT ON COLUMN etl.rejects.problems IS 'Each problem with the path of its field.';
+COMMENT ON COLUMN etl.rejects.stray IS 'Whether it is of a day, quarter or exchange that was not asked for.';
 COMMENT ON COLUMN etl.rejects.first_seen_at IS 'When the first answer that contained it was fetched.';
 COMMENT ON COLUMN etl.rejects.last_seen_at IS 'When the last answer that contained it was fetched, which is that of the window.';
 COMMENT ON COLUMN etl.rejects.resolved_at IS 'When the record could be read, or was no longer sent; null until then.';
@@ -191,6 +193,14 @@ COMMENT ON COLUMN etl.answers.hash IS 'The body, in etl.response_bodies; NULL if
 COMMENT ON COLUMN etl.answers.content_type IS 'Content type that the source sent.';
 COMMENT ON COLUMN etl.answers.fetched_at IS 'When it was fetched; of a file, when it was read.';
 COMMENT ON COLUMN etl.answers.symbols IS 'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.';
+COMMENT ON COLUMN etl.answers.said IS 'What it said of all its questions, as etl.coverage.state; NULL where that differs, or where it is not known.';
+COMMENT ON COLUMN etl.answers.records IS 'Records of each of its questions; NULL where that differs.';
+COMMENT ON COLUMN etl.answers.diagnostic IS 'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.';
+COMMENT ON COLUMN etl.answers.questions IS 'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.';
+COMMENT ON COLUMN etl.answers.doubted IS 'True if it had records that nobody asked for, or fewer than it states; else NULL.';
+COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, in the order of the answers; NULL if there are none.';
+COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';
+COMMENT ON COLUMN etl.answers.believed IS 'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.';
 
 COMMENT ON TABLE etl.access_keys IS 'What is known about each access key, by its hash.';
 COMMENT ON COLUMN etl.access_keys.key_hash IS 'Hash of the access key; never the key.';

@@ -134,7 +134,9 @@ function createTaking(
         return;
       }
       const { table: _, ...reject } =
-        result.table === null ? result : { table: null, problems: stray === null ? [] : [stray.problem] };
+        result.table === null
+          ? result
+          : { table: null, stray: true, problems: stray === null ? [] : [stray.problem] };
       const problems = changed ? [...reject.problems, { path: '', message: REDACTED_NOTE }] : reject.problems;
       rejects.push({ position, record: sanitizeRecord(record), ...reject, problems });
     },

@@ -40,6 +40,8 @@ export interface Reject {
   /** The day and the instrument that the record names itself, as far as they can be read. */
   readonly day?: string;
   readonly instrument?: string;
+  /** Is it of a day, quarter or exchange that was not asked for? */
+  readonly stray?: boolean;
 }
 
 /** Validated records for one table, in the order of the answer. */

@@ -86,7 +86,8 @@ export interface Access {
 export function refuseForeignHosts({ EOD_HTTP_HOST: host, EOD_WEB_PASSWORD: password }: AccessSettings) {
   const localOnly = isLoopback(host) && password === undefined;
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    if (localOnly && !isLoopback(hostnameOf(request.headers.host))) {
+    // `localhost` for `localhost:8080`, `[::1]` for `[::1]:8080`.
+    if (localOnly && !isLoopback((request.headers.host ?? '').replace(/:\d+$/, ''))) {
       return refuse(reply, 421, 'This address answers on this machine only: open it as localhost.');
     }
     return undefined;
@@ -105,7 +106,6 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
   // With a password, all processes derive the same secret, so that one accepts the forms of another.
   const secret =
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
-  const isPassword = password === undefined ? () => true : passwordTest(password);
   let isProxyReported = false;
   const wrong = countWrongPasswords();
 
@@ -126,8 +126,8 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
       }
       return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
     }
-    if (given !== null && isPassword(given.password)) return;
     if (given !== null) {
+      if (isEqual(given.password, password)) return;
       wrong.add(request.ip);
       log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
     }
@@ -167,10 +167,6 @@ async function refuse(reply: FastifyReply, status: number, text: string): Promis
 }
 
 /** Compares in constant time. */
-function passwordTest(password: string): (given: string) => boolean {
-  return (given) => isEqual(given, password);
-}
-
 function isEqual(one: string, other: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
@@ -187,9 +183,4 @@ function credentialsOf(request: FastifyRequest): { readonly user: string; readon
 function sessionOf(request: FastifyRequest): string | null {
   const pattern = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]{20,40})(?:;|$)`);
   return pattern.exec(request.headers.cookie ?? '')?.[1] ?? null;
-}
-
-/** `localhost` for `localhost:8080`, `[::1]` for `[::1]:8080`. */
-function hostnameOf(host = ''): string {
-  return host.replace(/:\d+$/, '');
 }

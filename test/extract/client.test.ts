@@ -85,6 +85,21 @@ describe('size', () => {
     expect(await failure({ baseUrl, maxResponseBytes: cap })).toMatchObject({ kind: 'too_large' });
   });
 
+  test.each(['identity', 'gzip'])(
+    'with an unstated length, the cap is allowed and one byte more is not, even in one chunk (%s)',
+    async (encoding) => {
+      const bytes = GOOD.length;
+      const { baseUrl } = await serve((_, response) => {
+        response.setHeader('content-encoding', encoding);
+        response.write(encoding === 'gzip' ? gzipSync(GOOD) : GOOD);
+        response.end();
+      });
+      const whole = await source({ baseUrl, maxResponseBytes: bytes }).fetch(operation, asked);
+      expect(whole.body.toString()).toBe(GOOD);
+      expect(await failure({ baseUrl, maxResponseBytes: bytes - 1 })).toMatchObject({ kind: 'too_large' });
+    },
+  );
+
   test('an unstated one is given up at the cap', async () => {
     const { baseUrl } = await serve((_, response) => {
       const more = () => {

@@ -18,6 +18,27 @@ function short({ kind, ratio, amount, status }: PurposeEvent): string {
 
 const read = (text: string) => readPurpose(text).events.map(short);
 
+const CLEAR = [
+  ['Bonus 1:1', 'bonus 2/1'],
+  ['FV Split Rs 10 To Rs 2', 'split 5/1'],
+  ['Consolidation From Re 1 To Rs 10', 'consolidation 1/10'],
+] as const;
+const UNCLEAR = [
+  ['Bonus', 'bonus'],
+  ['FV Split', 'split'],
+  ['Consolidation', 'consolidation'],
+  ['Capital Reduction', 'capital_reduction'],
+] as const;
+
+test.each(CLEAR.flatMap((clear) => UNCLEAR.map((unclear) => [clear, unclear] as const)))(
+  'no ratio is applied beside one of the same text that is unclear: %s, %s',
+  ([text, event], [doubt, kind]) => {
+    expect(read(text)).toEqual([event]);
+    expect(read(`${doubt}/${text}`)).toEqual([`${kind} needs_review`, `${event} needs_review`]);
+    expect(read(`${text}/${doubt}`)).toEqual([`${event} needs_review`, `${kind} needs_review`]);
+  },
+);
+
 describe('texts of the exchanges', () => {
   test.each([
     [' Bonus 1:2', ['bonus 3/2']],

@@ -8,11 +8,13 @@ import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
+import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
 import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openStore } from './import-support.ts';
 import { fetched, physical, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const DAY = '2025-08-29';
+const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
 const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
 const live = async (context: Context) =>
   (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
@@ -156,8 +158,8 @@ describe('an answer that is loaded after one that was fetched later', () => {
       readKept: (kept: KeptAnswer) => readToFold(context, kept),
       maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
     };
-    // An answer for one of them was fetched later still.
-    await fetched(4, records(1, 2))(context, { instruments: ['S001'] });
+    // An answer for one of them was fetched later still, and wrote nothing.
+    await fetched(4, records(1, 2, { ClosePrice: 101 }))(context, { instruments: ['S001'] });
     expect(await acceptWithdrawal(context.db, refused?.id ?? 0, accepting)).toMatchObject({
       withdrawn: 6,
       left: 17,
@@ -189,6 +191,27 @@ describe('a replay', () => {
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);
+  });
+
+  test('leaves to a person what it holds back again, counted and listed once', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    const found = async () => ({
+      counted: await countSuspiciousWindows(context.db.drizzle),
+      listed: await listSuspiciousWindows(context.db.drizzle, ALWAYS, 10),
+    });
+    const before = await found();
+    expect(before).toMatchObject({
+      counted: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', windows: 1 }],
+      listed: [{ from: DAY, reason: expect.stringMatching(/^20 of 40 rows/) }],
+    });
+    await replay(context, {});
+    expect(await found()).toEqual(before);
+    await replay(context, {}, { rebuild: true });
+    expect(await found()).toMatchObject(before);
+    await acceptRefused(context);
+    expect(await found()).toEqual({ counted: [], listed: [] });
   });
 
   test('does not take a reject that came again for the one that was resolved before', async () => {

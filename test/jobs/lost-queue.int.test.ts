@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import type { Queues } from '../../src/jobs/worker/queue.ts';
+import { windowJobId } from '../../src/jobs/worker/job-ids.ts';
+import { type Queues, queuedIds } from '../../src/jobs/worker/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
@@ -161,6 +162,10 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
        values ($1, 'GetCircuitBreakers', 'NSE', '2025-09-01', '2025-09-01') returning id::int`,
       [runId],
     );
+    // At once, not when the jobs that the queue knows are done.
+    await requeueLostWindows(pipeline);
+    const jobId = windowJobId({ runId, windowId: late.rows[0]?.id ?? 0 });
+    expect(await queuedIds(pipeline.queues.windows.backfill)).toContain(jobId);
     const worker = await startWorker(pipeline);
     await ended(pipeline, runId);
     await worker.stop();

@@ -7,11 +7,12 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/answers/kept.ts';
+import { factOf } from '../../src/load/state/coverage-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
-import { fetched, records, replay, rowsOf } from './replay-support.ts';
+import { fetched, fixReading, records, replay, rowsOf } from './replay-support.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2025-09-12T16:00:00Z');
@@ -27,12 +28,19 @@ async function openStore(): Promise<{ db: Database; windowId: number }> {
   return { db, windowId: made.rows[0]?.id ?? 0 };
 }
 
+/** It said nothing. */
+const NOTHING = factOf({ coverage: [] }, { to: '2025-09-12', instruments: [] });
+
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
   const place = await takePlace(db.drizzle);
   await transaction(db, (tx) =>
-    keepAnswer(tx, windowId, { packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place }),
+    keepAnswer(tx, windowId, {
+      ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place },
+      fact: NOTHING,
+      believed: true,
+    }),
   );
 }
 
@@ -86,6 +94,8 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
     calledOn: '2025-09-12',
     fetchedAt: new Date(NOW),
     place: await takePlace(db.drizzle),
+    fact: NOTHING,
+    believed: true,
   };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);
@@ -138,6 +148,23 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
+});
+
+test('an answer that is read otherwise since is applied in full although an older one is not kept any more', async () => {
+  const context = await openContext();
+  await fetched(1, records(0, 20))(context);
+  await fetched(2, records(0, 20, { ClosePrice: 5 }))(context);
+  await context.db.pool.query(
+    'update etl.answers set hash = null where place = (select min(place) from etl.answers)',
+  );
+  await fixReading(context, (sent) => {
+    for (const record of sent) record.ClosePrice = 6;
+  });
+  await replay(context, {});
+  const found = await context.db.pool.query(
+    'select distinct close_price::int as close from market.bhavcopy_cm',
+  );
+  expect(found.rows).toEqual([{ close: 6 }]);
 });
 
 describe('a rebuild', () => {

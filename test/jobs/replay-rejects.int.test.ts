@@ -207,8 +207,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
           .slice(0, windowId % 2 === 0 ? 60 : 50)
           .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
           .map((record, position) => ({ position, record, problems: [] })),
-        outcome: { state: 'loaded' },
-        coverage: [],
+        believed: true,
         place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
       }),
     );

@@ -12,7 +12,6 @@ import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
-import type { Pipeline } from '../support/pipeline.ts';
 import { placeOf } from '../support/place.ts';
 
 /** A record of an answer, as sent. */
@@ -59,7 +58,10 @@ export async function replay(
  * What a fix of the reading code comes to: from now on the kept bodies read as if this change had
  * been made to their records.
  */
-export async function fixReading({ db }: Pipeline, fix: (records: SourceRecord[]) => void): Promise<void> {
+export async function fixReading(
+  { db }: Pick<Context, 'db'>,
+  fix: (records: SourceRecord[]) => void,
+): Promise<void> {
   const found = await db.pool.query<{ hash: string; body: Buffer }>(
     'select hash, body from etl.response_bodies',
   );

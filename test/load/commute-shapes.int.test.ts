@@ -6,6 +6,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { packBody } from '../../src/load/state/answers/kept.ts';
+import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
@@ -234,6 +235,11 @@ const stored = async () => ({
   withdrawals: await selected(
     `select concat_ws(' ', table_name, exchange, day, place, gone, most, rows_left) as row from etl.withdrawals where state = 'refused' order by 1`,
   ),
+  facts: await selected(
+    `select jsonb_build_array(place, said, records, diagnostic, questions, doubted, emptied_days, held_back_days)::text as row from etl.answers
+      where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
+  ),
+  differing: (await compareSums(context.db, 60_000)).differing,
 });
 
 /** The rows of the tables that answers fill; others are computed from them when a run ends. */
@@ -269,6 +275,7 @@ describe('answers of every operation in every shape', () => {
             for (const answer of answers) await load(context, answer);
             const inOrder = await stored();
             const past = await revisions();
+            expect(inOrder.differing).toEqual([]);
 
             await empty();
             const queue = answers

@@ -7,6 +7,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
+import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
@@ -434,6 +435,7 @@ describe('loads in any order', () => {
         const model = fold(answers, new Set());
         expect(await stored()).toEqual(model.rows);
         expect((await refusals()).map(({ name }) => name).sort()).toEqual(model.refused);
+        expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
 
         // A person accepts what was refused, one after the other.
         const accepted = new Set<string>();
@@ -447,6 +449,7 @@ describe('loads in any order', () => {
           const now = fold(answers, accepted);
           expect(await stored()).toEqual(now.rows);
           expect((await refusals()).map(({ name }) => name).sort()).toEqual(now.refused);
+          expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
         }
 
         // Loaded anew, the history comes out as well, whatever is loaded meanwhile.
@@ -475,6 +478,7 @@ describe('loads in any order', () => {
         });
         expect(await physical(context)).toEqual(before);
         expect(await stored()).toEqual(fold(answers, accepted).rows);
+        expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
       }),
       { numRuns: RUNS, seed: SEED, endOnFailure: process.env.COMMUTE_SHRINK === undefined },
     );

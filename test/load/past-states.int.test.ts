@@ -166,6 +166,33 @@ test('a row that was withdrawn leaves its table, and returns with its next revis
   expect(back.first_loaded_at).toEqual(first.first_loaded_at);
 });
 
+test('however often a row changes, goes and returns, its revisions follow one another, also after the clock was set back', async () => {
+  const store = await openStore();
+  const day = { from: '2025-08-29', to: '2025-08-29' };
+  const fullSets = [{ table: bhavcopy, exchange: 'NSE', days: day, mayBeEmpty: true }];
+  const closes = ['1', null, '2', null, '3', '4', null, '5', '6'];
+  for (const [at, close] of closes.entries()) {
+    const listed = close === null ? [] : [bhavRow({ symbol: 'A', close_price: close })];
+    await loadBhav(store, [bhavRow({ symbol: 'B' }), ...listed], { fullSets });
+    // An hour ahead; everything after it has to be later still.
+    if (at === 0)
+      await store.pool.query("update market.bhavcopy_cm set last_changed_at = now() + interval '1 hour'");
+  }
+  const found = await store.pool.query(
+    `select revision, close_price::int::text as close, withdrawn, valid_from < valid_to as "lastsAWhile",
+         valid_from >= coalesce(lag(valid_to) over (order by revision), '-infinity') as "isAfterOneBefore"
+       from (select revision, close_price, valid_from, valid_to, withdrawn from market_history.bhavcopy_cm where symbol = 'A'
+             union all select revision, close_price, last_changed_at, 'infinity', false from market.bhavcopy_cm where symbol = 'A') r
+      order by revision`,
+  );
+  const shown = closes.flatMap((close, at) =>
+    close === null
+      ? []
+      : [{ close, withdrawn: closes[at + 1] === null, lastsAWhile: true, isAfterOneBefore: true }],
+  );
+  expect(found.rows).toEqual(shown.map((row, at) => ({ revision: at + 1, ...row })));
+});
+
 test('a day in a past state costs milliseconds, however many loads and revisions there are', async () => {
   const store = await openStore();
   const rows = (day: string, close: string) =>

@@ -124,7 +124,7 @@ async function statesOf(constraint: string): Promise<string[]> {
   return [...(found.rows[0]?.definition ?? '').matchAll(/'(\w+)'::text/g)].map((match) => match[1] as string);
 }
 
-const stored = { error: null, counts: COUNTS, bytes: 1, warnings: [], suspicious: null };
+const stored = { error: null, counts: COUNTS, bytes: 1, warnings: [], suspicious: null, unsettled: null };
 
 const store = (state: 'loaded' | 'empty' | 'failed') => (windowId: number) =>
   storeWindow(db, windowId, { ...stored, state });

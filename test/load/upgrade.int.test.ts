@@ -1,11 +1,17 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { expect, test } from 'vitest';
+import { groupBy } from '../../src/core/group-by.ts';
+import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { openStore } from '../jobs/import-support.ts';
+import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { openPool } from './support.ts';
@@ -28,21 +34,17 @@ function releasedMigrations(): string {
 interface Column {
   readonly table: string;
   readonly name: string;
-  readonly type: string;
-  /** Filled by Postgres or left null where nothing is said. */
-  readonly optional: boolean;
 }
 
-/** Columns of all tables as they are, tables that others refer to first. */
+/** Columns of all tables as they are. */
 async function columnsOf({ pool }: Database): Promise<Column[]> {
   const found = await pool.query<Column>(
-    `select format('%I.%I', n.nspname, c.relname) as "table", quote_ident(a.attname) as name,
-       format_type(a.atttypid, a.atttypmod) as type, a.atthasdef or not a.attnotnull as optional
+    `select format('%I.%I', n.nspname, c.relname) as "table", quote_ident(a.attname) as name
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where n.nspname in ('etl', 'market', 'market_history') and c.relkind in ('r', 'p')
       and c.relname not in ('migrations', 'repeatable_migrations', 'database_identity', 'alias_progress')
-    order by exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f'), 1, a.attnum`,
+    order by 1, a.attnum`,
   );
   return found.rows;
 }
@@ -51,108 +53,144 @@ async function columnsOf({ pool }: Database): Promise<Column[]> {
 const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.responses': 'etl.answers',
   'etl.windows.response_id': 'answer_id',
-  'etl.withdrawals.fetched_at': 'place',
+  // Places tell apart what happened within a millisecond.
+  'etl.withdrawals.fetched_at': "date_trunc('milliseconds', place)",
+  'etl.rejects.last_seen_at': "date_trunc('milliseconds', last_seen_at)",
   // It ordered answers of one millisecond, which their places do now.
   'etl.loads.hash': null,
   // It ordered the lookups of tickers, which are kept with their files now.
   'etl.responses.loaded_at': null,
 };
 
-/** Words where a check constraint allows only some. */
-const WORDS: Readonly<Record<string, string>> = {
-  'etl.runs.kind': 'backfill',
-  'etl.access_keys.state': 'good',
-  'etl.coverage.state': 'loaded',
-  'etl.findings.severity': 'info',
-  'etl.withdrawals.state': 'refused',
-};
+/**
+ * A filled database as this commit left it: all operations, corrected rows, rejects, withdrawals that were held back,
+ * one that was accepted, an imported file, answers loaded late, and a rebuild of the bhav copies that was interrupted.
+ * `before_rebuild` has copies of its tables from before. `fill.txt` beside it is the script that made it, and says how.
+ */
+const FILLED = new URL('../fixtures/upgrade/filled-9512748.sql.gz', import.meta.url);
 
-/** A value for the row of this number. */
-function madeUpValue({ table, name, type }: Column, row: number): unknown {
-  switch (type) {
-    case 'text':
-      return WORDS[`${table}.${name}`] ?? `text ${row}`;
-    case 'text[]':
-      return [`text ${row}`];
-    case 'boolean':
-      return row === 1;
-    case 'date':
-      return `2025-01-0${row}`;
-    case 'timestamp with time zone':
-      return `2025-01-0${row}T12:00:00+05:30`;
-    case 'jsonb':
-      return JSON.stringify({ row });
-    case 'bytea':
-      return Buffer.from(`bytes ${row}`);
-    case 'numeric':
-      return `${row}.50`;
-    default:
-      return row;
-  }
-}
+/** What a rebuild writes anew of rows whose values it restores. */
+const LOAD_AUDIT_OF_RUNS = ['first_loaded_at', 'last_changed_at', 'run_id', 'load_id'];
 
-/** Writes two rows into every table: every column of the data tables, of the others those that must be told. */
-async function fill(store: Database, columns: readonly Column[]): Promise<void> {
-  for (const table of new Set(columns.map((column) => column.table))) {
-    const told = columns.filter(
-      (column) => column.table === table && (!column.optional || !table.startsWith('etl.')),
-    );
-    const names = told.map(({ name }) => name).join(', ');
-    const places = told.map((_, at) => `$${at + 1}`).join(', ');
-    for (const row of [1, 2]) {
-      const values = told.map((column) => madeUpValue(column, row));
-      await store.pool.query(`insert into ${table} (${names}) values (${places})`, values);
-    }
-  }
+/** A database filled by the commit, not migrated yet. */
+async function filledDatabase(): Promise<Context> {
+  const { url } = await emptyDatabase();
+  const client = openPool(url, 1);
+  await client.pool.query(gunzipSync(readFileSync(FILLED)).toString());
+  await client.close();
+  return openStore(url);
 }
 
 /** The rows of every table, of these columns alone, under the names that they have now. */
 async function contentsOf(
   store: Database,
   columns: readonly Column[],
-  renamed = RENAMED,
+  renamed: typeof RENAMED = {},
 ): Promise<Map<string, unknown[]>> {
   const contents = new Map<string, unknown[]>();
   for (const table of new Set(columns.map((column) => column.table))) {
     const names = columns.flatMap(({ table: of, name }) => {
       const known = `${table}.${name}`;
       if (of !== table || RENAMED[known] === null) return [];
-      return [`${known in renamed ? renamed[known] : name} as ${name}`];
+      return [`${renamed[known] ?? name} as ${name}`];
     });
     // Loads whose answers were not kept have rows there since.
     const kept = table === 'etl.responses' ? 'where hash is not null' : '';
     const found = await store.pool.query(
-      `select ${names.join(', ')} from ${renamed[table] ?? table} ${kept} order by 1, 2`,
+      `select row_to_json(r)::text as row from (select ${names.join(', ')} from ${renamed[table] ?? table} ${kept}) r order by 1`,
     );
-    contents.set(table, found.rows);
+    contents.set(
+      table,
+      found.rows.map(({ row }) => row),
+    );
   }
   return contents;
 }
 
-test('a filled database of the last release keeps every row when it is migrated', async () => {
-  const store = openPool((await emptyDatabase()).url);
-  await migrate(drizzle(store.pool), {
-    migrationsFolder: releasedMigrations(),
-    migrationsSchema: 'etl',
-    migrationsTable: 'migrations',
-  });
+/** What each table of `market` shows of every numbered state, in these columns. */
+async function statesOf({ pool }: Database, columns: readonly Column[]): Promise<Map<string, string>> {
+  const { rows } = await pool.query('select max(state)::int as last from etl.loads');
+  const states = new Map<string, string>();
+  for (const [table, of] of groupBy(columns, (column) => column.table)) {
+    if (!table.startsWith('market.')) continue;
+    const found = await pool.query(
+      `select s as state, (select md5(string_agg(r::text, '|' order by r::text))
+          from (select ${of.map(({ name }) => name).join(', ')} from ${table}_at(s)) r) as sum
+        from generate_series(0, ${rows[0].last}) s`,
+    );
+    for (const { state, sum } of found.rows) states.set(`${table} ${state}`, sum);
+  }
+  return states;
+}
+
+test('a filled database of commit 9512748 keeps every row and every past state when it is migrated', async () => {
+  const { db: store } = await filledDatabase();
   const columns = await columnsOf(store);
-  await store.pool.query(`create table market_partitions.bhavcopy_cm_2025 partition of market.bhavcopy_cm
-    for values from ('2025-01-01') to ('2026-01-01')`);
-  await fill(store, columns);
-  const before = await contentsOf(store, columns, {});
-  expect([...before.values()].map((rows) => rows.length)).toEqual([...before].map(() => 2));
+  const before = await contentsOf(store, columns);
+  // The rebuild has emptied it and not come to its answers.
+  expect([...before.keys()].filter((table) => before.get(table)?.length === 0)).toEqual([
+    'market.deliveries',
+  ]);
+  const states = await statesOf(store, columns);
   expect(await schemaState(store)).toBe('behind');
 
   await migrateDatabase(store);
 
   expect(await schemaState(store)).toBe('current');
-  expect(await contentsOf(store, columns)).toEqual(before);
-  for (const table of [...before.keys()].filter((name) => name.startsWith('market.'))) {
-    const { rows } = await store.pool.query(`select count(*)::int as rows from ${table}_as_of(now())`);
-    expect(rows, table).toEqual([{ rows: 2 }]);
-  }
+  const after = await contentsOf(store, columns, RENAMED);
+  for (const [table, rows] of before) expect(after.get(table), table).toEqual(rows);
+  expect(await statesOf(store, columns)).toEqual(states);
 });
+
+test.each([
+  ['resumed', (id: string) => ['resume', id]],
+  ['replaced by another one', () => ['replay', 'GetBhavCopyCM', '--rebuild']],
+])(
+  'a rebuild that was interrupted before the migration and is %s ends in the rows from before it',
+  async (_, command) => {
+    const { db, config } = await filledDatabase();
+    await migrateDatabase(db);
+    const read = async (text: string) => (await db.pool.query({ text, rowMode: 'array' })).rows;
+    const [[id] = []] = await read(
+      "select id::text from etl.runs where kind = 'replay' and state = 'running'",
+    );
+    const env = { DATABASE_URL: config.DATABASE_URL ?? '' };
+    expect(await runCli(command(id), { env, cwd: temporaryFolder() })).toMatchObject({ code: 0 });
+
+    expect(
+      await read(
+        "select state from etl.runs where kind = 'replay' and state not in ('completed', 'cancelled')",
+      ),
+    ).toEqual([]);
+    const columns = (await columnsOf(db))
+      .filter(({ table, name }) => table === 'market.bhavcopy_cm' && !LOAD_AUDIT_OF_RUNS.includes(name))
+      .map(({ name }) => name)
+      .join(', ');
+    for (const [what, now] of [
+      ['market_bhavcopy_cm', 'market.bhavcopy_cm'],
+      ['market_history_bhavcopy_cm', 'market_history.bhavcopy_cm'],
+    ] as const) {
+      const all = (from: string) =>
+        read(`select ${columns} from ${from} order by exchange, trade_date, symbol, series, revision`);
+      const before = await all(`before_rebuild.${what}`);
+      expect(before, what).not.toEqual([]);
+      expect(await all(now), what).toEqual(before);
+    }
+    for (const [table, told] of [
+      ['coverage', 'operation, exchange, day, instrument, variant, state, records, diagnostic) from %'],
+      ['rejects', 'operation, exchange, fingerprint, record::text) from % where resolved_at is null'],
+      [
+        'withdrawals',
+        "operation, exchange, table_name, day, gone, most, rows_left, state, accepted_by) from % where state in ('refused', 'accepted')",
+      ],
+    ] as const) {
+      const all = (from: string) => read(`select row(${told.replace('%', from)} order by 1`);
+      const before = await all(`before_rebuild.etl_${table}`);
+      expect(before, table).not.toEqual([]);
+      expect(await all(`etl.${table}`), table).toEqual(before);
+    }
+  },
+);
 
 test('where a key has grown, rows and their history are found under the new one', async () => {
   const store = openPool((await emptyDatabase()).url);
@@ -202,6 +240,47 @@ test('where a key has grown, rows and their history are found under the new one'
     ['A.B.LTD', 'A.B.LTD'],
     ['PRECISION.SM', 'PRECISION'],
     ['VAKRANGEE', 'VAKRANGEE'],
+  ]);
+});
+
+test('what was doubted and nobody has decided still is, and answers that were loaded are believed', async () => {
+  const store = openPool((await emptyDatabase()).url);
+  await migrate(drizzle(store.pool), {
+    migrationsFolder: releasedMigrations(),
+    migrationsSchema: 'etl',
+    migrationsTable: 'migrations',
+  });
+  await store.pool.query(`
+    insert into etl.runs (kind, state, requested_by, request, from_date, to_date)
+      values ('backfill', 'completed', 'me', '{}', '2025-02-03', '2025-02-10');
+    insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, suspicious)
+      select 1, 'GetBhavCopyCM', 'NSE', date '2025-02-03' + n, date '2025-02-03' + n, 'loaded', reason from (values
+        (0, '2 records are of a day, quarter or exchange that was not asked for'), (1, '20 of 40 rows were not listed any more'),
+        (2, '20 of 40 rows were not listed any more'), (3, 'it states more records than it has'), (4, null)) as w (n, reason);
+    insert into etl.rejects (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, first_seen_at, last_seen_at, resolved_at)
+      select 1, w, 'GetBhavCopyCM', 'NSE', w, '2025-02-03', '2025-02-03', w || resolved::text, '[]', now(), now(), case when resolved then now() end
+        from (values (1, false), (1, true), (5, false)) as r (w, resolved);
+    insert into etl.withdrawals (load_id, run_id, window_id, operation, exchange, table_name, day, state, reason, gone, most, rows_left, fetched_at, rows)
+      select 1, 1, w, 'GetBhavCopyCM', 'NSE', 'bhavcopy_cm', date '2025-02-02' + w, state, '20 of 40', 20, 40, 20, now(), '[]'
+        from (values (2, 'refused'), (3, 'outdated')) as d (w, state);
+    insert into etl.loads (run_id, window_id, operation, exchange, from_date, to_date, instruments, variant, filtered, fetched_at, committed_at, state, fetched, inserted)
+      select 1, w, 'GetBhavCopyCM', 'NSE', date '2025-02-02' + w, date '2025-02-02' + w, '{}', '', false, now() + interval '1 hour' * w, now(), w, records, records
+        from (values (4, 0), (5, 1)) as l (w, records)`);
+
+  await migrateDatabase(store);
+
+  const listed = await listSuspiciousWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
+  expect(listed.map(({ windowId, reason }) => [windowId, reason])).toEqual([
+    [4, 'it states more records than it has'],
+    [2, '20 of 40'],
+    [1, 'a record is of a day, quarter or exchange that was not asked for'],
+  ]);
+  const { rows } = await store.pool.query(
+    'select window_id::int, believed from etl.answers order by window_id',
+  );
+  expect(rows).toEqual([
+    { window_id: 4, believed: false },
+    { window_id: 5, believed: true },
   ]);
 });
 

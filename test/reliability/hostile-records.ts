@@ -69,6 +69,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     place: await takePlace(store.drizzle),
     fetchedAt: new Date(),
     suspicions: [],
+    unsettled: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,

@@ -20,7 +20,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   call_budget: 'state/call-budget.ts',
   checked_days: 'state/findings.ts',
   clock: 'state/place.ts',
-  coverage: 'state/coverage.ts',
+  coverage: 'state/coverage',
   database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',
   event_decisions: 'state/event-decisions.ts',

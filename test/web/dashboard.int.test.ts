@@ -89,7 +89,7 @@ async function fill(): Promise<void> {
     [JSON.stringify([{ path: 'Name', message: HOSTILE }]), DAY],
   );
   await pool.query(
-    `update etl.windows set suspicious = $1 where id = (
+    `update etl.windows set suspicious = $1, unsettled = $1 where id = (
        select max(id) from etl.windows where operation = 'GetCircuitBreakers' and to_date = $2)`,
     [HOSTILE, DAY],
   );

@@ -15,9 +15,11 @@ import {
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { readLostDays } from '../../load/market/checks/lost-days.ts';
+import { compareSums } from '../../load/state/coverage-facts.ts';
+import { clockLead } from '../../load/state/place.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
-import { plural } from '../output.ts';
+import { duration, plural } from '../output.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import { bounded, type Check, failed, ok, skipped, warning } from './check.ts';
 
@@ -226,5 +228,49 @@ export async function lostDaysCheck(db: Database | null): Promise<Check> {
     name,
     `some days count as loaded, but have no row: ${found.join('; ')}`,
     `"eod replay ${asked}" loads the kept answers again, "eod backfill ${asked} --force" asks for them; "eod reconcile" lists the days`,
+  );
+}
+
+/** How long all coverage is compared with what is kept of the answers. */
+const SUMS_MS = 6_000;
+
+/** Checks that the coverage is the sum of what is kept with the answers. */
+export async function coverageCheck(db: Database | null): Promise<Check> {
+  const name = 'coverage';
+  if (db === null) return skipped(name, 'see the checks of the database');
+  const { differing, left } = await compareSums(db, SUMS_MS);
+  const [first] = differing;
+  const unknown =
+    left.length === 0
+      ? ''
+      : `; too many questions to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
+  if (first === undefined) {
+    return ok(name, `the coverage is what its answers said${unknown}`);
+  }
+  const found = differing.map(
+    ({ operation, exchange, questions, day, instrument, variant, registers }) =>
+      `${plural(questions, 'question')} of ${operation} ${exchange}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
+  );
+  const { operation, exchange, day } = first;
+  return failed(
+    name,
+    `the coverage is not what the answers said: ${found.join('; ')}${unknown}`,
+    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept answers of a day again`,
+  );
+}
+
+/** From this on, places are ahead because the clock was set back: otherwise they are as many microseconds ahead as were taken at once. */
+const CLOCK_LEAPT_MS = 1_000;
+
+/** Checks that the places of new answers are the times of their calls. */
+export async function placesCheck(db: Database | null): Promise<Check> {
+  const name = 'places';
+  if (db === null) return skipped(name, 'see the checks of the database');
+  const lead = await clockLead(db.drizzle);
+  if (lead < CLOCK_LEAPT_MS) return ok(name, 'answers get the times of their calls as places in their order');
+  return warning(
+    name,
+    `the last answer has a place ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
+    'correct the clock of that machine if it is wrong now. The order of answers stays right: until the clock has caught up, each gets a place a microsecond after the one before, which does not tell the time of its call',
   );
 }

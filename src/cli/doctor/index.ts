@@ -5,7 +5,13 @@ import type { Config } from '../../core/config.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import { bounded, type Check } from './check.ts';
-import { type DatabaseChecks, databaseChecks, lostDaysCheck } from './database.ts';
+import {
+  coverageCheck,
+  type DatabaseChecks,
+  databaseChecks,
+  lostDaysCheck,
+  placesCheck,
+} from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
@@ -64,6 +70,8 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
       queueJobsCheck(isQueueUsable ? db : null, config),
     ),
     await bounded('rows', SHORT_MS, 'run "eod reconcile", which may take longer', () => lostDaysCheck(db)),
+    await ofDatabase('coverage', () => coverageCheck(db)),
+    await ofDatabase('places', () => placesCheck(db)),
     calendarChecks,
     nightCheck(config, calendar, systemClock),
     await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', () =>

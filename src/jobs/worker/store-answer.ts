@@ -8,7 +8,7 @@ import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
-import type { CoverageEntry } from '../../load/state/coverage.ts';
+import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -78,7 +78,7 @@ export async function storeAnswer(
     await observeSessions(context, window.exchange, proven).catch((error) => {
       throw databaseError(error);
     });
-  const { coverage, fullSets, suspicions, ...noted } = daysOfAnswer(context, window, {
+  const { coverage, fullSets, suspicions, unsettled, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
     calledAt,
@@ -100,6 +100,7 @@ export async function storeAnswer(
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
     suspicions,
+    unsettled,
     place,
     fetchedAt: new Date(calledAt),
     bytes,
@@ -136,7 +137,8 @@ function daysOfAnswer(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
-  const suspicions = [...strayRecordsText(extracted), ...miscountText(extracted)];
+  const unsettled = miscountText(extracted);
+  const suspicions = [...strayRecordsText(extracted), ...unsettled];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -157,6 +159,7 @@ function daysOfAnswer(
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     suspicions,
+    unsettled,
     warnings:
       otherDays.length === 0
         ? []

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { type Database, endIfSilent } from './database.ts';
-import { databaseError } from './errors.ts';
+import { databaseError, isCanceled } from './errors.ts';
 
 /** A column of a result; `type` is the oid of its type. */
 export interface ResultColumn {
@@ -65,7 +65,7 @@ export async function readOnly<T>(
     done = true;
     return result;
   } catch (error) {
-    if ((error as { code?: unknown }).code !== CANCELED) throw error;
+    if (!isCanceled(error)) throw error;
     if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
     if (timeoutMs === 0 || Date.now() - began < timeoutMs) throw databaseError(error);
     const name = timeoutName === undefined ? '' : ` (${timeoutName})`;

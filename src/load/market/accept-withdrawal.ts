@@ -1,11 +1,11 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
+import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { takeLocks } from '../state/loads/locks.ts';
-import { clearSuspicion } from '../state/windows/windows.ts';
-import { hasRefusedWithdrawals, markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
+import { markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage, locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -64,12 +64,12 @@ export async function acceptWithdrawal(
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
     if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
-    if (!(await hasRefusedWithdrawals(tx, windowId))) await clearSuspicion(tx, windowId);
-    const marks = [{ mark: 'emptied' as const, place, day }];
+    const others = folded?.folded ?? null;
+    if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
+    else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });
     await writeCoverage(tx, {
       ...{ operation, exchange, runId, windowId, place, coverage: [] },
-      marks: folded?.marks ?? (left === 0 ? marks : []),
-      folded: folded?.folded ?? { operations: [operation], days: day === null ? null : [day] },
+      folded: others ?? { operations: [operation], days: day === null ? null : [day] },
     });
     await acceptEmptyDays(tx, place);
     const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];

@@ -1,6 +1,7 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import type { Transaction } from '../database/transaction.ts';
+import { forgetFacts } from '../state/answers/facts.ts';
 import { prunedUpTo } from '../state/answers/pruned.ts';
 import { forgetCoverage } from '../state/coverage.ts';
 import { forgetLoads, LOADS } from '../state/loads/loads.ts';
@@ -48,6 +49,7 @@ export async function emptyTables(
   await forgetObservedAliases(tx, names, asked.exchange);
   await forgetWithdrawals(tx, names, asked.exchange, pruned?.place ?? null);
   await forgetCoverage(tx, asked, pruned?.place ?? null);
+  await forgetFacts(tx, asked, pruned?.place ?? null);
   await forgetLoads(tx, asked, pruned?.state ?? 0);
 }
 

@@ -8,7 +8,7 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
 import { prunedUpTo } from '../state/answers/pruned.ts';
-import type { DayMark, FoldedDays } from '../state/coverage.ts';
+import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { answersToFold, hasLaterLoad, type LoadScope, lastPlaces } from '../state/loads/later.ts';
 import {
   acceptedDays,
@@ -16,6 +16,7 @@ import {
   NO_DAY,
   onDays,
   replaceRefusedWithdrawals,
+  undecidedWithdrawals,
 } from '../state/withdrawals.ts';
 import { foldSql, wholeOf } from './fold-sql.ts';
 import {
@@ -267,6 +268,13 @@ async function foldAnswers(
     }
   }
   const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
+  if (pruned !== null) {
+    // What pruned answers lacked stays undecided until another one lists the day.
+    for (const one of await undecidedWithdrawals(tx, { table: table.name, exchange, ofDays: onDays(days) })) {
+      const day = one.day ?? NO_DAY;
+      if (!decidedBy(one.place).has(day)) refusals.set(day, one);
+    }
+  }
   const marks: DayMark[] = [];
   for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;

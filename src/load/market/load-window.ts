@@ -8,14 +8,11 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
-import {
-  acceptEmptyDays,
-  type CoverageEntry,
-  type DayMark,
-  type FoldedDays,
-  writeCoverage,
-} from '../state/coverage.ts';
+import { replaceFact, replaceMarks } from '../state/answers/facts.ts';
+import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
+import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
@@ -64,6 +61,8 @@ interface WindowLoad {
   readonly warnings: readonly string[];
   /** Reasons to doubt the answer itself. */
   readonly suspicions: readonly string[];
+  /** Those of them for which no reject stands. */
+  readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given where nothing is to be kept or the answer is kept already. */
@@ -184,15 +183,20 @@ async function storeLoad(
     return merged.counts;
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
-  if (load.answer !== undefined) await keepAnswer(tx, load.windowId, { ...load.answer, place: load.place });
-  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, load);
+  const believed = isBelieved(load);
+  const { outdatedDays } = merged;
+  const isOutdated = ({ day }: CoverageEntry) => outdatedDays.has(day) || outdatedDays.has(NO_DAY);
+  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isOutdated(entry)) };
+  const saysLess = await storeFact(tx, told, begun, merged);
+  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
     merged.folded === null ? load.fullSets.map(({ table, days }) => ({ table: table.name, days })) : [],
     merged.withdrawals,
   );
-  await storeCoverage(tx, load, merged);
+  await storeCoverage(tx, told, merged);
+  if (saysLess) await sumCoverage(tx, questionsOf(load));
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -204,6 +208,11 @@ async function storeLoad(
   }
   return merged.counts;
 }
+
+/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
+const isBelieved = ({ outcome, coverage }: Pick<WindowLoad, 'outcome' | 'coverage'>): boolean =>
+  outcome.state === 'loaded' ||
+  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
 /** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
@@ -218,17 +227,49 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
 
+/**
+ * Keeps the answer, with what it says of its questions and did with rows; one that is read again replaces what is known of
+ * it.
+ *
+ * @returns whether it may say less than when it was read before.
+ */
+async function storeFact(
+  tx: Transaction,
+  load: WindowLoad & { readonly believed: boolean },
+  begun: BegunLoad,
+  { marks, folded }: MergedTables,
+): Promise<boolean> {
+  const { windowId, place, exchange, coverage, suspicions, answer, believed } = load;
+  const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
+  const fact = factOf(said, begun);
+  let saysLess = false;
+  if (answer === undefined) {
+    saysLess = await replaceFact(tx, { windowId, place, fact });
+    if (believed) await noteBelieved(tx, place);
+  } else await keepAnswer(tx, windowId, { ...answer, place, fact, believed });
+  if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
+  return saysLess;
+}
+
+/** The questions that an answer may have spoken of before. */
+function questionsOf({ operation, exchange, from, to, coverage }: WindowLoad) {
+  const days = [from, to, ...coverage.map(({ day }) => day)].sort();
+  return {
+    operations: [operation],
+    exchange,
+    days: { from: days[0] ?? from, to: days.at(-1) ?? to },
+  };
+}
+
 /** Writes what the answer says of its questions, and what it, or the fold of the answers about its days, did with rows. */
 async function storeCoverage(
   tx: Transaction,
   load: WindowLoad,
-  { marks, folded, outdatedDays }: MergedTables,
+  { marks, folded }: MergedTables,
 ): Promise<void> {
   const isReadAgain = load.readByWindows !== undefined;
-  const isOutdated = ({ day }: CoverageEntry) => outdatedDays.has(day) || outdatedDays.has(NO_DAY);
   await writeCoverage(tx, {
     ...load,
-    coverage: load.coverage.filter((entry) => !isOutdated(entry)),
     askedAt: isReadAgain ? load.fetchedAt : undefined,
     doubted: load.suspicions.length > 0,
     marks,
@@ -240,12 +281,21 @@ async function storeCoverage(
 }
 
 function endOf(
-  { outcome, bytes, warnings, suspicions }: WindowLoad,
+  { outcome, bytes, warnings, suspicions, unsettled }: WindowLoad,
   { counts, withdrawals, undecided }: MergedTables,
 ) {
   const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? []), ...undecided];
-  return { ...outcome, counts, bytes, warnings, suspicious: reasons.join('; ') || null };
+  return {
+    ...outcome,
+    counts,
+    bytes,
+    warnings,
+    suspicious: joined(reasons),
+    unsettled: joined([...unsettled, ...undecided]),
+  };
 }
+
+const joined = (reasons: readonly string[]) => reasons.join('; ') || null;
 
 interface MergedTables {
   readonly counts: RecordCounts;

@@ -7,6 +7,7 @@ import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
+import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
 import { writeRejects } from '../state/rejects.ts';
@@ -95,8 +96,11 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         coverage,
         rejects: [],
         outcome: { state: 'loaded', error: null },
+        believed: true,
       } as const;
-      if (load.answer !== undefined) await keepAnswer(tx, windowId, { ...load.answer, place });
+      if (load.answer !== undefined) {
+        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun), believed: true });
+      }
       if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {
@@ -105,6 +109,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         bytes: load.bytes,
         warnings: [],
         suspicious: null,
+        unsettled: null,
       });
       await insertLoad(
         tx,

@@ -17,6 +17,33 @@ export interface Said {
   readonly diagnostic: string | null;
 }
 
+/** What is known of one session day, and, where those are asked for, of one instrument and one question. */
+export interface CoverageEntry {
+  readonly day: string;
+  /** '' where the whole exchange was asked. */
+  readonly instrument: string;
+  readonly variant: string;
+  readonly state: CoverageState;
+  readonly records: number;
+  readonly diagnostic?: string;
+}
+
+/** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
+export interface DayMark {
+  readonly mark: 'emptied' | 'refused';
+  readonly place: Place;
+  /** Null where the table has no days: then it is the day of the call. */
+  readonly day: string | null;
+}
+
+/** Days whose rows were folded. */
+export interface FoldedDays {
+  /** The operations whose answers list these rows in full. */
+  readonly operations: readonly string[];
+  /** Null where the table has no days. */
+  readonly days: readonly string[] | null;
+}
+
 /** What is known of one question from one answer, failed call or holiday. */
 export interface QuestionFact extends Said {
   readonly place: Place;

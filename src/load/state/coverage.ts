@@ -2,24 +2,14 @@ import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'dri
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
-import type { CoverageState } from './coverage-registers.ts';
+import { marksSql } from './coverage-facts.ts';
+import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from './coverage-registers.ts';
 import type { LoadGroup } from './loads/loads.ts';
 import { answers } from './schema/source.ts';
 import { coverage, withdrawals } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
-
-/** What is known of one session day, and, where those are asked for, of one instrument and one question. */
-export interface CoverageEntry {
-  readonly day: string;
-  /** '' where the whole exchange was asked. */
-  readonly instrument: string;
-  readonly variant: string;
-  readonly state: CoverageState;
-  readonly records: number;
-  readonly diagnostic?: string;
-}
 
 /** What an answer, a failed call or a holiday says of some questions. */
 interface CoverageFacts {
@@ -36,24 +26,8 @@ interface CoverageFacts {
   readonly doubted?: boolean;
   /** What the answer did with the rows of days. */
   readonly marks?: readonly DayMark[];
-  /** Given if the answers about some days were folded: then `marks` are those of all these answers. */
+  /** Given if it was decided anew what the answers about some days did with their rows: then that counts which is kept with them. */
   readonly folded?: FoldedDays | null;
-}
-
-/** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
-export interface DayMark {
-  readonly mark: 'emptied' | 'refused';
-  readonly place: Place;
-  /** Null where the table has no days: then it is the day of the call. */
-  readonly day: string | null;
-}
-
-/** Days whose rows were folded. */
-export interface FoldedDays {
-  /** The operations whose answers list these rows in full. */
-  readonly operations: readonly string[];
-  /** Null where the table has no days. */
-  readonly days: readonly string[] | null;
 }
 
 /** The column of each register, and how the registers of a question move with those that come in, as `join` says. */
@@ -98,15 +72,22 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)`;
-  // Of the other questions about folded days, nothing is known but the marks.
+  const isMarked = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from marked))`;
+  // Of the other questions about these days, nothing is known but the marks.
   const others = sql`
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
-      from ${coverage} where ${coverage.exchange} = ${exchange} and ${isFolded}
+      from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isMarked : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
   // An answer that is marked lists whole days, so it asked for no instrument in particular.
-  const marked = sql`
+  const marked =
+    folded !== null
+      ? marksSql(
+          sql`a.exchange = ${exchange} and a.operation = any(${sql.param(folded.operations)}::text[])
+            and (${sql.param(folded.days)}::date[] is null or m.day = any(${sql.param(folded.days)}::date[]))`,
+        )
+      : sql`
     select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
-           max(m.place) filter (where m.mark = 'emptied') as emptied, max(m.place) filter (where m.mark = 'refused') as refused
+           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'refused') as refused_place
       from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
       join ${answers} a on a.place = m.place group by 1, 2, 3`;
   const moves = moved(isFolded);
@@ -122,13 +103,13 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
   await runPrepared(
     db,
     sql`
-    with own as (${own}), said as (select * from own${folded === null ? sql`` : sql` union all ${others}`}),
-      marked as (${marked})
+    with own as (${own}), marked as (${marked}),
+      said as (select * from own${folded === null && marks.length === 0 ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
       loaded_place, loaded_records, doubted_place, emptied_place, refused_place, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
            case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied, m.refused,
+           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.refused_place,
            ${runId}::bigint, ${windowId}::bigint,
            case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
       from said s left join marked m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''

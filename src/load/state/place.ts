@@ -16,6 +16,8 @@ export const takingPlace = (from: SQL = sql``, places = 1): SQL => sql`
   update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') + interval '1 microsecond' * ${places - 1}::int ${from}
   returning ${placeText(sql`last`)} as place`;
 
+const noClock = () => new Error('etl.clock has no row: no answer can get a place');
+
 /**
  * Takes the next places in the order of answers. Call it outside of transactions, because everybody else who takes one
  * waits until it is committed.
@@ -25,7 +27,7 @@ export async function takePlaces(db: NodePgDatabase, places: number): Promise<Pl
     with taken as (${takingPlace(sql``, places)})
     select ${placeText(sql`taken.place::timestamptz - interval '1 microsecond' * n`)} as place
       from taken, generate_series(${places - 1}::int, 0, -1) n`);
-  if (found.rows.length < places) throw new Error('etl.clock has no row: the database is not migrated');
+  if (found.rows.length < places) throw noClock();
   return found.rows.map(({ place }) => place);
 }
 
@@ -33,4 +35,13 @@ export async function takePlaces(db: NodePgDatabase, places: number): Promise<Pl
 export async function takePlace(db: NodePgDatabase): Promise<Place> {
   const [place] = await takePlaces(db, 1);
   return place as Place;
+}
+
+/** How far the last place is ahead of the server's clock, in milliseconds: it was set back. */
+export async function clockLead(db: NodePgDatabase): Promise<number> {
+  const [row] = await db
+    .select({ lead: sql`extract(epoch from ${clock.last} - clock_timestamp()) * 1000`.mapWith(Number) })
+    .from(clock);
+  if (row === undefined) throw noClock();
+  return row.lead;
 }

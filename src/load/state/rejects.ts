@@ -5,12 +5,14 @@ import {
   count,
   desc,
   eq,
+  gt,
   gte,
   inArray,
   isNotNull,
   isNull,
   lt,
   lte,
+  not,
   notExists,
   or,
   type SQL,
@@ -21,8 +23,6 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
-import type { CoverageEntry } from './coverage.ts';
-import { laterLoads } from './loads/later.ts';
 import { placeText } from './schema/columns.ts';
 import { answers } from './schema/source.ts';
 import { rejects, windows } from './schema/work.ts';
@@ -36,6 +36,8 @@ export interface RejectEntry {
   readonly problems: (typeof rejects.$inferSelect)['problems'];
   /** The day that it names, if that can be read. */
   readonly day?: string;
+  /** Is it of a day, quarter or exchange that was not asked for? */
+  readonly stray?: boolean;
 }
 
 /** What is needed of a load to store its rejects and resolve older ones. */
@@ -48,8 +50,8 @@ interface RejectsOfLoad {
   readonly rejects: readonly RejectEntry[];
   /** Other windows that have read the same answer, if it is read again: their open rejects are among its records. */
   readonly readByWindows?: readonly number[] | undefined;
-  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
-  readonly coverage: readonly Pick<CoverageEntry, 'state'>[];
+  /** Can the answer tell that a record is no longer sent? */
+  readonly believed: boolean;
 }
 
 /** What the answer of a window was asked for. */
@@ -112,22 +114,30 @@ type PresentReject = RejectEntry & { readonly outdated: boolean };
 
 async function outdatedTest(
   tx: NodePgDatabase,
-  load: RejectsOfLoad,
+  { operation, exchange, place, rejects: found }: RejectsOfLoad,
   asked: Asked,
 ): Promise<(entry: RejectEntry) => boolean> {
-  const { operation, exchange } = load;
-  if (load.rejects.length === 0) return () => false;
-  const days = isDated(operation) ? { from: asked.from_date, to: asked.to_date } : null;
-  const later = (await laterLoads(tx, { operations: [operation], exchange, days }, load.place)).filter(
-    ({ filtered, variant, instruments, isCertain }) =>
-      isCertain &&
-      !filtered &&
-      variant === asked.variant &&
-      (instruments.length === 0 ||
-        (asked.instruments.length > 0 && asked.instruments.every((one) => instruments.includes(one)))),
-  );
+  if (found.length === 0) return () => false;
+  const dated = isDated(operation);
+  const later = await tx
+    .select({ from: answers.from_date, to: answers.to_date })
+    .from(answers)
+    .where(
+      and(
+        eq(answers.operation, operation),
+        eq(answers.exchange, exchange),
+        gt(answers.place, place),
+        answers.believed,
+        not(answers.filtered),
+        eq(answers.variant, asked.variant),
+        sql`(${answers.instruments} = '{}' or (${asked.instruments.length > 0} and ${sql.param(asked.instruments)}::text[] <@ ${answers.instruments}))`,
+        dated ? and(lte(answers.from_date, asked.to_date), gte(answers.to_date, asked.from_date)) : undefined,
+      ),
+    );
   return ({ day }) =>
-    later.some(({ from, to }) => days === null || (from <= (day ?? days.from) && (day ?? days.to) <= to));
+    later.some(
+      ({ from, to }) => !dated || (from <= (day ?? asked.from_date) && (day ?? asked.to_date) <= to),
+    );
 }
 
 /**
@@ -142,7 +152,7 @@ async function lockOutdated(
   asked: Asked,
   present: readonly string[],
 ): Promise<number[]> {
-  const { readByWindows = [], outcome, coverage, place } = load;
+  const { readByWindows = [], believed, place } = load;
   const dated = isDated(load.operation);
   const older = alias(windows, 'older');
   const reject = alias(rejects, 'reject');
@@ -170,9 +180,6 @@ async function lockOutdated(
     )
     .orderBy(reject.id)
     .for('update', { of: reject });
-  const believed =
-    outcome.state === 'loaded' ||
-    (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
   return believed ? open.filter(({ outdated }) => outdated).map(({ id }) => id) : [];
 }
 
@@ -194,9 +201,9 @@ async function keepRejects(
   const write = async () => {
     await tx.execute(sql`
       insert into ${rejects} as known (run_id, window_id, operation, exchange, position, from_date, to_date,
-        fingerprint, record, problems, first_seen_at, last_seen_at, resolved_at)
+        fingerprint, record, problems, stray, first_seen_at, last_seen_at, resolved_at)
       select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, coalesce(r.day, ${asked.from_date}),
-             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, seen.at, seen.at,
+             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, r.stray, seen.at, seen.at,
              case when r.outdated and not r.known then ${now} end
         from (select ${place}::timestamptz as at) seen, (
           select sent.*, sent.outdated and exists (
@@ -207,7 +214,7 @@ async function keepRejects(
                  and past.fingerprint = sent.fingerprint and past.resolved_at is not null
                  and ${place}::timestamptz between past.first_seen_at and past.last_seen_at) as known
             from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
-              position integer, day date, fingerprint text, record jsonb, problems jsonb, outdated boolean)) r
+              position integer, day date, fingerprint text, record jsonb, problems jsonb, stray boolean, outdated boolean)) r
        where r.known or not r.outdated or not exists (
                select from ${rejects} old where old.operation = ${operation} and old.exchange = ${exchange}
                   and old.fingerprint = r.fingerprint)
@@ -219,6 +226,7 @@ async function keepRejects(
         to_date = case when excluded.last_seen_at > known.last_seen_at then excluded.to_date else known.to_date end,
         position = case when excluded.last_seen_at > known.last_seen_at then excluded.position else known.position end,
         problems = excluded.problems,
+        stray = excluded.stray,
         first_seen_at = least(known.first_seen_at, excluded.first_seen_at),
         last_seen_at = greatest(known.last_seen_at, excluded.last_seen_at)
       where excluded.last_seen_at > known.last_seen_at or excluded.first_seen_at < known.first_seen_at
@@ -228,8 +236,15 @@ async function keepRejects(
   };
   // In the order of the fingerprints, so that two loads cannot deadlock.
   for (const fingerprint of [...present.keys()].sort()) {
-    const { position, record = null, problems, day, outdated } = present.get(fingerprint) as PresentReject;
-    const text = JSON.stringify({ position, day, fingerprint, record, problems, outdated });
+    const {
+      position,
+      record = null,
+      problems,
+      day,
+      stray = false,
+      outdated,
+    } = present.get(fingerprint) as PresentReject;
+    const text = JSON.stringify({ position, day, fingerprint, record, problems, stray, outdated });
     records.push(text);
     characters += text.length;
     if (characters >= STATEMENT_CHARACTERS) await write();

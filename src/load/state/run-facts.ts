@@ -23,8 +23,8 @@ import { operations } from '../../operations/registry.ts';
 import type { RunState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
 import { sessions } from './schema/knowledge.ts';
-import { accessKeys } from './schema/source.ts';
-import { coverage, loads, runs, windows } from './schema/work.ts';
+import { accessKeys, answers } from './schema/source.ts';
+import { coverage, loads, rejects, runs, windows, withdrawals } from './schema/work.ts';
 import { isOpen } from './windows/transitions.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
@@ -52,10 +52,12 @@ export async function readMoment(db: NodePgDatabase, moment: string) {
 }
 
 /**
- * The condition that a window is suspicious. A later good answer to all of the window's question settles that; one with
- * rejected records does not, because its rows were not compared with the stored ones.
+ * Windows whose answers somebody should look at, each with its reasons: one of its records was not asked for and is still
+ * an open reject, its withdrawal was refused and nobody has decided, or it was doubted for another reason and no later
+ * good answer to all of its question has come. One with rejected records does not settle that, because its rows were not
+ * compared with the stored ones.
  */
-function isSuspicious(db: NodePgDatabase) {
+function oddWindows(db: NodePgDatabase) {
   const later = alias(windows, 'later');
   const itsRun = alias(runs, 'its_run');
   const better = db
@@ -77,8 +79,21 @@ function isSuspicious(db: NodePgDatabase) {
         eq(later.filtered, false),
       ),
     );
-  return and(isNotNull(windows.suspicious), notExists(better));
+  return sql`
+    select id, string_agg(reason, '; ') as reason from (
+      select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
+          || ' of a day, quarter or exchange that was not asked for' as reason
+        from ${rejects} where stray and resolved_at is null group by window_id
+      union all
+      -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
+      select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
+        from ${withdrawals} w left join ${answers} a on a.place = w.place where w.state = 'refused'
+      union all
+      select ${windows.id}, ${windows.unsettled} from ${windows} where ${and(isNotNull(windows.unsettled), notExists(better))}
+    ) reasons group by id`;
 }
+
+const odd = { id: sql`odd.id`, reason: sql<string>`odd.reason` };
 
 /** Joins the window's run, unless that is a preview, which stores nothing. */
 const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
@@ -88,13 +103,13 @@ export function countSuspiciousWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
   return db
     .select({ operation, exchange, windows: count() })
-    .from(windows)
+    .from(sql`(${oddWindows(db)}) odd`)
+    .innerJoin(windows, eq(windows.id, odd.id))
     .innerJoin(runs, ofStoringRun)
-    .where(isSuspicious(db))
     .groupBy(operation, exchange);
 }
 
-/** A suspicious window, with the reason. */
+/** A suspicious window, with the reasons. */
 export type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
 
 /** Suspicious windows that touch these days, the newest first. */
@@ -107,11 +122,12 @@ export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange
       exchange: windows.exchange,
       from: windows.from_date,
       to: windows.to_date,
-      reason: sql<string>`${windows.suspicious}`,
+      reason: odd.reason,
     })
-    .from(windows)
+    .from(sql`(${oddWindows(db)}) odd`)
+    .innerJoin(windows, eq(windows.id, odd.id))
     .innerJoin(runs, ofStoringRun)
-    .where(and(isSuspicious(db), lte(windows.from_date, to), gte(windows.to_date, from)))
+    .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
     .orderBy(desc(windows.id))
     .limit(limit);
 }

@@ -228,6 +228,27 @@ export async function replaceRefusedWithdrawals(
   return refused.filter((one) => !stored.some((other) => isSame(one, other)));
 }
 
+/** The undecided refused withdrawals of some days, in the order of their answers. */
+export async function undecidedWithdrawals(
+  tx: NodePgDatabase,
+  { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
+): Promise<(DayWithdrawal & { readonly place: Place })[]> {
+  return tx
+    .select({
+      table: withdrawals.table_name,
+      day: withdrawals.day,
+      gone: withdrawals.gone,
+      most: withdrawals.most,
+      left: withdrawals.rows_left,
+      refused: withdrawals.reason,
+      rows: withdrawals.rows,
+      place: placeText(withdrawals.place),
+    })
+    .from(withdrawals)
+    .where(and(isUndecided(exchange, [table]), ofDays))
+    .orderBy(withdrawals.place);
+}
+
 /**
  * Deletes what is known about the rows of tables that were emptied.
  *
@@ -301,12 +322,6 @@ export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
     .from(withdrawals)
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')));
   return found ?? null;
-}
-
-/** Does the window have a refused withdrawal that nobody has decided yet? */
-export async function hasRefusedWithdrawals(tx: NodePgDatabase, windowId: number): Promise<boolean> {
-  const refused = and(eq(withdrawals.window_id, windowId), eq(withdrawals.state, 'refused'));
-  return (await tx.$count(withdrawals, refused)) > 0;
 }
 
 /** Stores that a person has accepted a withdrawal. From now on the day is compared with the rows that it has now. */

@@ -39,6 +39,8 @@ export interface Stored {
   readonly sightings: readonly string[];
   /** By operation, how many answers somebody should look at. */
   readonly suspicious: readonly string[];
+  /** Questions whose coverage is not the sum of what is kept with the answers. */
+  readonly notTheSum: readonly string[];
 }
 export type Topic = keyof Stored;
 
@@ -357,11 +359,13 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
   );
   const coverage = foldCoverage(facts, tables, accepted);
   const { last, open } = foldRejects(facts);
+  // The newest answer that holds it: nobody has to look at a record twice.
+  const strays = [...open.values()].filter(({ record }) => record.what === 'stray');
   const suspicious = new Map<string, number>();
   for (const fact of facts) {
     const { operation } = questionOf(fact.answer);
     const isSuspicious =
-      fact.rejects.some(({ record }) => record.what === 'stray' && open.has(rejectName(fact, record))) ||
+      strays.some((stray) => stray.fact === fact) ||
       tables.some(({ heldBack }) => heldBack.some(({ place }) => place === fact.place));
     if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
   }
@@ -391,6 +395,7 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
       [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)}Z ${position}`),
     ),
     suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
+    notTheSum: [],
   };
 }
 

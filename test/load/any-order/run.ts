@@ -4,6 +4,7 @@ import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { packBody } from '../../../src/load/state/answers/kept.ts';
+import { differingQuestions } from '../../../src/load/state/coverage-facts.ts';
 import { countSuspiciousWindows } from '../../../src/load/state/run-facts.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
@@ -111,6 +112,13 @@ const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::t
     ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
 
+/** The answer in the middle of the order: what was said since is compared for itself as well. */
+const MIDDLE_SQL = `select ${PLACE_SQL} as place from etl.answers a where exchange = $1
+  order by a.place offset (select count(*) / 2 from etl.answers where exchange = $1) limit 1`;
+
+/** Answers of which it is not known what they said: the comparison leaves them out. */
+const UNKNOWN_SQL = `select 'unknown ' || operation as text from etl.answers where exchange = $1 and said is null and questions is null`;
+
 interface StoredReject {
   readonly operation: string;
   readonly from: string;
@@ -143,6 +151,15 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
   const open = rejects.filter((one) => one.open);
   const openNames = open.map(({ name }) => name);
   const suspicious = await countSuspiciousWindows(drizzle);
+  const operations = kinds.map((kind) => kindOf(kind).operation);
+  const differing = await differingQuestions(drizzle, { operations, exchange }, 100);
+  const { rows: middle } = await pool.query<{ place: AnswerPlace }>(MIDDLE_SQL, [exchange]);
+  const recent = await differingQuestions(
+    drizzle,
+    { operations, exchange, ...(middle[0] && { since: middle[0].place }) },
+    100,
+  );
+  const unknown = await pool.query<{ text: string }>(UNKNOWN_SQL, [exchange]);
   return {
     rows: texts('rows'),
     revisions: texts('revisions'),
@@ -159,6 +176,12 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
       .filter((one) => one.exchange === exchange)
       .map(({ operation, windows }) => `${operation} ${windows}`)
       .sort(),
+    notTheSum: [
+      ...[...differing, ...recent].map(
+        (one) => `${one.operation} ${one.day} ${one.instrument} ${one.registers.join()}`,
+      ),
+      ...unknown.rows.map(({ text }) => text),
+    ],
   };
 }
 

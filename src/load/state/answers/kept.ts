@@ -7,12 +7,14 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { lockUntilCommit, transaction } from '../../database/transaction.ts';
+import type { AnswerFact } from '../coverage-facts.ts';
 import { lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
+import { factColumns, factDays, factValues } from './facts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, type PrunedGroup, placeToPrune } from './pruned.ts';
 
 const compress = promisify(brotliCompress);
@@ -92,16 +94,27 @@ export async function keepAnswer(
   windowId: number,
   {
     place,
+    fact,
+    believed,
     packed,
     contentType,
     calledOn,
     fetchedAt: calledAt,
     symbols = null,
-  }: AnswerToKeep & { readonly place: Place },
+  }: AnswerToKeep & { readonly place: Place; readonly fact: AnswerFact; readonly believed: boolean },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
   const given = symbols === null ? null : JSON.stringify(symbols);
-  const noted = { place, windowId, contentType, calledOn, fetchedAt, symbols: given };
+  const noted = {
+    place,
+    believed,
+    windowId,
+    contentType,
+    calledOn,
+    fetchedAt,
+    symbols: given,
+    ...factValues(fact),
+  };
   if (packed === null) {
     await insertAnswer(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
     return;
@@ -130,12 +143,23 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     )
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at, symbols)
+      filtered, called_on, hash, content_type, fetched_at, symbols, believed, ${factColumns.names}, emptied_days, held_back_days)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb
+      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      ${value('believed')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
       from ${windows} w where w.id = ${value('windowId')}
-    on conflict (place) do nothing`;
+    on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
+      emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
+      believed = ${answers}.believed or excluded.believed`;
 });
+
+/** Notes that an answer which was read again is believed: with the code of now, or now that its rejects can be read. */
+export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<void> {
+  await tx
+    .update(answers)
+    .set({ believed: true })
+    .where(and(eq(answers.place, place), eq(answers.believed, false)));
+}
 
 /**
  * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay

@@ -21,7 +21,7 @@ import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
-import { coverage, loads, rejects, windows } from '../schema/work.ts';
+import { loads, rejects, windows } from '../schema/work.ts';
 import { NO_DAY } from '../withdrawals.ts';
 import { isOf, type LoadGroup } from './loads.ts';
 
@@ -138,36 +138,6 @@ const selectLastCleanLoad = prepareOnce<
       ),
     );
 });
-
-/** What an answer was asked for. */
-export interface AskedAnswer {
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: readonly string[];
-  readonly variant: string;
-  readonly filtered: boolean;
-  /** Were there records that were not asked for? Then its days count as failed, whatever was loaded before. */
-  readonly hasStrays: boolean;
-}
-
-/**
- * What later answers were asked for, if they were loaded. `isCertain`: it had records, or its days
- * are covered as empty; without records it may else have come too early.
- */
-export async function laterLoads(tx: NodePgDatabase, scope: LoadScope, place: Place) {
-  const { from_date, to_date, instruments, variant, filtered, whole } = loads;
-  const isEmpty = sql`(select bool_and(${coverage.state} = 'empty') from ${coverage}
-    where ${coverage.operation} = ${loads.operation} and ${coverage.exchange} = ${loads.exchange}
-      and ${coverage.day} between ${from_date} and ${to_date} and ${coverage.window_id} = ${loads.window_id})`;
-  const isCertain = sql<boolean>`(${loads.fetched} > 0 or coalesce(${isEmpty}, false))`;
-  // A full answer may be doubted for other reasons, but one with rejects lists nothing in full.
-  const hasStrays = sql<boolean>`(${loads.rejected} > 0 and exists (
-    select from ${windows} w where w.id = ${loads.window_id} and w.suspicious is not null))`;
-  return tx
-    .select({ from: from_date, to: to_date, instruments, variant, filtered, whole, isCertain, hasStrays })
-    .from(loads)
-    .where(and(isAbout(scope), gt(loads.place, place)));
-}
 
 /** What was loaded or rejected before that may affect how an answer is stored. */
 export interface Known {

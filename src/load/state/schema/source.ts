@@ -1,5 +1,17 @@
 import { sql } from 'drizzle-orm';
-import { check, index, integer, jsonb, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  jsonb,
+  primaryKey,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { COVERAGE_STATES } from '../coverage-registers.ts';
 import { asked, bytea, day, etl, id, moment, ofWindow, place, reference } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
@@ -93,6 +105,9 @@ export const clock = etl.table('clock', { last: moment('last').notNull() }, () =
   uniqueIndex('clock_one_idx').on(sql`(true)`),
 ]);
 
+/** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
+export const IS_MARKED = sql`(emptied_days is not null or held_back_days is not null)`;
+
 /**
  * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
  * left are those of a state, in which no answer with a greater place had been loaded yet.
@@ -129,11 +144,25 @@ export const answers = etl.table(
     fetched_at: moment('fetched_at').notNull(),
     /** The symbols that the rows of a file without tickers were given, by scrip code; other codes are their own symbol. */
     symbols: jsonb('symbols').$type<Readonly<Record<string, string>>>(),
+    /** What it said of its questions, see `coverage-facts.ts`; null where that differs, as all of them are where it is not known. */
+    said: text('said', { enum: COVERAGE_STATES }),
+    records: integer('records'),
+    diagnostic: text('diagnostic'),
+    /** Its questions, with what it said of each; null if they are its last day, for each of its instruments. */
+    questions: jsonb('questions'),
+    /** Had it records that nobody asked for, or fewer than it states? Null if not. */
+    doubted: boolean('doubted'),
+    /** What it did with rows: the days whose last row it took, and those whose rows it lacked but which were kept. */
+    emptied_days: date('emptied_days', { mode: 'string' }).array(),
+    held_back_days: date('held_back_days', { mode: 'string' }).array(),
+    /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
+    believed: boolean('believed').notNull().default(false),
   },
   (table) => [
     unique('answers_place_key').on(table.place),
     index('answers_asked_idx').on(table.operation, table.exchange, table.from_date),
     index('answers_hash_idx').on(table.hash),
     index('answers_window_idx').on(table.window_id),
+    index('answers_marked_idx').on(table.operation, table.exchange).where(IS_MARKED),
   ],
 );

@@ -125,6 +125,8 @@ export const windows = etl.table(
     refused_hash: text('refused_hash'),
     /** Why somebody should look at it, such as an answer that lacked too many rows to be withdrawn. */
     suspicious: text('suspicious'),
+    /** Those of these reasons for which neither a reject nor a withdrawal stands: a later good answer settles them. */
+    unsettled: text('unsettled'),
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
@@ -152,9 +154,9 @@ export const windows = etl.table(
       )
       .where(sql`${table.state} = 'running' and ${table.requests} > 0`),
     index('windows_refused_idx').on(table.refused_hash).where(sql`${table.refused_hash} is not null`),
-    index('windows_suspicious_idx')
+    index('windows_unsettled_idx')
       .on(table.operation, table.exchange, table.from_date)
-      .where(sql`${table.suspicious} is not null`),
+      .where(sql`${table.unsettled} is not null`),
     index('windows_open_idx').on(table.run_id, table.id).where(sql`${table.state} in ('pending', 'running')`),
     check('windows_state', isOneOf(table.state, WINDOW_STATES)),
     check(
@@ -311,6 +313,8 @@ export const rejects = etl.table(
     problems: jsonb('problems')
       .$type<readonly { readonly path: string; readonly message: string }[]>()
       .notNull(),
+    /** Is it of a day, quarter or exchange that was not asked for? */
+    stray: boolean('stray').notNull().default(false),
     /** The places of the first and the last answer that contained it. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
@@ -318,6 +322,9 @@ export const rejects = etl.table(
   },
   (table) => [
     index('rejects_window_idx').on(table.window_id),
+    index('rejects_stray_idx')
+      .on(table.window_id)
+      .where(sql`${table.stray} and ${table.resolved_at} is null`),
     uniqueIndex('rejects_open_key')
       .on(table.operation, table.exchange, table.fingerprint)
       .where(sql`${table.resolved_at} is null`),

@@ -6,7 +6,7 @@ import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
 import { countCall, type Permit } from '../call-budget.ts';
-import type { CoverageEntry } from '../coverage.ts';
+import type { CoverageEntry } from '../coverage-registers.ts';
 import { takingPlace } from '../place.ts';
 import { historyOf } from '../range-limits.ts';
 import type { RunKind } from '../run-request.ts';

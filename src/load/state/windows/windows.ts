@@ -140,6 +140,7 @@ interface StoredWindow {
   readonly bytes: number;
   readonly warnings: readonly string[];
   readonly suspicious: string | null;
+  readonly unsettled: string | null;
   /** What a preview would have changed. */
   readonly preview?: unknown;
 }
@@ -408,11 +409,6 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
 /** Notes the hash of an answer of a window that cannot be read. */
 export async function noteRefusedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
-}
-
-/** Clears what was suspicious about the answer of a window, after a person has decided about it. */
-export async function clearSuspicion(tx: NodePgDatabase, windowId: number): Promise<void> {
-  await tx.update(windows).set({ suspicious: null }).where(eq(windows.id, windowId));
 }
 
 /** The condition that a trial address answered for the window of a row: its records have a day of their own. */

@@ -1,0 +1,140 @@
+/**
+ * Changes to `src` that a test has to notice, mostly to SQL in texts and to what only several loads together show, which
+ * Stryker does not try. Each is one replacement in a file, and the test file that must fail then.
+ */
+const MERGE = 'src/load/market/merge-sql.ts';
+const FOLD = 'src/load/market/fold.ts';
+const REGISTERS = 'src/load/state/coverage-registers.ts';
+const COVERAGE = 'test/load/coverage-registers.test.ts';
+const PAST = 'test/load/past-states.int.test.ts';
+const MERGING = 'test/load/merge.int.test.ts';
+const COMMUTE = 'test/load/commute.int.test.ts';
+
+export const NAMED = [
+  {
+    name: 'moment-without-microsecond',
+    file: MERGE,
+    from: "t.last_changed_at + interval '1 microsecond'",
+    to: 't.last_changed_at',
+    test: PAST,
+  },
+  {
+    name: 'relisted-from-first-revision',
+    file: MERGE,
+    from: 'order by w.revision desc limit 1',
+    to: 'order by w.revision limit 1',
+    test: PAST,
+  },
+  {
+    name: 'relisted-at-a-moment-that-is-taken',
+    file: MERGE,
+    from: "greatest(statement_timestamp(), w.valid_to + interval '1 microsecond')",
+    to: 'statement_timestamp()',
+    test: PAST,
+  },
+  {
+    name: 'stale-values-win',
+    file: MERGE,
+    from: "then 'stale' else 'update' end as _action",
+    to: "then 'update' else 'update' end as _action",
+    test: MERGING,
+  },
+  {
+    name: 'first-of-duplicates-wins',
+    file: MERGE,
+    from: 's.source_saved_at desc nulls last, s._ord desc)',
+    to: 's.source_saved_at desc nulls last, s._ord)',
+    test: MERGING,
+  },
+  {
+    name: 'day-compared-with-what-it-has',
+    file: MERGE,
+    from: 'greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most',
+    to: 'p.rows - p.written + coalesce(r.rows, 0) as most',
+    test: 'test/load/withdrawals.int.test.ts',
+  },
+  {
+    name: 'emptied-day-withdrawn',
+    file: MERGE,
+    from: 'accepted or (not emptied',
+    to: 'accepted or (true',
+    test: 'test/load/withdrawals.int.test.ts',
+  },
+  {
+    name: 'no-look-at-later-loads',
+    file: FOLD,
+    from: 'load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }))',
+    to: 'true',
+    test: COMMUTE,
+  },
+  {
+    name: 'no-second-look-at-later-loads',
+    file: FOLD,
+    from: 'if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();',
+    to: '',
+    test: 'test/jobs/replay-prune.int.test.ts',
+  },
+  {
+    name: 'accepted-without-later-loads',
+    file: FOLD,
+    from: 'if (!(await hasLaterLoad(tx, scope, load.place))) return null;',
+    to: 'return null;',
+    test: 'test/jobs/late-answers.int.test.ts',
+  },
+  {
+    name: 'doubted-answer-loads',
+    file: REGISTERS,
+    from: 'loaded.place > doubted',
+    to: 'loaded.place >= doubted',
+    test: COVERAGE,
+  },
+  {
+    name: 'filled-and-emptied-by-one-answer',
+    file: REGISTERS,
+    from: 'loaded.place >= emptied',
+    to: 'loaded.place > emptied',
+    test: COVERAGE,
+  },
+  {
+    name: 'read-again-and-not-replaced',
+    file: REGISTERS,
+    from: 'incoming.place >= known.place',
+    to: 'incoming.place > known.place',
+    test: COVERAGE,
+  },
+  {
+    name: 'held-back-by-an-older-answer',
+    file: REGISTERS,
+    from: 'refused === last.place',
+    to: 'refused !== null',
+    test: COVERAGE,
+  },
+  {
+    name: 'fold-keeps-what-was-emptied',
+    file: REGISTERS,
+    from: 'emptied: incoming.emptied,\n  refused',
+    to: 'emptied: greater(known.emptied, incoming.emptied),\n  refused',
+    test: COVERAGE,
+  },
+  {
+    name: 'unclear-bonus-beside-clear-split',
+    file: 'src/extract/corporate-actions/purpose.ts',
+    from: "new Set(['other', 'split', 'bonus', 'consolidation'])",
+    to: "new Set(['other', 'split', 'consolidation'])",
+    test: 'test/extract/purpose.test.ts',
+  },
+  {
+    name: 'body-cap-one-chunk-late',
+    file: 'src/extract/body.ts',
+    from: 'if (size + chunk.length > cap)',
+    to: 'if (size > cap)',
+    test: 'test/extract/client.test.ts',
+  },
+  {
+    name: 'requeue-only-if-the-queue-is-empty',
+    file: 'src/jobs/worker/requeue.ts',
+    from: 'const windows = await enqueueLostWindows(context, runs);',
+    to: 'const counts = await queues.windows.backfill.getJobCounts(); const windows = Object.values(counts).some((jobs) => jobs > 0) ? 0 : await enqueueLostWindows(context, runs);',
+    test: 'test/jobs/lost-queue.int.test.ts',
+  },
+];

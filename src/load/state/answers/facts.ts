@@ -1,0 +1,141 @@
+import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
+import { type Preparing, prepareOnce } from '../../database/prepared.ts';
+import type { AnswerFact } from '../coverage-facts.ts';
+import type { DayMark, FoldedDays } from '../coverage-registers.ts';
+import type { LoadGroup } from '../loads/loads.ts';
+import { answers, IS_MARKED } from '../schema/source.ts';
+import { windows } from '../schema/work.ts';
+
+// What an answer said of its questions and did with the rows of days, in `etl.answers` (coverage-facts.ts).
+
+const TYPES = {
+  said: 'text',
+  records: 'integer',
+  diagnostic: 'text',
+  questions: 'jsonb',
+  doubted: 'boolean',
+};
+const listed = (name: (column: string) => SQL) => sql.join(Object.keys(TYPES).map(name), sql`, `);
+
+/** The columns of what an answer said, and their values. */
+export const factColumns = {
+  names: listed((column) => sql`${sql.identifier(column)}`),
+  of: (row: SQL) => listed((column) => sql`${row}.${sql.identifier(column)}`),
+  values: sql.join(
+    Object.entries(TYPES).map(([column, type]) => sql`${sql.placeholder(column)}::${sql.raw(type)}`),
+    sql`, `,
+  ),
+};
+
+/** The days of what an answer did with rows; a table without days has the day of the call. */
+export const factDays = (name: 'emptied' | 'heldBack', calledOn: unknown) =>
+  sql`array_replace(${sql.placeholder(name)}::date[], null, ${calledOn}::date)`;
+
+/** What the statements that keep a fact are given. */
+export const factValues = ({ questions, ...fact }: AnswerFact) => ({
+  ...fact,
+  questions: questions === null ? null : JSON.stringify(questions),
+});
+
+/**
+ * Replaces what an answer said that a window has read again; what it did with rows changes only with a fold. Where only
+ * some records were read again, it stays.
+ *
+ * @returns whether it may say less than before: other numbers of records alone only replace those that are known.
+ */
+export async function replaceFact(
+  tx: Preparing,
+  { windowId, place, fact }: { readonly windowId: number; readonly place: Place; readonly fact: AnswerFact },
+): Promise<boolean> {
+  const { rows } = await updateFact(tx, { windowId, place, ...factValues(fact) });
+  return rows[0]?.changed ?? false;
+}
+
+const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(() => {
+  const { names, of, values } = factColumns;
+  const [emptied, heldBack] = [factDays('emptied', sql`a.called_on`), factDays('heldBack', sql`a.called_on`)];
+  return sql`
+    with given as (
+      select o.id, ${of(sql`v`)}, (o.said is not null or o.questions is not null)
+               and (o.said, o.questions, o.doubted) is distinct from (v.said, v.questions, v.doubted) as changed
+        from ${windows} w join ${answers} o on o.id = w.answer_id, (select ${values}) v (${names})
+       where w.id = ${sql.placeholder('windowId')} and o.place = ${sql.placeholder('place')}::timestamptz
+    )
+    update ${answers} a
+       set (${names}) = row(${of(sql`g`)}), emptied_days = a.emptied_days || ${emptied}, held_back_days = a.held_back_days || ${heldBack}
+      from given g where g.id = a.id
+       and ((${of(sql`a`)}) is distinct from (${of(sql`g`)}) or coalesce(${emptied}, ${heldBack}) is not null)
+    returning g.changed`;
+});
+
+/** Replaces what the answers about folded days did with their rows. */
+export async function replaceMarks(
+  tx: NodePgDatabase,
+  {
+    exchange,
+    folded,
+    marks,
+  }: { readonly exchange: string; readonly folded: FoldedDays; readonly marks: readonly DayMark[] },
+): Promise<void> {
+  const days = sql`${sql.param(folded.days)}::date[]`;
+  const isOf = sql`exchange = ${exchange} and operation = any(${sql.param(folded.operations)}::text[]) and ${IS_MARKED}`;
+  const now = (column: string) => sql`nullif(array(
+      select day from unnest(a.${sql.identifier(column)}) day where day <> all(${days}) union select unnest(m.${sql.identifier(column)}) order by 1), '{}')`;
+  // Locked in the order of their numbers, as everywhere, so that two writers cannot deadlock.
+  await tx.execute(sql`
+    with marks as (
+      select a.id, array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'emptied') as emptied_days,
+             array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'refused') as held_back_days
+        from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
+        join ${answers} a on a.place = m.place group by a.id
+    ), touched as materialized (
+      select id from ${answers} where ${isOf} and (${days} is null or emptied_days && ${days} or held_back_days && ${days})
+          or id in (select id from marks) order by id for update
+    )
+    update ${answers} a set emptied_days = ${now('emptied_days')}, held_back_days = ${now('held_back_days')}
+      from touched t left join marks m using (id)
+     where a.id = t.id and (a.emptied_days, a.held_back_days) is distinct from (${now('emptied_days')}, ${now('held_back_days')})`);
+}
+
+/** Stores that a person has accepted the withdrawal of an answer, and whether that took the last row of the day. */
+export async function noteAccepted(
+  tx: NodePgDatabase,
+  { place, day, isEmpty }: { readonly place: Place; readonly day: string | null; readonly isEmpty: boolean },
+): Promise<void> {
+  const { called_on, emptied_days, held_back_days } = answers;
+  const marked = sql`coalesce(${day}::date, ${called_on})`;
+  await tx
+    .update(answers)
+    .set({
+      held_back_days: sql`nullif(array_remove(${held_back_days}, ${marked}), '{}')`,
+      ...(isEmpty && { emptied_days: sql`${emptied_days} || ${marked}` }),
+    })
+    .where(eq(answers.place, place));
+}
+
+/**
+ * Forgets what answers said and did, because all of them will be read again.
+ *
+ * @param after only of answers after this place; null: of all.
+ */
+export async function forgetFacts(
+  tx: NodePgDatabase,
+  { operations, exchange }: LoadGroup,
+  after: Place | null,
+): Promise<void> {
+  await tx
+    .update(answers)
+    .set({
+      ...{ said: null, records: null, diagnostic: null, questions: null, doubted: null },
+      ...{ emptied_days: null, held_back_days: null },
+    })
+    .where(
+      and(
+        inArray(answers.operation, [...operations]),
+        eq(answers.exchange, exchange),
+        after === null ? undefined : gt(answers.place, after),
+      ),
+    );
+}
