@@ -10,8 +10,6 @@ ALTER TABLE "etl"."answers" ADD COLUMN "held_back_days" date[];--> statement-bre
 ALTER TABLE "etl"."answers" ADD COLUMN "believed" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "etl"."rejects" ADD COLUMN "stray" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "etl"."windows" ADD COLUMN "unsettled" text;--> statement-breakpoint
-CREATE INDEX "answers_marked_idx" ON "etl"."answers" USING btree ("operation","exchange") WHERE (emptied_days is not null or held_back_days is not null);--> statement-breakpoint
-CREATE INDEX "rejects_stray_idx" ON "etl"."rejects" USING btree ("window_id") WHERE "etl"."rejects"."stray" and "etl"."rejects"."resolved_at" is null;--> statement-breakpoint
 CREATE INDEX "windows_unsettled_idx" ON "etl"."windows" USING btree ("operation","exchange","from_date") WHERE "etl"."windows"."unsettled" is not null;--> statement-breakpoint
 -- As it was asked until now: an answer that was loaded and had records, or whose days it left empty.
 UPDATE "etl"."answers" a SET believed = true

@@ -163,6 +163,5 @@ export const answers = etl.table(
     index('answers_asked_idx').on(table.operation, table.exchange, table.from_date),
     index('answers_hash_idx').on(table.hash),
     index('answers_window_idx').on(table.window_id),
-    index('answers_marked_idx').on(table.operation, table.exchange).where(IS_MARKED),
   ],
 );

@@ -322,9 +322,6 @@ export const rejects = etl.table(
   },
   (table) => [
     index('rejects_window_idx').on(table.window_id),
-    index('rejects_stray_idx')
-      .on(table.window_id)
-      .where(sql`${table.stray} and ${table.resolved_at} is null`),
     uniqueIndex('rejects_open_key')
       .on(table.operation, table.exchange, table.fingerprint)
       .where(sql`${table.resolved_at} is null`),
