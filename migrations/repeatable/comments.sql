@@ -202,6 +202,12 @@ COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, 
 COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';
 COMMENT ON COLUMN etl.answers.believed IS 'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.';
 
+COMMENT ON TABLE etl.pruned IS 'How far the answers of data sets that fill the same tables are pruned. The rows that these answers left are those of a state, so later answers are put in their order without them.';
+COMMENT ON COLUMN etl.pruned.operation IS 'The first, by name, of the data sets that fill the same tables.';
+COMMENT ON COLUMN etl.pruned.exchange IS 'Exchange that was asked for.';
+COMMENT ON COLUMN etl.pruned.place IS 'Place of the last answer that is pruned, and with it all before it.';
+COMMENT ON COLUMN etl.pruned.state IS 'The state in which these answers, and no later one, were loaded: market.<table>_at(state) has their rows.';
+
 COMMENT ON TABLE etl.access_keys IS 'What is known about each access key, by its hash.';
 COMMENT ON COLUMN etl.access_keys.key_hash IS 'Hash of the access key; never the key.';
 COMMENT ON COLUMN etl.access_keys.state IS 'unknown, good or refused.';

@@ -1,0 +1,2 @@
+DROP INDEX "etl"."answers_marked_idx";--> statement-breakpoint
+DROP INDEX "etl"."rejects_stray_idx";
