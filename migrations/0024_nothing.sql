@@ -1,2 +1,0 @@
-DROP INDEX "etl"."answers_marked_idx";--> statement-breakpoint
-DROP INDEX "etl"."rejects_stray_idx";
