@@ -6,6 +6,7 @@ import { dataSetsFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
+import { emptiedBy } from '../state/answers/facts.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
 import { prunedUpTo } from '../state/answers/pruned.ts';
 import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
@@ -268,14 +269,16 @@ async function foldAnswers(
     }
   }
   const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
+  const marks: DayMark[] = [];
   if (pruned !== null) {
+    const isDecided = (one: DayMark) => decidedBy(one.place).has(one.day ?? NO_DAY);
+    for (const one of await emptiedBy(tx, scope, asked && days)) if (!isDecided(one)) marks.push(one);
     // What pruned answers lacked stays undecided until another one lists the day.
     for (const one of await undecidedWithdrawals(tx, { table: table.name, exchange, ofDays: onDays(days) })) {
       const day = one.day ?? NO_DAY;
       if (!decidedBy(one.place).has(day)) refusals.set(day, one);
     }
   }
-  const marks: DayMark[] = [];
   for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
     const decided = decidedBy(place);

@@ -5,6 +5,7 @@ import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { AnswerFact } from '../coverage-facts.ts';
 import type { DayMark, FoldedDays } from '../coverage-registers.ts';
 import type { LoadGroup } from '../loads/loads.ts';
+import { placeText } from '../schema/columns.ts';
 import { answers, IS_MARKED } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
 
@@ -69,6 +70,20 @@ const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(()
        and ((${of(sql`a`)}) is distinct from (${of(sql`g`)}) or coalesce(${emptied}, ${heldBack}) is not null)
     returning g.changed`;
 });
+
+/** The answers that took the last row of some days; with null as days, of a table without days. */
+export async function emptiedBy(
+  tx: NodePgDatabase,
+  { operations, exchange }: LoadGroup,
+  days: readonly string[] | null,
+): Promise<DayMark[]> {
+  const found = await tx.execute<{ place: Place; day: string | null }>(sql`
+    select ${placeText(sql`a.place`)} as place, ${days === null ? sql`null` : sql`d.day::text`} as day
+      from ${answers} a, unnest(a.emptied_days) d(day)
+     where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])
+       and d.day = any(coalesce(${sql.param(days)}::date[], array[d.day]))`);
+  return found.rows.map((one) => ({ ...one, mark: 'emptied' }));
+}
 
 /** Replaces what the answers about folded days did with their rows. */
 export async function replaceMarks(
