@@ -250,8 +250,17 @@ async function foldAnswers(
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const lastPruned =
     pruned === null ? new Map() : await lastPlaces(tx, concerned, asked && days, load, pruned.state);
-  /** Of these days an answer decides something: the pruned ones about them are earlier. */
-  const decidedBy = (place: Place) => new Set(days.filter((day) => (lastPruned.get(day) ?? '') < place));
+  /**
+   * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
+   * records may be read again.
+   */
+  const decidedBy = (place: Place, { isOwn = false } = {}) =>
+    new Set(
+      days.filter((day) => {
+        const last = lastPruned.get(day) ?? '';
+        return last < place || (isOwn && last === place);
+      }),
+    );
   const sql = foldSql(table, asked ?? []);
   await client.query(sql.create);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
@@ -281,7 +290,7 @@ async function foldAnswers(
   }
   for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
-    const decided = decidedBy(place);
+    const decided = decidedBy(place, { isOwn: own });
     if (decided.size === 0) continue;
     const answer = own ? load : await readTable(tx, load, answerId, readKept);
     const { dateColumn } = table;
@@ -347,7 +356,8 @@ async function foldAnswers(
     if (table.names.length > 0) await rereadNames(tx, exchange);
   }
   const counts = countsOf(stored.rows[0]);
-  const outdatedDays = load.rows === null ? [] : days.filter((day) => !decidedBy(load.place).has(day));
+  const ownDays = decidedBy(load.place, { isOwn: true });
+  const outdatedDays = load.rows === null ? [] : days.filter((day) => !ownDays.has(day));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
   // Which of the rows are named differently now was not compared.
