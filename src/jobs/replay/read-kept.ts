@@ -32,29 +32,22 @@ export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted
 }
 
 /**
- * Creates a function that reads a kept file; @throws PipelineError `unreadable` if the file, as it is read now, does not
- * contain the session. It remembers the last file, because a file with many sessions is read for each of them.
+ * Creates a function that reads kept answers and files; @throws PipelineError `unreadable`, also if the file, as it is
+ * read now, does not contain the session. It remembers the last file, because a file with many sessions is read for each
+ * of them.
  */
-export function createFileReader(context: Context): (kept: KeptAnswer) => Promise<ReadAnswer> {
+export function createKeptReader(context: Context): (kept: KeptAnswer) => Promise<ReadAnswer> {
+  const { pool } = context.db;
   let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
   return async (kept) => {
+    if (kept.file === null) return { extracted: readKeptSource(context, kept) };
     const name = `${kept.hash} ${kept.file}`;
     if (file?.name !== name) file = { name, sessions: readKept(context, kept) };
     const session = sessionOf(file.sessions, kept);
     if (session === undefined) throw noSession(kept);
-    return keptSession(context, kept, session);
+    // A database from before they were kept has no symbols.
+    return sessionAnswer(session, kept.symbols ?? (await symbolsFor(pool, session, await readTickers(pool))));
   };
-}
-
-/** Converts a session of a kept file, with the symbols that it was given when it was imported. */
-export async function keptSession(
-  { db }: Context,
-  { symbols }: KeptAnswer,
-  session: FileSession,
-): Promise<ReadAnswer> {
-  // It is of a database from before they were kept.
-  const given = symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool)));
-  return sessionAnswer(session, given);
 }
 
 /** Reads a kept file. @throws PipelineError `unreadable` */

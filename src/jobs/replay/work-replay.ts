@@ -21,13 +21,13 @@ import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { isOutdated } from './outdated.ts';
 import type { ReplayRequest } from './plan-replay.ts';
-import { createFileReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
+import { createKeptReader, readKeptSource, readRejectedRecords } from './read-kept.ts';
 
 /** What all windows of a group of operations and an exchange share. */
 interface GroupContext {
   /** Were its tables empty? Then every answer is loaded. */
   readonly fresh: boolean;
-  readonly files: ReturnType<typeof createFileReader>;
+  readonly read: ReturnType<typeof createKeptReader>;
 }
 
 /**
@@ -54,7 +54,7 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
     await openReplayWindows(db.drizzle, runId),
     ({ operation, exchange }) => `${tableGroupOf(operation).name}|${exchange}`,
   );
-  const files = createFileReader(context);
+  const read = createKeptReader(context);
   const slots = createSlots(config.EOD_CONCURRENCY);
   const waiting = [...groups];
   let broken = false;
@@ -62,7 +62,7 @@ async function workGroups(context: Context, runId: number, signal: AbortSignal):
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [name, windows] = next;
-      const facts = { fresh: fresh.has(name), files };
+      const facts = { fresh: fresh.has(name), read };
       if (!(await workGroup(context, windows, facts, { slots, isStopped }))) return;
     }
   };
@@ -149,14 +149,13 @@ interface KeptReading {
 function readAhead(
   context: Context,
   window: ReplayWindow | undefined,
-  { files }: GroupContext,
+  { read }: GroupContext,
 ): Promise<KeptReading | null> {
   const reading = async () => {
     const id = window?.answerId ?? null;
     const kept = id === null ? null : await readKeptAnswer(context.db.drizzle, id);
     if (kept === null) return null;
-    const answered = kept.file === null ? { extracted: readKeptSource(context, kept) } : await files(kept);
-    return { kept, answered };
+    return { kept, answered: await read(kept) };
   };
   const answer = reading();
   // An error is handled when the answer is stored.

@@ -16,7 +16,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
-import { createFileReader, readKeptSource } from '../replay/read-kept.ts';
+import { createKeptReader } from '../replay/read-kept.ts';
 import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
@@ -185,8 +185,7 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
 
 /** Reads a kept answer to apply it again together with others (`load/market/fold.ts`). @throws PipelineError `unreadable` */
 export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
-  const file: ReadAnswer =
-    kept.file === null ? { extracted: readKeptSource(context, kept) } : await createFileReader(context)(kept);
+  const file = await createKeptReader(context)(kept);
   const calledAt = kept.fetchedAt.getTime();
   const { extracted } = storablePart(context, file.extracted, calledAt);
   const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });

@@ -4,10 +4,10 @@ import { transaction } from '../database/transaction.ts';
 import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
-import { takeLocks } from '../state/loads/locks.ts';
+import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
-import { ensureStage, locksOf } from './merge.ts';
+import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
@@ -43,7 +43,7 @@ export async function acceptWithdrawal(
     const sql = mergeSql(table, day === null ? [] : [day]);
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
-    await takeLocks(tx, locksOf(table, exchange, [day ?? NO_DAY]));
+    await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));
     const refused = await readRefusedWithdrawal(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);

@@ -15,6 +15,7 @@ import { factOf, sumCoverage } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
+import { locksOfTable } from '../state/loads/locks.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
@@ -29,7 +30,6 @@ import {
   ensureStage,
   type FullSet,
   lockedParts,
-  locksOf,
   type PreservedColumns,
   setHintBits,
   type TableRows,
@@ -164,7 +164,7 @@ async function storeLoad(
 ): Promise<RecordCounts | null> {
   const { client } = tx;
   const rows = tables.flatMap(({ table, rows, days }) =>
-    locksOf(table, load.exchange, lockedParts(table, rows, days)),
+    locksOfTable(table.name, load.exchange, lockedParts(table, rows, days)),
   );
   const days = lockedDays(dataSetNamed(load.operation), load);
   const asked = locksOnAsked(load, days, load.rejects.length > 0);

@@ -8,22 +8,9 @@ import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
-import { type Lock, locksOfTable } from '../state/loads/locks.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
-
-/**
- * The advisory locks on parts of a table: days (`NO_DAY` if it has none) or questions, see `lockedParts`; null: on all
- * rows of the exchange.
- */
-export function locksOf(
-  { name }: Pick<TableDefinition, 'name'>,
-  exchange: string,
-  parts: Iterable<string> | null,
-): Lock[] {
-  return locksOfTable(name, exchange, parts);
-}
 
 /**
  * The parts of a table that a load locks: the days of its rows and the days it lists in full. Where the key has columns

@@ -10,9 +10,9 @@ import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
+import { locksOfTable } from '../state/loads/locks.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
-import { locksOf } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** An answer that may be byte for byte the one that was loaded last. */
@@ -59,7 +59,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);
-      const rows = tables.flatMap((table) => locksOf(table, exchange, days));
+      const rows = tables.flatMap((table) => locksOfTable(table.name, exchange, days));
       const locked = { operation: operation.name, exchange };
       const begun = await beginLoad(tx, windowId, { asked: locksOnAsked(locked, days, false), rows });
       if (begun === null) return null;

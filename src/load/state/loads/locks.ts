@@ -77,7 +77,7 @@ export const tablesOf = (operations: readonly string[]): string[] =>
     ),
   ].sort();
 
-/** The lock on all rows of an exchange in a table of `market`, or on some parts of it, see `locksOn`. */
+/** The locks on parts of a table of `market`, days (NO_DAY if it has none) or questions; null: on all rows of the exchange. */
 export const locksOfTable = (table: string, exchange: string, parts: Iterable<string> | null): Lock[] =>
   locksOn(`eod|${table}|${exchange}`, parts);
 
