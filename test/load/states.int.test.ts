@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
 import type { Permit } from '../../src/load/state/call-budget.ts';
-import { takePlace } from '../../src/load/state/place.ts';
 import {
   RUN_STATES,
   type RunState,
@@ -20,12 +19,10 @@ import {
   reopenRun,
   insertRun as startRun,
 } from '../../src/load/state/runs.ts';
-import { answers, responseBodies } from '../../src/load/state/schema/source.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
-  insertReplayWindows,
   insertRereadWindows,
   insertWindows,
   type PlannedWindow,
@@ -190,12 +187,6 @@ const NEW_WINDOWS: readonly (readonly [
     },
   ],
   [
-    'plan',
-    'pending',
-    'insertReplayWindows',
-    async (id) => insertReplayWindows(db, id, sql`select ${await insertAnswer()}::bigint`),
-  ],
-  [
     'import',
     'running',
     'insertFileWindows',
@@ -220,29 +211,6 @@ const planned = (state: PlannedWindow['state']): PlannedWindow => ({
   state,
   reason: null,
 });
-
-/** A kept answer that no window of this database has asked for. */
-async function insertAnswer(): Promise<number> {
-  await db
-    .insert(responseBodies)
-    .values({ hash: 'a body', encoding: 'gzip', body: Buffer.of(), bytes: 0 })
-    .onConflictDoNothing();
-  const { state, reason, from, to, ...asked } = planned('pending');
-  const answer = {
-    ...asked,
-    instruments: [],
-    from_date: from,
-    to_date: to,
-    run_id: 0,
-    window_id: 0,
-    called_on: DAY,
-    place: await takePlace(db),
-    fetched_at: `${DAY}T16:00:00Z`,
-    hash: 'a body',
-  };
-  const inserted = await db.insert(answers).values(answer).returning({ id: answers.id });
-  return inserted[0]?.id ?? 0;
-}
 
 const windowCases = (Object.keys(WINDOW_STATEMENTS) as (keyof typeof WINDOW_STATEMENTS)[]).flatMap(
   (transition) =>

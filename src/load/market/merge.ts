@@ -434,11 +434,13 @@ const MANY_ROWS = 1_000;
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
-  { table, rows }: TableRows,
-  exchange: string,
-  written: number,
+  table: TableDefinition,
+  {
+    exchange,
+    days,
+    written,
+  }: { readonly exchange: string; readonly days: Iterable<string>; readonly written: number },
 ): Promise<void> {
-  const { dateColumn } = table;
-  if (dateColumn === null || written < MANY_ROWS) return;
-  await client.query(mergeSql(table).readDays, [exchange, [...daysOfRows(table, rows)]]);
+  if (table.dateColumn === null || written < MANY_ROWS) return;
+  await client.query(mergeSql(table).readDays, [exchange, [...days]]);
 }
