@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
-import type { Day } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial } from '../../load/state/access-keys.ts';
@@ -107,7 +106,10 @@ export async function claimCall(
         throw new NotItsTurn(claim.ahead);
       case 'out_of_reach': {
         const { window, lastDay, diagnostic } = claim;
-        if (window.to <= lastDay) throw outOfReachError(lastDay, diagnostic);
+        if (window.to <= lastDay) {
+          const message = `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`;
+          throw new PipelineError(message, { kind: 'range_refused', diagnostic });
+        }
         await splitWindowAfter(context, window, lastDay).catch((error) => {
           throw databaseError(error);
         });
@@ -173,16 +175,6 @@ function keyRefusedError(diagnostic: string): PipelineError {
     kind: 'credential',
     diagnostic,
   });
-}
-
-function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
-  return new PipelineError(
-    `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`,
-    {
-      kind: 'range_refused',
-      diagnostic,
-    },
-  );
 }
 
 type AskingJob = Pick<WindowJob, 'runId' | 'windowId'>;
