@@ -141,7 +141,7 @@ const WINDOW_STATEMENTS: Readonly<
   ],
   release: [
     ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE)],
-    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id)],
+    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id, PERMIT)],
   ],
   store: [
     ['loaded', 'storeWindow', store('loaded')],
@@ -338,6 +338,16 @@ describe('a claim', () => {
       lost_workers: 0,
     });
     expect(await calls()).toBe(1);
+  });
+
+  test('that is undone leaves everything as it was, the budget too', async () => {
+    await fresh();
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    const before = await rowOf('windows', windowId);
+    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
+    await unclaimWindow(db, windowId, PERMIT);
+    expect(await rowOf('windows', windowId)).toEqual({ ...before, started_at: expect.anything() });
+    expect(await calls()).toBe(0);
   });
 
   test('that the budget does not allow changes nothing', async () => {
