@@ -104,8 +104,8 @@ export async function refoldPart(
     // All answers of a part that cannot be divided might be too many to be held at once.
     const isSmall = part.days !== null || part.instruments !== null;
     const read = isSmall ? readOnce(judging.read) : judging.read;
-    const isPartitioned = part.tables.some(({ partitioned }) => partitioned);
-    const listed = isPartitioned ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
+    // Before the transaction, so that no load waits while answers are read.
+    const listed = isSmall ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
     for (const { answerId, kept } of listed) {
       const batches = kept ? (await read(answerId)).batches : [];
       for (const { table, rows } of batches)
