@@ -143,7 +143,7 @@ async function reload(site: Site, { days, rows }: Size, bench: Reload): Promise<
   return taken;
 }
 
-async function replay(site: Site, { days, rows }: Size): Promise<Taken> {
+async function replay(site: Site, { rows }: Size): Promise<Taken> {
   const url = await freshDatabase(site.server.url, 'bench_replay', databaseOf('load-first'));
   const again = async (rebuild: boolean, counted: Record<string, number>) => {
     const child = await startChild('replay', settingsFor(url, site.source.url('first')), rebuild);
