@@ -265,13 +265,13 @@ function replaceStatements(
   const all = [...columns, ...AUDIT];
   const written = all.filter((column) => !key.includes(column));
   const isStored = (row: string) => `${row}.exchange = $1 and ${isOfPart(row)}${isWithin(row)}`;
-  const revisions = (live: string, past: string, condition: (row: string) => string) => `
-      select ${list(columns, 't.')}, t.revision, null::boolean as withdrawn from ${live} t where ${condition('t')}
-      union all select ${list(columns, 'h.')}, h.revision, h.withdrawn from ${past} h where ${condition('h')}`;
-  const changed = `stored as materialized (${revisions(target, history, isStored)}),
-      made as materialized (${revisions(folded.target, folded.history, () => 'true')}),
-      changed as materialized (select distinct ${list(key)} from (
-        (select * from stored except select * from made) union all (select * from made except select * from stored)) as either)`;
+  // Each with one join, which takes a third of the time of looking for rows that only one of the two has, and back.
+  const differing = (stored: string, made: string, numbers: readonly string[]) => `
+        select ${key.map((column) => `coalesce(t.${quote(column)}, f.${quote(column)}) as ${quote(column)}`).join(', ')}
+          from (select * from ${stored} t where ${isStored('t')}) t full join ${made} f on ${sameKey('t', 'f')} and t.revision = f.revision
+         where (${list([...columns, ...numbers], 't.')}) is distinct from (${list([...columns, ...numbers], 'f.')})`;
+  const changed = `changed as materialized (${differing(target, folded.target, ['revision'])}
+        union${differing(history, folded.history, ['revision', 'withdrawn'])})`;
   return {
     forget: `
     with ${changed}, forgotten as (
