@@ -29,6 +29,8 @@ interface FoldSql extends ApplySql {
   readonly create: string;
   /** Creates one more, for the records of the answer that is being loaded. */
   readonly createOwn: string;
+  /** Copies rows into the temporary table; their last values are those of the load audit. */
+  readonly copyNew: string;
   /** Keeps the staged records, ranked within each key, as those of the answer that is being loaded. */
   readonly noteOwn: string;
   /**
@@ -93,6 +95,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     createOwn: `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     merge: { text: mergeStatement(table, folded) },
     withdraw: { text: withdrawStatement(table, folded) },
+    copyNew: `copy ${tables.target} (${list([...folded.columns, ...AUDIT])}) from stdin`,
     noteOwn: `insert into ${own} ${rankedRecords(table, folded)}`,
     store: storeStatement(table, market, folded, { own, whole }),
     storePart: storeStatement(table, market, folded, null),

@@ -29,10 +29,13 @@ import {
 import { foldSql, wholeOf } from './fold-sql.ts';
 import {
   applyStaged,
+  copyAsNew,
   copyNewDays,
   countsOf,
   daysOf,
+  daysOfRows,
   type FullSet,
+  hasDuplicates,
   type Merged,
   mergeFew,
   NOTHING,
@@ -360,6 +363,10 @@ async function foldInOrder(
       if (!decidedBy(one.place).has(day)) refusals.set(day, one);
     }
   }
+  /** Days that the answers so far are about. */
+  const seen = new Set<string>();
+  const now =
+    (await client.query<{ now: string }>('select statement_timestamp()::text as now')).rows[0]?.now ?? '';
   for (const { answerId, windowId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
     const isLate = isRefold && pruned !== null && place < pruned.place;
@@ -375,6 +382,17 @@ async function foldInOrder(
     if (isLate && hasRows) outdated.set(place, without(days, decided));
     if (decided.size === 0) continue;
     const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
+    const by = { runId: runId ?? load.runId, loadId: loadId ?? load.loadId };
+    if (!own && asked !== null && pruned === null) {
+      const about = new Set([...daysOfRows(table, rows), ...daysOf(answer.fullSet)]);
+      const isFirst = [...about].every((day) => !seen.has(day));
+      for (const day of about) seen.add(day);
+      // Of these days there is nothing yet to compare it with.
+      if (isFirst && !hasDuplicates(table, rows)) {
+        await copyAsNew(client, sql.copyNew, { table, rows, now, ...by });
+        continue;
+      }
+    }
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
     if (own && !few) await client.query(sql.noteOwn);
@@ -383,8 +401,7 @@ async function foldInOrder(
       table,
       { ...answer, rows },
       {
-        runId: runId ?? load.runId,
-        loadId: loadId ?? load.loadId,
+        ...by,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,
