@@ -144,7 +144,8 @@ describe('all operations, corrected once and with an instrument missing once', (
     await holder.query(`select pg_advisory_lock(${lock})`);
     const working = workReplay(original, runId, new AbortController().signal);
     try {
-      const ended = async () => expect(new Set(await states(false))).toEqual(new Set(['loaded']));
+      const ended = async () =>
+        expect((await states(false)).filter((state) => state !== 'loaded' && state !== 'empty')).toEqual([]);
       await vi.waitFor(ended, 20_000);
       expect(await states(true)).toEqual(['running']);
     } finally {
@@ -152,6 +153,6 @@ describe('all operations, corrected once and with an instrument missing once', (
       holder.release();
       await working;
     }
-    expect(new Set([...(await states(true)), ...(await states(false))])).toEqual(new Set(['loaded']));
+    expect(await states(true)).toEqual(['loaded']);
   });
 });

@@ -383,12 +383,12 @@ async function foldInOrder(
     if (decided.size === 0) continue;
     const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
     const by = { runId: runId ?? load.runId, loadId: loadId ?? load.loadId };
-    if (!own && asked !== null && pruned === null) {
+    if (asked !== null && pruned === null) {
       const about = new Set([...daysOfRows(table, rows), ...daysOf(answer.fullSet)]);
       const isFirst = [...about].every((day) => !seen.has(day));
       for (const day of about) seen.add(day);
       // Of these days there is nothing yet to compare it with.
-      if (isFirst && !hasDuplicates(table, rows)) {
+      if (isFirst && !own && !hasDuplicates(table, rows)) {
         await copyAsNew(client, sql.copyNew, { table, rows, now, ...by });
         continue;
       }
