@@ -5,7 +5,7 @@ import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { hasAskedSymbol, wholeOf } from '../../load/market/fold-sql.ts';
+import { hasAskedSymbol, listedInFull } from '../../load/market/fold-sql.ts';
 import { hasRows } from '../../load/market/lookups.ts';
 import { unkeptError } from '../../load/market/refold.ts';
 import {
@@ -49,7 +49,7 @@ interface TablesOfExchange {
 
 /** How the answers about a table can be divided into parts with no row in common. */
 function dividedBy(table: TableDefinition): TablesOfExchange['dividedBy'] {
-  if (wholeOf(table) === 'days') return 'days';
+  if (listedInFull(table) === 'days') return 'days';
   return hasAskedSymbol(table) ? 'instruments' : 'nothing';
 }
 

@@ -63,7 +63,7 @@ interface FoldSql extends ApplySql {
 }
 
 /** What the answers that fill a table list in full, see `Shape.fullSet`. */
-export function wholeOf(table: TableDefinition): Shape['fullSet'] {
+export function listedInFull(table: TableDefinition): Shape['fullSet'] {
   const shapes = dataSetsFilling([table]).flatMap(({ shapes }) => shapes);
   return shapes.find((shape) => shape.table === table && shape.fullSet !== 'none')?.fullSet ?? 'none';
 }
@@ -72,7 +72,7 @@ export function wholeOf(table: TableDefinition): Shape['fullSet'] {
 export const foldSql = builtOnce(build);
 
 function build(table: TableDefinition, years: Years | null): FoldSql {
-  const whole = wholeOf(table);
+  const lists = listedInFull(table);
   const temporary = (name: string) => quote(`fold_${name}${table.name}`);
   const tables = {
     target: `pg_temp.${temporary('')}`,
@@ -97,7 +97,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     withdraw: { text: withdrawStatement(table, folded) },
     copyNew: `copy ${tables.target} (${list([...folded.columns, ...AUDIT])}) from stdin`,
     noteOwn: `insert into ${own} ${rankedRecords(table, folded)}`,
-    store: storeStatement(table, market, folded, { own, whole }),
+    store: storeStatement(table, market, folded, { own, lists }),
     storePart: storeStatement(table, market, folded, null),
     withdrawRest: `
     with gone as materialized (
@@ -118,15 +118,15 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
          or s.source_saved_at = $1::timestamptz
          or exists (select from ${LOADS} l where l.fetched_at = t.source_saved_at) limit 1`,
-    begin: beginStatements(table, market, folded, isOfPart(table, whole)),
+    begin: beginStatements(table, market, folded, isOfPart(table, lists)),
     beginOwn: beginStatements(
       table,
       market,
       folded,
-      (row) => `${isConcerned(table, market, { own, whole }, row, '$2')} and ${isAnyPart('$3')}`,
+      (row) => `${isConcerned(table, market, { own, lists }, row, '$2')} and ${isAnyPart('$3')}`,
     ),
     withdrawKeys: withdrawKeysStatement(table, folded),
-    ...replaceStatements(table, market, folded, isOfPart(table, whole)),
+    ...replaceStatements(table, market, folded, isOfPart(table, lists)),
     storeDayRows: replaceDayRows(table.name, tables.dayRows),
   };
 }
@@ -136,7 +136,7 @@ function storeStatement(
   parts: Parts,
   folded: Parts,
   /** Null if no answer is being loaded: then all that was folded is concerned. */
-  late: { readonly own: string; readonly whole: Shape['fullSet'] } | null,
+  late: { readonly own: string; readonly lists: Shape['fullSet'] } | null,
 ): string {
   const { target, history, columns, sameKey } = parts;
   const concerned = (row: string) => (late === null ? 'true' : isConcerned(table, parts, late, row, '$3'));
@@ -228,9 +228,9 @@ const isAnyPart = (instruments: string) => `(${instruments}::text[] is null or t
  * The condition that a row is of the days, $2, or instruments, $3, that are folded anew: where a table has no days that
  * answers list in full, of these instruments or, if that is null, any row.
  */
-function isOfPart(table: TableDefinition, whole: Shape['fullSet']): (row: string) => string {
+function isOfPart(table: TableDefinition, lists: Shape['fullSet']): (row: string) => string {
   return (row) => {
-    if (whole === 'days' && table.dateColumn !== null) {
+    if (lists === 'days' && table.dateColumn !== null) {
       return `${row}.${quote(table.dateColumn)} = any($2::date[]) and ${isAnyPart('$3')}`;
     }
     const isAsked = hasAskedSymbol(table) ? `upper(${row}.symbol) = any($3::text[])` : 'true';
@@ -246,11 +246,11 @@ export const hasAskedSymbol = ({ fields, key }: TableDefinition): boolean =>
 function isConcerned(
   table: TableDefinition,
   { sameKey }: Parts,
-  { own, whole }: { readonly own: string; readonly whole: Shape['fullSet'] },
+  { own, lists }: { readonly own: string; readonly lists: Shape['fullSet'] },
   row: string,
   days: string,
 ): string {
-  if (whole === 'none') {
+  if (lists === 'none') {
     return `${days}::date[] is not null and exists (select from ${own} o where ${sameKey('o', row)})`;
   }
   return table.dateColumn === null

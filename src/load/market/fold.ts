@@ -26,7 +26,7 @@ import {
   replaceRefusedWithdrawals,
   undecidedWithdrawals,
 } from '../state/withdrawals.ts';
-import { foldSql, wholeOf } from './fold-sql.ts';
+import { foldSql, listedInFull } from './fold-sql.ts';
 import {
   applyStaged,
   copyAsNew,
@@ -84,13 +84,13 @@ interface MergedTable extends Merged {
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
   readonly folded: FoldedDays | null;
   /** Its days of which it changed nothing, because a later answer about them is pruned. */
-  readonly outdatedDays: readonly string[];
+  readonly ignoredDays: readonly string[];
   /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
 }
 
 /** What is said of the merge of an answer that was loaded after all others about its rows. */
-const AS_LAST = { folded: null, outdatedDays: [], undecided: null } as const;
+const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
 
 /** What an answer did with the rows of days. */
 const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
@@ -120,7 +120,7 @@ export async function mergeTable(
   const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
   if (isLast) {
     const added =
-      scope.whole === 'days'
+      scope.lists === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
     if (added !== null) return { ...added, ...AS_LAST, marks: [] };
@@ -132,7 +132,7 @@ export async function mergeTable(
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
-  if (scope.whole === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
+  if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return folded;
   await client.query(`truncate ${sql.stage}`);
@@ -143,7 +143,7 @@ export async function mergeTable(
     stale: rows.length,
     marks: [],
     folded: null,
-    outdatedDays: [...days],
+    ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
   };
 }
@@ -196,7 +196,7 @@ export async function foldIfLate(
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
 interface Scope extends LoadScope {
-  readonly whole: Shape['fullSet'];
+  readonly lists: Shape['fullSet'];
   /** Days it is about; null where days do not matter. */
   readonly asked: ReadonlySet<string> | null;
 }
@@ -208,10 +208,10 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const whole = wholeOf(table);
-  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, whole };
+  const lists = listedInFull(table);
+  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, lists };
   const { dateColumn } = table;
-  if (whole !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
+  if (lists !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
   const listed = [...countValues(rows, dateColumn).keys()] as string[];
   const asked = new Set([...listed, ...daysOf(fullSet)]);
   const [first, ...days] = [...asked].sort();
@@ -249,19 +249,19 @@ export interface RefoldedTable
   /** How many rows or revisions differed. */
   readonly changed: number;
   /** By the place of an answer, the days of which it decides nothing, because a later answer about them is pruned. */
-  readonly outdated?: ReadonlyMap<Place, readonly string[]>;
+  readonly ignored?: ReadonlyMap<Place, readonly string[]>;
 }
 
 /** Folds all answers about a part of a table anew and stores what comes out differently. Call it with the locks held. */
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
-  const whole = wholeOf(table);
+  const lists = listedInFull(table);
   const operations = dataSetsFilling([table]).map(({ name }) => name);
   const sorted = days === null ? [] : [...days].sort();
-  const asked = whole === 'days' ? new Set(sorted) : null;
+  const asked = lists === 'days' ? new Set(sorted) : null;
   const [first] = sorted;
   const scope: Scope = {
-    ...{ operations, exchange, whole, asked },
+    ...{ operations, exchange, lists, asked },
     days: asked === null || first === undefined ? null : { from: first, to: sorted.at(-1) ?? first },
   };
   const concerned = { ...scope, sameInstruments: false, sameDays: false };
@@ -286,7 +286,7 @@ async function foldAnswers(
   const { table, readKept } = load;
   if (readKept === undefined) return null;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const few = scope.whole === 'none';
+  const few = scope.lists === 'none';
   // Where the day of a row comes from the request, only requests for the same days can list it.
   const concerned = {
     ...scope,
@@ -316,9 +316,9 @@ async function foldInOrder(
   const { client } = tx;
   const { table, exchange } = load;
   const { answers, pruned, readAnswer, history, instruments = null } = given;
-  const { asked, whole } = scope;
+  const { asked, lists } = scope;
   const isRefold = history !== undefined;
-  const few = whole === 'none' && !isRefold;
+  const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const lastOf = (of: FoldScope, window: Parameters<typeof lastPlaces>[3]) =>
     pruned === null ? new Map<string, Place>() : lastPlaces(tx, of, asked && days, window, pruned.state);
@@ -334,7 +334,7 @@ async function foldInOrder(
         return pruned < place || (isOwn && pruned === place);
       }),
     );
-  const outdated = new Map<Place, readonly string[]>();
+  const ignored = new Map<Place, readonly string[]>();
   const sql = foldSql(table, asked ?? []);
   await client.query(isRefold ? sql.create : `${sql.create}; ${sql.createOwn}`);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
@@ -372,14 +372,14 @@ async function foldInOrder(
     const isLate = isRefold && pruned !== null && place < pruned.place;
     // Where no answer lists anything in full, only those about its instruments matter.
     const last =
-      isLate && whole === 'none' && windowId !== undefined
+      isLate && lists === 'none' && windowId !== undefined
         ? await lastOf({ ...scope, sameInstruments: true }, { windowId, fetchedAt: new Date(fetchedAt) })
         : lastPruned;
     const decided = decidedBy(place, { isOwn: own, last });
     if (decided.size === 0 && !isLate) continue;
     const answer = own ? load : await readAnswer(answerId, table);
     const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
-    if (isLate && hasRows) outdated.set(place, without(days, decided));
+    if (isLate && hasRows) ignored.set(place, without(days, decided));
     if (decided.size === 0) continue;
     const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
     const by = { runId: runId ?? load.runId, loadId: loadId ?? load.loadId };
@@ -417,7 +417,7 @@ async function foldInOrder(
   }
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   const withdrawals: DayWithdrawal[] = [];
-  if (whole !== 'none') {
+  if (lists !== 'none') {
     const gone =
       history === true
         ? { rows: [] }
@@ -444,7 +444,7 @@ async function foldInOrder(
     }
   }
   const counts = countsOf(stored);
-  const outdatedDays =
+  const ignoredDays =
     load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place, { isOwn: true }));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
@@ -455,7 +455,7 @@ async function foldInOrder(
     // Which of the rows are named differently now was not compared.
     renamed: counts.written,
     changed: Number(stored?.changed ?? 0) + withdrawn,
-    outdated,
+    ignored,
     withdrawn,
     withdrawals,
     checkedDays: [],
@@ -463,12 +463,12 @@ async function foldInOrder(
       ...marks,
       ...[...refusals.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
     ],
-    folded: whole === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
-    outdatedDays,
+    folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
+    ignoredDays,
     undecided:
-      outdatedDays.length === 0
+      ignoredDays.length === 0
         ? null
-        : `was loaded after later answers about ${outdatedDays.length === 1 ? 'a day' : `${outdatedDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
+        : `was loaded after later answers about ${ignoredDays.length === 1 ? 'a day' : `${ignoredDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
   };
 }
 

@@ -155,7 +155,7 @@ function scopeOfLoad(
     exchange,
     days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
     // Where no answer lists its tables in full, only answers about the same instruments have rows in common.
-    instruments: scopes.length > 0 && scopes.every(({ whole }) => whole === 'none') ? instruments : [],
+    instruments: scopes.length > 0 && scopes.every(({ lists }) => lists === 'none') ? instruments : [],
   };
 }
 
@@ -186,9 +186,9 @@ async function storeLoad(
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
   const believed = isBelieved(load);
-  const { outdatedDays } = merged;
-  const isOutdated = ({ day }: CoverageEntry) => outdatedDays.has(day) || outdatedDays.has(NO_DAY);
-  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isOutdated(entry)) };
+  const { ignoredDays } = merged;
+  const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
+  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
   await storeFact(tx, told, begun, merged);
   if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
   await writeWithdrawals(
@@ -272,7 +272,7 @@ interface MergedTables {
   /** The days whose answers were folded, of the table that they list in full. */
   readonly folded: FoldedDays | null;
   /** Days of which nothing was changed, because later answers about them are pruned. */
-  readonly outdatedDays: ReadonlySet<string>;
+  readonly ignoredDays: ReadonlySet<string>;
   /** What could not be decided. */
   readonly undecided: readonly string[];
 }
@@ -298,7 +298,7 @@ async function mergeTables(
   const written: Written[] = [];
   const marks: DayMark[] = [];
   let folded: FoldedDays | null = null;
-  const outdatedDays = new Set<string>();
+  const ignoredDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
   for (const one of tables) {
@@ -316,10 +316,10 @@ async function mergeTables(
     for (const one of merged.marks) marks.push(one);
     // A data set lists at most one table in full.
     folded = merged.folded ?? folded;
-    for (const day of merged.outdatedDays) outdatedDays.add(day);
+    for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written, namesChanged, marks, folded, outdatedDays, undecided };
+  return { counts, withdrawals, written, namesChanged, marks, folded, ignoredDays, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

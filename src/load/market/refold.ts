@@ -18,7 +18,7 @@ import { hasOpenRejects, type RejectEntry, writeRejects } from '../state/rejects
 import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
-import { wholeOf } from './fold-sql.ts';
+import { listedInFull } from './fold-sql.ts';
 import { copyNewDays, daysOf, daysOfRows, ensurePartitions, ensureStage, setHintBits } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { countInserted, rereadNames } from './observed-aliases/observed-aliases.ts';
@@ -245,7 +245,7 @@ async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): 
   const filling = dataSetsFilling([table]).map(({ name }) => name);
   const answers = part.answers.filter(({ operation }) => filling.includes(operation));
   if (isLacking) return mergeEach(tx, { ...part, answers }, judging);
-  const hasDays = days !== null && wholeOf(table) === 'days';
+  const hasDays = days !== null && listedInFull(table) === 'days';
   const asked = hasDays ? daysAsked(days, answers) : null;
   const copied =
     asked === null || pruned !== null ? NONE : await copySingles(tx, { ...part, answers }, asked, judging);
@@ -344,11 +344,11 @@ async function writeFacts(
   const { windowId, runId, exchange, operations } = part;
   // Those of tables that were folded are written with their days.
   const marks = folded.flatMap((one) => (one.folded === null ? one.marks : []));
-  const isOutdated = (place: Place, day: string) =>
-    folded.some(({ outdated }) => outdated?.get(place)?.some((one) => one === day || one === NO_DAY));
+  const isIgnored = (place: Place, day: string) =>
+    folded.some(({ ignored }) => ignored?.get(place)?.some((one) => one === day || one === NO_DAY));
   for (const { answerId, place, to, instruments, said } of finished) {
     const told = {
-      coverage: said.coverage.filter(({ day }) => !isOutdated(place, day)),
+      coverage: said.coverage.filter(({ day }) => !isIgnored(place, day)),
       doubted: said.suspicions.length > 0,
       marks: marks.filter((mark) => mark.place === place),
     };
