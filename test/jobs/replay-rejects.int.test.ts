@@ -208,6 +208,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
           .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
           .map((record, position) => ({ position, record, problems: [] })),
         believed: true,
+        isReadAgain: false,
         place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
       }),
     );
@@ -228,7 +229,7 @@ test('where no answer is kept, the record as it was stored is read again', async
   expect(same).toMatchObject({ state: 'failed', rejected: 1 });
   expect(await rejectsOf(pipeline)).toEqual(before);
   await pipeline.db.pool.query(
-    `update etl.rejects set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
+    `update etl.rejected_records set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
   );
   const report = await replay(pipeline, {}, { rejectsOnly: true });
   expect(report).toMatchObject({ state: 'completed', fetched: 1, inserted: 1, rejected: 0 });

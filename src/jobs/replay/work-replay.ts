@@ -5,7 +5,6 @@ import { createSlots, type Slots } from '../../core/slots.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/kept.ts';
-import { windowsOfAnswer } from '../../load/state/answers/to-replay.ts';
 import { readRun } from '../../load/state/runs.ts';
 import {
   openReplayWindows,
@@ -198,7 +197,6 @@ async function replayAnswer(
     await skipWindow(db.drizzle, window.id, 'a newer answer that speaks for all of its days is kept');
     return;
   }
-  const sharing = await windowsOfAnswer(db.drizzle, answerId);
   const times: StepTimes = {};
   const counts = await timeStep(times, 'load', () =>
     storeAnswer(context, {
@@ -209,7 +207,6 @@ async function replayAnswer(
       bytes: 0,
       preview: false,
       fresh,
-      readByWindows: sharing.filter((id) => id !== window.id),
     }),
   );
   // At `debug`, because a rebuild may load the answers of years.
@@ -225,6 +222,5 @@ async function replayRecords(context: Context, window: ReplayWindow): Promise<vo
     calledAt: seenAt,
     bytes: 0,
     preview: false,
-    readByWindows: window.parentId === null ? [] : [window.parentId],
   });
 }

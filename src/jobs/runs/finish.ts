@@ -5,6 +5,7 @@ import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
+import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
 import {
   beginFollowUp,
@@ -39,8 +40,9 @@ export async function closeRun(
   const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
-  // Without statistics, queries are slower; nothing else depends on them.
+  // Without statistics, and what is noted of rejects, queries are slower; nothing else depends on them.
   await analyzePartitioned(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
+  await settleRejects(db.drizzle).catch((err) => log.warn({ runId, err }, 'could not note resolved rejects'));
   if (runEnded.hasSubscribers()) {
     const { id: run, ...facts } = ended;
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });

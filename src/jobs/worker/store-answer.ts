@@ -39,8 +39,6 @@ export interface AnsweredWindow extends ReadAnswer {
   readonly digest?: string;
   /** The answer as it is noted, and kept for replay; undefined if it is read again. */
   readonly answer?: AnswerToKeep | undefined;
-  /** For an answer that is loaded again, the other windows that have loaded it. */
-  readonly readByWindows?: readonly number[];
   /** Are all kept answers being loaded into tables that were empty? */
   readonly fresh?: boolean;
   /** Was it computed from stored data? Then it may withdraw any number of rows. */
@@ -64,7 +62,6 @@ export async function storeAnswer(
     preview,
     answer,
     digest,
-    readByWindows,
     fresh,
     trusted,
     ...file
@@ -107,7 +104,6 @@ export async function storeAnswer(
     preview,
     answer,
     digest,
-    readByWindows,
     fresh,
   });
 }

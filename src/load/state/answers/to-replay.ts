@@ -91,16 +91,14 @@ export function answeredPairs(db: NodePgDatabase) {
  * A query for the ids of the answers to replay: those that match, and every newer one about the same days, because
  * loading an older answer alone could bring back what a newer one has replaced.
  *
- * @param rejectsOnly only answers with open rejects, whether of their own window or of a replay.
+ * @param rejectsOnly only answers with open rejects.
  */
 export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
   const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
   // If all are chosen, no newer ones need to be looked for.
   if (all) return sql`select id from ${answers} where hash is not null`;
   const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
-  const hasRejects = sql`exists (
-    select from ${rejects} j join ${windows} w on w.id = j.window_id
-     where j.resolved_at is null and (w.id = ${answers.window_id} or w.answer_id = ${answers.id}))`;
+  const hasRejects = sql`${answers.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
   return sql`
     with recursive chosen(id) as (
       select ${answers.id} from ${answers}
@@ -169,14 +167,4 @@ export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<v
     .set({ run_id: sql`${windows.run_id}`, window_id: sql`${windows.id}` })
     .from(windows)
     .where(and(eq(windows.run_id, runId), eq(windows.answer_id, answers.id), eq(answers.window_id, 0)));
-}
-
-/** Windows that loaded, or replayed, a kept answer. */
-export async function windowsOfAnswer(db: NodePgDatabase, answerId: number): Promise<number[]> {
-  const found = await db
-    .select({ id: answers.window_id })
-    .from(answers)
-    .where(eq(answers.id, answerId))
-    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.answer_id, answerId)));
-  return found.map(({ id }) => id);
 }
