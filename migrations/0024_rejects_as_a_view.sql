@@ -23,12 +23,13 @@ UPDATE "etl"."rejected_records" r SET last_seen_at = a.place FROM "etl"."windows
 CREATE INDEX "rejected_records_fingerprint_idx" ON "etl"."rejected_records" USING btree ("fingerprint");--> statement-breakpoint
 CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree ("last_seen_at");--> statement-breakpoint
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
-CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING btree ("operation","exchange","place") WHERE "etl"."answers"."believed" and not "etl"."answers"."filtered";--> statement-breakpoint
+CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."believed" and not "etl"."answers"."filtered";--> statement-breakpoint
 CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at, (select min(a.place)::timestamptz from etl.answers a where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.believed and not a.filtered
-    and a.place > r.last_seen_at and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments)
-    and (not r.dated or a.from_date <= r.from_date and a.to_date >= r.to_date))
+  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at, (select min(a.place)::timestamptz from (select * from etl.answers where believed and not filtered and daterange(from_date, to_date, '[]')
+      @> case when r.dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.place > r.last_seen_at
+      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
     from etl.rejected_records r where settled_at is null);--> statement-breakpoint
 -- Who may read the table may read the view; who may only read, reads only the view. Views of users refer to it, too.
 DO $$

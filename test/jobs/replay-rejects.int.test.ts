@@ -97,6 +97,21 @@ describe('a record that is rejected', () => {
     expect(await rows(pipeline)).toBe(all);
   });
 
+  test('is another one if it comes again after it was resolved, and a rebuild lists neither a second time', async () => {
+    source.meddle = () => undefined;
+    await runToEnd(pipeline, backfill(DAY));
+    source.meddle = spoil;
+    await runToEnd(pipeline, backfill(DAY));
+    const listed = () =>
+      pipeline.db.pool.query(
+        'select id, first_seen_at, last_seen_at, resolved_at from etl.rejects order by id',
+      );
+    const before = (await listed()).rows;
+    expect(before).toMatchObject([{ resolved_at: expect.any(Date) }, { resolved_at: null }]);
+    await replay(pipeline, {}, { rebuild: true });
+    expect((await listed()).rows).toEqual(before);
+  });
+
   test('is resolved when it is no longer sent', async () => {
     source.meddle = (records) => {
       records.splice(PLACE, 1);

@@ -40,9 +40,8 @@ export async function closeRun(
   const ended = await finishRun(db.drizzle, runId, end ?? failure);
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
-  // Without statistics, and what is noted of rejects, queries are slower; nothing else depends on them.
+  // Without statistics, queries are slower; nothing else depends on them.
   await analyzePartitioned(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
-  await settleRejects(db.drizzle).catch((err) => log.warn({ runId, err }, 'could not note resolved rejects'));
   if (runEnded.hasSubscribers()) {
     const { id: run, ...facts } = ended;
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
@@ -116,6 +115,7 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   if (run.kind === 'nightly') {
     await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
   }
+  await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
   await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
   const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
   const ofNight =

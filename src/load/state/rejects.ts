@@ -22,7 +22,7 @@ import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import { locksOn, takeLocks } from './loads/locks.ts';
 import { placeText } from './schema/columns.ts';
 import { answers } from './schema/source.ts';
-import { rejectedRecords, rejects, resolves, windows } from './schema/work.ts';
+import { rejectedRecords, rejects, resolving, windows } from './schema/work.ts';
 
 /** A rejected record of an answer. */
 export interface RejectEntry {
@@ -130,7 +130,7 @@ async function noteSightings(tx: NodePgDatabase & Preparing, load: RejectsOfLoad
 
 /** Is there an answer that resolves the record `r`, before a place? */
 const isResolvedBefore = (r: string, place: string) =>
-  sql`exists (select from ${answers} a where ${sql.raw(`${resolves('a', r)} and a.place < ${place}`)})`;
+  sql.raw(`exists (select ${resolving(r)} and a.place < ${place})`);
 const isResolved = isResolvedBefore('r', "'infinity'");
 
 /** Is the answer that had the record `r` last read again as `s`, after it had passed once, and nothing else resolves it? */
@@ -207,10 +207,10 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select id from ${rejectedRecords} where settled_at is null order by id for update skip locked
+      select r.id, (select min(a.place) ${sql.raw(resolving('r'))}) as resolved_at
+        from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
-    update ${rejectedRecords} r set settled_at = j.resolved_at
-      from unsettled join ${rejects} j using (id) where r.id = j.id and r.last_seen_at = j.last_seen_at and j.resolved_at is not null`);
+    update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);
 }
 
 /**

@@ -339,13 +339,15 @@ export const rejectedRecords = etl.table(
 );
 
 /**
- * The condition, as SQL, that the answer `a` shows that the rejected record `r` is no longer sent or can be read now: it is
- * believed, later than the last one that had the record, and would have it if it were still sent.
+ * SQL that selects the answers `a` which show that the rejected record `r` is no longer sent or can be read now: believed
+ * ones, later than the last one that had the record, which would have it if it were still sent. The days are looked for
+ * first, by themselves, because an operation may have answers of thousands of days.
  */
-export const resolves = (a: string, r: string) =>
-  `${a}.operation = ${r}.operation and ${a}.exchange = ${r}.exchange and ${a}.variant = ${r}.variant and ${a}.believed and not ${a}.filtered
-    and ${a}.place > ${r}.last_seen_at and (${a}.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ ${a}.instruments)
-    and (not ${r}.dated or ${a}.from_date <= ${r}.from_date and ${a}.to_date >= ${r}.to_date)`;
+export const resolving = (r: string) =>
+  `from (select * from etl.answers where believed and not filtered and daterange(from_date, to_date, '[]')
+      @> case when ${r}.dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
+      and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
 
 /** Columns of a rejected record that users see. */
 const SHOWN =
@@ -370,7 +372,7 @@ export const rejects = etl
   .as(
     sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select ${SHOWN}, (select min(a.place)::timestamptz from etl.answers a where ${resolves('a', 'r')})
+  select ${SHOWN}, (select min(a.place)::timestamptz ${resolving('r')})
     from etl.rejected_records r where settled_at is null`),
   );
 
