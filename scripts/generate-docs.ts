@@ -235,13 +235,13 @@ const COMMENTS = 'migrations/repeatable/comments.sql';
 function tableList(): string {
   const sql = readFileSync(pageFile(COMMENTS), 'utf8');
   const comments = [
-    ...sql.matchAll(/^COMMENT ON (TABLE|COLUMN) etl\.(\w+)(?:\."?(\w+)"?)? IS '((?:[^']|'')*)';$/gm),
+    ...sql.matchAll(/^COMMENT ON (TABLE|VIEW|COLUMN) etl\.(\w+)(?:\."?(\w+)"?)? IS '((?:[^']|'')*)';$/gm),
   ];
   const lines = comments.map(([, kind, table, column, quoted = '']) => {
     const text = quoted.replaceAll("''", "'").replaceAll('|', '\\|');
-    return kind === 'TABLE'
-      ? `\n## etl.${table}\n\n${text}\n\n| column | meaning |\n| --- | --- |`
-      : `| \`${column}\` | ${text} |`;
+    return kind === 'COLUMN'
+      ? `| \`${column}\` | ${text} |`
+      : `\n## etl.${table}\n\n${text}\n\n| column | meaning |\n| --- | --- |`;
   });
   return lines.join('\n').trim();
 }

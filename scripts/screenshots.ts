@@ -168,7 +168,7 @@ async function addIncidents({ db, calendar }: WorkContext, now: Day): Promise<vo
       where to_date = from_date`,
   );
   await pool.query(
-    `insert into etl.rejects (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
+    `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
      select run_id, id, operation, exchange, 7 * n, from_date, to_date, md5(id || ':' || n), '{}'::jsonb,
             case n when 1 then '[{"path": "ClosePrice", "message": "is not a number: \\"n/a\\""}]'::jsonb
                    else '[{"path": "ISIN", "message": "is not an ISIN: \\"INE009A0\\""}]'::jsonb end, now(), now()

@@ -84,7 +84,6 @@ COMMENT ON COLUMN etl.loads.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.loads.instruments IS 'Instruments asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.loads.variant IS 'Which question about a day this is, as in etl.windows.';
 COMMENT ON COLUMN etl.loads.filtered IS 'Whether it was narrowed to a part of the data, as in etl.windows.';
-COMMENT ON COLUMN etl.loads.whole IS 'Tables of market of which the answer listed all rows that were asked for; rows that it did not list are withdrawn.';
 COMMENT ON COLUMN etl.loads.place IS 'Place of its answer in the one order of answers: the later one replaces the earlier one, whichever was loaded first.';
 COMMENT ON COLUMN etl.loads.fetched_at IS 'When the source was asked.';
 COMMENT ON COLUMN etl.loads.committed_at IS 'When the load was committed, just before the end of its transaction; never before that of a lower state.';
@@ -150,7 +149,7 @@ COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
 COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';
 
-COMMENT ON TABLE etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';
+COMMENT ON VIEW etl.rejects IS 'Every record that failed validation, as sent, with each of its problems.';
 COMMENT ON COLUMN etl.rejects.id IS 'Number of the reject.';
 COMMENT ON COLUMN etl.rejects.run_id IS 'The run that fetched it last.';
 COMMENT ON COLUMN etl.rejects.window_id IS 'The window that fetched it last.';
@@ -165,7 +164,21 @@ COMMENT ON COLUMN etl.rejects.problems IS 'Each problem with the path of its fie
 COMMENT ON COLUMN etl.rejects.stray IS 'Whether it is of a day, quarter or exchange that was not asked for.';
 COMMENT ON COLUMN etl.rejects.first_seen_at IS 'When the first answer that contained it was fetched.';
 COMMENT ON COLUMN etl.rejects.last_seen_at IS 'When the last answer that contained it was fetched, which is that of the window.';
-COMMENT ON COLUMN etl.rejects.resolved_at IS 'When the record could be read, or was no longer sent; null until then.';
+COMMENT ON COLUMN etl.rejects.resolved_at IS 'When it was read again and passed, or when a later answer was fetched in which it passed or was no longer sent; null until then.';
+
+COMMENT ON TABLE etl.rejected_records IS 'What the view etl.rejects is worked out from: its columns but resolved_at, and these. Read the view.';
+DO $$
+DECLARE one record;
+BEGIN
+  FOR one IN SELECT attname AS name, col_description(attrelid, attnum) AS comment FROM pg_attribute
+              WHERE attrelid = 'etl.rejects'::regclass AND attnum > 0 AND attname <> 'resolved_at' LOOP
+    EXECUTE format('COMMENT ON COLUMN etl.rejected_records.%I IS %L', one.name, one.comment);
+  END LOOP;
+END $$;
+COMMENT ON COLUMN etl.rejected_records.instruments IS 'Instruments that the last answer with it was asked for; empty means the whole exchange.';
+COMMENT ON COLUMN etl.rejected_records.variant IS 'Which question about a day that answer was asked.';
+COMMENT ON COLUMN etl.rejected_records.dated IS 'Whether it is about days: only an answer about all of them resolves it.';
+COMMENT ON COLUMN etl.rejected_records.settled_at IS 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.';
 
 COMMENT ON TABLE etl.response_bodies IS 'Bodies of answers, each kept once.';
 COMMENT ON COLUMN etl.response_bodies.hash IS 'SHA-256 of the body as it was read, in hex.';

@@ -68,11 +68,11 @@ test('rejects: listed, shown, tried again, resolved', async () => {
   // As if the code of that time could not read one record, the one of today cannot read another.
   await query(
     url,
-    `insert into etl.rejects (run_id, window_id, operation, exchange, position, record, problems, from_date, to_date,
+    `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, record, problems, from_date, to_date,
        fingerprint, first_seen_at, last_seen_at)
-     select run_id, id, operation, exchange, place, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]',
-            from_date, to_date, place::text, started_at - interval '1 s', started_at - interval '1 s'
-       from etl.windows, unnest(array[2, 3]) as place where exchange = 'NSE' order by id limit 2`,
+     select run_id, window_id, operation, exchange, position, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]',
+            from_date, to_date, position::text, place, place
+       from etl.answers, unnest(array[2, 3]) as position where exchange = 'NSE' order by window_id limit 2`,
   );
   const { json: list } = await runJson<OpenReject[]>(['rejects', '--operation', 'GetBhavCopyCM'], options());
   expect(list.map(({ position }) => position).sort()).toEqual([2, 3]);
@@ -106,6 +106,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
     exchange: 'BSE',
     rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
     believed: false,
+    isReadAgain: false,
     place: '2025-09-12T16:00:00.000000Z' as Place,
   });
   await client.end();

@@ -97,6 +97,21 @@ describe('a record that is rejected', () => {
     expect(await rows(pipeline)).toBe(all);
   });
 
+  test('is another one if it comes again after it was resolved, and a rebuild lists neither a second time', async () => {
+    source.meddle = () => undefined;
+    await runToEnd(pipeline, backfill(DAY));
+    source.meddle = spoil;
+    await runToEnd(pipeline, backfill(DAY));
+    const listed = () =>
+      pipeline.db.pool.query(
+        'select id, first_seen_at, last_seen_at, resolved_at from etl.rejects order by id',
+      );
+    const before = (await listed()).rows;
+    expect(before).toMatchObject([{ resolved_at: expect.any(Date) }, { resolved_at: null }]);
+    await replay(pipeline, {}, { rebuild: true });
+    expect((await listed()).rows).toEqual(before);
+  });
+
   test('is resolved when it is no longer sent', async () => {
     source.meddle = (records) => {
       records.splice(PLACE, 1);
@@ -208,6 +223,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
           .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
           .map((record, position) => ({ position, record, problems: [] })),
         believed: true,
+        isReadAgain: false,
         place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
       }),
     );
@@ -228,7 +244,7 @@ test('where no answer is kept, the record as it was stored is read again', async
   expect(same).toMatchObject({ state: 'failed', rejected: 1 });
   expect(await rejectsOf(pipeline)).toEqual(before);
   await pipeline.db.pool.query(
-    `update etl.rejects set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
+    `update etl.rejected_records set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
   );
   const report = await replay(pipeline, {}, { rejectsOnly: true });
   expect(report).toMatchObject({ state: 'completed', fetched: 1, inserted: 1, rejected: 0 });

@@ -139,7 +139,7 @@ const USED = ['bhavcopy_cm', 'series_changes'];
 async function empty({ db }: Context): Promise<number> {
   const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   await db.pool.query(
-    `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejects,
+    `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejected_records,
        etl.answers, etl.response_bodies, etl.coverage restart identity cascade`,
   );
   return newRun(db);

@@ -56,6 +56,8 @@ const RENAMED: Readonly<Record<string, string | null>> = {
   // Places tell apart what happened within a millisecond.
   'etl.withdrawals.fetched_at': "date_trunc('milliseconds', place)",
   'etl.rejects.last_seen_at': "date_trunc('milliseconds', last_seen_at)",
+  // Nobody asked.
+  'etl.loads.whole': null,
   // It ordered answers of one millisecond, which their places do now.
   'etl.loads.hash': null,
   // It ordered the lookups of tickers, which are kept with their files now.

@@ -31,7 +31,7 @@ describe('a window', () => {
   });
   beforeEach(async () => {
     await store.pool.query(
-      'truncate market.bhavcopy_cm, market_history.bhavcopy_cm, etl.rejects, etl.coverage',
+      'truncate market.bhavcopy_cm, market_history.bhavcopy_cm, etl.rejected_records, etl.coverage',
     );
   });
 

@@ -118,5 +118,5 @@ export async function storedRejects(store: Database, windowId: number): Promise<
 /** Empties the tables an operation may write to. */
 export async function emptyTables(store: Database, operation: Operation): Promise<void> {
   for (const shape of operation.shapes) await store.pool.query(`delete from market.${shape.table.name}`);
-  await store.pool.query('delete from etl.rejects');
+  await store.pool.query('delete from etl.rejected_records');
 }

@@ -31,7 +31,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   observed_aliases: 'market/observed-aliases/',
   range_limits: 'state/range-limits.ts',
   history_limits: 'state/range-limits.ts',
-  rejects: 'state/rejects.ts',
+  rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'database/migrate.ts',
   answers: 'state/answers/',
   response_bodies: 'state/answers/',

@@ -83,7 +83,7 @@ async function fill(): Promise<void> {
     [DAY, HOSTILE],
   );
   await pool.query(
-    `insert into etl.rejects (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
+    `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
      select run_id, id, operation, exchange, 0, from_date, to_date, 'f', '{}', $1, now(), now()
        from etl.windows where operation = 'GetBhavCopyCM' and exchange = 'NSE' and to_date = $2 limit 1`,
     [JSON.stringify([{ path: 'Name', message: HOSTILE }]), DAY],

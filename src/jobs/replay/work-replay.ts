@@ -56,7 +56,7 @@ async function replayWindow(context: Context, window: ReplayWindow): Promise<voi
   const { log } = context;
   try {
     if (window.parentId === null) await replayPart(context, window);
-    else await replayRecords(context, window, window.parentId);
+    else await replayRecords(context, window);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'could not replay the answers');
@@ -90,7 +90,7 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
   );
 }
 
-async function replayRecords(context: Context, window: ReplayWindow, parentId: number): Promise<void> {
+async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
   const { extracted, place, seenAt } = await readRejectedRecords(context, window);
   await storeAnswer(context, {
     window,
@@ -99,6 +99,5 @@ async function replayRecords(context: Context, window: ReplayWindow, parentId: n
     calledAt: seenAt,
     bytes: 0,
     preview: false,
-    readByWindows: [parentId],
   });
 }

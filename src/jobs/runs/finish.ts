@@ -5,6 +5,7 @@ import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
+import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
 import {
   beginFollowUp,
@@ -114,6 +115,7 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   if (run.kind === 'nightly') {
     await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
   }
+  await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
   await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
   const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
   const ofNight =

@@ -39,8 +39,6 @@ export interface AnsweredWindow extends ReadAnswer {
   readonly digest?: string;
   /** The answer as it is noted, and kept for replay; undefined if it is read again. */
   readonly answer?: AnswerToKeep | undefined;
-  /** For an answer that is loaded again, the other windows that have loaded it. */
-  readonly readByWindows?: readonly number[];
   /** Was it computed from stored data? Then it may withdraw any number of rows. */
   readonly trusted?: boolean;
 }
@@ -53,19 +51,7 @@ export interface AnsweredWindow extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  {
-    window,
-    extracted,
-    place,
-    calledAt,
-    bytes,
-    preview,
-    answer,
-    digest,
-    readByWindows,
-    trusted,
-    ...file
-  }: AnsweredWindow,
+  { window, extracted, place, calledAt, bytes, preview, answer, digest, trusted, ...file }: AnsweredWindow,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
@@ -99,7 +85,6 @@ export async function storeAnswer(
     preview,
     answer,
     digest,
-    readByWindows,
   });
 }
 

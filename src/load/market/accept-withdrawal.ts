@@ -78,7 +78,6 @@ export async function acceptWithdrawal(
       windowId,
       place,
       fetchedAt,
-      whole: [table.name],
       written,
       namesChanged: true,
       accepted: { withdrawn: gone, day },

@@ -1,7 +1,5 @@
 import type { PoolClient } from 'pg';
-import { eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
-import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -13,8 +11,8 @@ import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/ke
 import { writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
-import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
-import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
+import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/later.ts';
+import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
@@ -66,10 +64,8 @@ interface WindowLoad {
   readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
-  /** What to keep for replay; not given where nothing is to be kept or the answer is kept already. */
+  /** What to keep for replay; not given if an answer that was kept, or its rejected records, are read again. */
   readonly answer?: AnswerToKeep | undefined;
-  /** If an answer is read again: the other windows that have read it. Their open rejects are among its records. */
-  readonly readByWindows?: readonly number[] | undefined;
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
@@ -83,8 +79,8 @@ interface WindowLoad {
  * together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of the days it asks about, those of its tables' days or questions (each sorted), in some rebuilds the
- * one of names, the one of kept bodies, rejects by number, coverage rows (sorted), and the advisory lock of states.
+ * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
+ * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of states.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
@@ -129,22 +125,12 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** The days that an answer of a data set is about, for the locks of its load; null: none in particular. */
-function lockedDays(
-  dataSet: DataSet,
-  { from, to }: Pick<WindowLoad, 'from' | 'to'>,
-): readonly string[] | null {
-  if (dataSet.request.dates === 'none') return null;
-  // The coverage of a question about an instrument is that of its last day.
-  return dataSet.windows.per === 'instrument' ? [to] : eachDay(from, to);
-}
-
 /** A scope that covers all loads that `mergeTable` and `storeCoverage` may ask for. */
 function scopeOfLoad(
   load: WindowLoad,
   tables: readonly TableToLoad[],
   { from, to, instruments }: BegunLoad,
-): Parameters<typeof readKnown>[1] {
+): Parameters<typeof hasLaterOrOwnLoad>[1] {
   const { operation, exchange, coverage } = load;
   const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
   const { dates } = dataSetNamed(operation).request;
@@ -168,29 +154,27 @@ async function storeLoad(
   const rows = tables.flatMap(({ table, rows, days }) =>
     locksOfTable(table.name, load.exchange, lockedParts(table, rows, days)),
   );
-  const days = lockedDays(dataSetNamed(load.operation), load);
-  const asked = locksOnAsked(load, days, load.rejects.length > 0);
-  const begun = await beginLoad(tx, load.windowId, { asked, rows });
+  const begun = await beginLoad(tx, load.windowId, rows);
   if (begun === null) return null;
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
-  const known = await readKnown(tx, scopeOfLoad(load, tables, begun), load.place);
+  const later = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
   if (load.preview) {
     // The rows are rolled back to the savepoint; the window's counts and samples are written after that.
     await client.query('savepoint preview');
-    const merged = await mergeTables(tx, load, loadId, tables, known);
+    const merged = await mergeTables(tx, load, loadId, tables, later);
     const preview = await samplesOf(client, loadId, tables);
     await client.query('rollback to savepoint preview');
     await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
     return merged.counts;
   }
-  const merged = await mergeTables(tx, load, loadId, tables, known);
+  const merged = await mergeTables(tx, load, loadId, tables, later);
   const believed = isBelieved(load);
   const { ignoredDays } = merged;
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
   const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
   await storeFact(tx, told, begun, merged);
-  if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
+  await writeRejects(tx, { ...load, believed, isReadAgain: isReadAgain(load) });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -199,19 +183,18 @@ async function storeLoad(
   );
   await writeCoverage(tx, {
     ...told,
-    askedAt: load.readByWindows === undefined ? undefined : load.fetchedAt,
+    askedAt: isReadAgain(load) ? load.fetchedAt : undefined,
     doubted: load.suspicions.length > 0,
     marks: merged.marks,
     folded: merged.folded,
   });
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
-  if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
+  if (load.outcome.state === 'failed' || (later && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
     const { written, namesChanged } = merged;
-    const made = { whole: wholeTables(load, merged), written, namesChanged };
     // The last statement before the commit: numbers of states have to follow the order of commits.
-    await insertLoad(tx, { ...load, loadId, ...made }, ending);
+    await insertLoad(tx, { ...load, loadId, written, namesChanged }, ending);
   }
   return merged.counts;
 }
@@ -221,13 +204,8 @@ async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTab
   return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }
 
-/** Tables that the answer lists in full, less those where its withdrawals were refused. */
-function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): string[] {
-  const refused = new Set(
-    withdrawals.flatMap((one) => (one.refused !== null && one.place === undefined ? [one.table] : [])),
-  );
-  return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
-}
+/** Is it an answer that is kept already, or what is left of one? */
+const isReadAgain = ({ answer }: Pick<WindowLoad, 'answer'>) => answer === undefined;
 
 /** Keeps the answer, with what it says of its questions and did with rows. */
 async function storeFact(
@@ -282,7 +260,7 @@ async function mergeTables(
   load: WindowLoad,
   loadId: number,
   tables: readonly TableToLoad[],
-  { later }: Known,
+  later: boolean,
 ): Promise<MergedTables> {
   const counts = {
     fetched: load.rejects.length,

@@ -1,5 +1,6 @@
 import { type DayRange, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { BEFORE_ALL, type Place } from '../../core/place.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -14,7 +15,7 @@ import { type AnswerOfPart, answersOfPart } from '../state/loads/later.ts';
 import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { notePastBegins } from '../state/loads/states.ts';
-import { hasOpenRejects, type RejectEntry, writeRejects } from '../state/rejects.ts';
+import { hasOpenRejects, lockRejects, type RejectEntry, unsettleBy, writeRejects } from '../state/rejects.ts';
 import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
@@ -147,7 +148,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   const { windowId, runId, tables, exchange, days, history } = part;
   const parts = days === null ? null : eachDay(days.from, days.to);
   const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts, { most: MOST_LOCKS }));
-  const begun = await beginLoad(tx, windowId, { asked: [], rows });
+  const begun = await beginLoad(tx, windowId, rows);
   if (begun === null) return null;
   const { loadId } = begun;
   for (const table of tables) await ensureStage(tx.client, table);
@@ -207,7 +208,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   }
   const written = [{ from: days?.from ?? '-infinity', to: days?.to ?? 'infinity' }];
   const made = { loadId, windowId, place: BEFORE_ALL, fetchedAt: new Date(0), written, namesChanged: true };
-  await insertLoad(tx, { ...made, whole: [] }, ending);
+  await insertLoad(tx, made, ending);
   if (history) {
     const names = changed.map(({ table }) => table.name);
     await notePastBegins(tx, { tables: names, exchange, loadId });
@@ -367,6 +368,15 @@ async function writeFacts(
     tx,
     finished.map((one) => ({ windowId: one.windowId, unsettled: one.said.unsettled.join('; ') || null })),
   );
+  const doubting = finished.flatMap(({ place, said }) => (isBelieved(said) ? [] : [place]));
+  if (doubting.length > 0) await unsettleBy(tx, { operations, exchange }, doubting);
+  const sent = finished.map((one) => ({ ...one, asked: one, rejects: one.said.rejects }));
+  for (const [operation, some] of groupBy(
+    sent.filter(({ rejects }) => rejects.length > 0),
+    (one) => one.operation,
+  )) {
+    await lockRejects(tx, { operation, exchange }, some);
+  }
   const rejected = await hasOpenRejects(tx, { operations, exchange });
   for (const one of finished) {
     const { operation, place, said } = one;
@@ -375,7 +385,7 @@ async function writeFacts(
     await writeRejects(tx, {
       ...{ ...of, operation, exchange, place, rejects: said.rejects, believed: isBelieved(said) },
       asked: one,
-      readByWindows: [of.windowId],
+      isReadAgain: true,
     });
   }
   const asked = [

@@ -9,9 +9,8 @@ import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
-import { beginLoad, insertLoad, locksOnAsked } from '../state/loads/loads.ts';
+import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { writeRejects } from '../state/rejects.ts';
 import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
 import { mergeSql } from './merge-sql.ts';
 
@@ -60,8 +59,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);
       const rows = tables.flatMap((table) => locksOfTable(table.name, exchange, days));
-      const locked = { operation: operation.name, exchange };
-      const begun = await beginLoad(tx, windowId, { asked: locksOnAsked(locked, days, false), rows });
+      const begun = await beginLoad(tx, windowId, rows);
       if (begun === null) return null;
       const last = await lastCleanLoad(tx, asked);
       if (last === null) return null;
@@ -94,14 +92,12 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         ...repeated,
         operation: operation.name,
         coverage,
-        rejects: [],
         outcome: { state: 'loaded', error: null },
         believed: true,
       } as const;
       if (load.answer !== undefined) {
         await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun), believed: true });
       }
-      if (last.openRejects) await writeRejects(tx, load);
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {
         ...load.outcome,
@@ -111,11 +107,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         suspicious: null,
         unsettled: null,
       });
-      await insertLoad(
-        tx,
-        { ...load, ...begun, whole: last.whole, written: [], namesChanged: false },
-        ending,
-      );
+      await insertLoad(tx, { ...load, ...begun, written: [], namesChanged: false }, ending);
       return counts;
     });
   } catch (error) {

@@ -5,29 +5,24 @@ import {
   count,
   desc,
   eq,
-  gt,
   gte,
   inArray,
   isNotNull,
   isNull,
   lt,
   lte,
-  not,
-  notExists,
-  or,
   type SQL,
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias } from 'drizzle-orm/pg-core';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
+import type { Preparing } from '../database/prepared.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
+import { locksOn, takeLocks } from './loads/locks.ts';
 import { placeText } from './schema/columns.ts';
 import { answers } from './schema/source.ts';
-import { rejects, windows } from './schema/work.ts';
-
-const now = sql`clock_timestamp()`;
+import { rejectedRecords, rejects, resolving, windows } from './schema/work.ts';
 
 /** A rejected record of an answer. */
 export interface RejectEntry {
@@ -40,7 +35,7 @@ export interface RejectEntry {
   readonly stray?: boolean;
 }
 
-/** What is needed of a load to store its rejects and resolve older ones. */
+/** What is needed of a load to store its rejects. */
 interface RejectsOfLoad {
   readonly windowId: number;
   readonly place: Place;
@@ -48,63 +43,30 @@ interface RejectsOfLoad {
   readonly operation: string;
   readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
-  /** Other windows that have read the same answer, if it is read again: their open rejects are among its records. */
-  readonly readByWindows?: readonly number[] | undefined;
-  /** Can the answer tell that a record is no longer sent? */
+  /** Is it an answer that was stored before, or what is left of one? */
+  readonly isReadAgain: boolean;
+  /** Were its other records stored? */
   readonly believed: boolean;
   /** What it was asked for, if not what its window says. */
-  readonly asked?: {
-    readonly from: string;
-    readonly to: string;
-    readonly instruments: readonly string[];
-    readonly variant: string;
-    readonly filtered: boolean;
-  };
+  readonly asked?: Asked;
 }
 
-/** What the answer of a window was asked for. */
-type Asked = Pick<
-  typeof windows.$inferSelect,
-  'from_date' | 'to_date' | 'instruments' | 'variant' | 'filtered'
->;
+/** What an answer was asked for. */
+interface Asked {
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly variant: string;
+}
 
 /**
- * Stores the rejected records of a load, inside its transaction: each once per question, however often it is sent, and
- * as resolved if an answer to that question that was fetched later has been loaded. Resolves open rejects that this
- * answer would contain if they were still sent, and does not reject: the record was read now, or is no longer sent.
+ * Stores the rejected records of a load, inside its transaction: each once per question, however often it is sent. If the
+ * answer is read again, those of its records that are not rejected any more are resolved. Whether a later answer resolves a
+ * reject is not stored here but asked of `etl.answers` (see the view `etl.rejects`), so neither has to wait for the other.
  */
-export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
-  const given = load.asked;
-  const asked =
-    given === undefined
-      ? await askedByWindow(tx, load.windowId)
-      : { ...given, from_date: given.from, to_date: given.to, instruments: [...given.instruments] };
-  if (asked === undefined) return;
-  const isOutdated = await outdatedTest(tx, load, asked);
-  const present = new Map<string, PresentReject>();
-  for (const entry of load.rejects) {
-    const fingerprint = fingerprintOf(load, asked, entry);
-    // An answer may contain the same record twice.
-    if (!present.has(fingerprint)) present.set(fingerprint, { ...entry, outdated: isOutdated(entry) });
-  }
-  // Locked in one order everywhere, so that two loads cannot deadlock.
-  const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
-  if (outdated.length > 0) await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
-  await keepRejects(tx, load, asked, present);
-}
-
-async function askedByWindow(tx: NodePgDatabase, windowId: number): Promise<Asked | undefined> {
-  const [asked] = await tx
-    .select({
-      from_date: windows.from_date,
-      to_date: windows.to_date,
-      instruments: windows.instruments,
-      variant: windows.variant,
-      filtered: windows.filtered,
-    })
-    .from(windows)
-    .where(eq(windows.id, windowId));
-  return asked;
+export async function writeRejects(tx: NodePgDatabase & Preparing, load: RejectsOfLoad): Promise<void> {
+  const fingerprints = load.rejects.length === 0 ? [] : await noteSightings(tx, load);
+  if (load.isReadAgain && load.believed) await settlePassed(tx, load, fingerprints);
 }
 
 /** Has one of these operations an open reject? */
@@ -121,7 +83,7 @@ const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 /** Identifies a record and its question: a record that names no instrument is about the one that was asked for. */
 function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {
   const { per } = dataSetNamed(operation).windows;
-  const days = isDated(operation) ? [day ?? asked.from_date, day ?? asked.to_date] : [];
+  const days = isDated(operation) ? [day ?? asked.from, day ?? asked.to] : [];
   const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
   return createHash('sha256')
     .update(JSON.stringify([scope, record], sortedKeys))
@@ -134,147 +96,166 @@ function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A reject of an answer; `outdated`: an answer to the same question that was fetched later has been loaded already. */
-type PresentReject = RejectEntry & { readonly outdated: boolean };
-
-async function outdatedTest(
-  tx: NodePgDatabase,
-  { operation, exchange, place, rejects: found }: RejectsOfLoad,
-  asked: Asked,
-): Promise<(entry: RejectEntry) => boolean> {
-  if (found.length === 0) return () => false;
-  const dated = isDated(operation);
-  const later = await tx
-    .select({ from: answers.from_date, to: answers.to_date })
-    .from(answers)
-    .where(
-      and(
-        eq(answers.operation, operation),
-        eq(answers.exchange, exchange),
-        gt(answers.place, place),
-        answers.believed,
-        not(answers.filtered),
-        eq(answers.variant, asked.variant),
-        sql`(${answers.instruments} = '{}' or (${asked.instruments.length > 0} and ${sql.param(asked.instruments)}::text[] <@ ${answers.instruments}))`,
-        dated ? and(lte(answers.from_date, asked.to_date), gte(answers.to_date, asked.from_date)) : undefined,
-      ),
-    );
-  return ({ day }) =>
-    later.some(
-      ({ from, to }) => !dated || (from <= (day ?? asked.from_date) && (day ?? asked.to_date) <= to),
-    );
-}
-
-/**
- * Locks the open rejects of the days that were asked for.
- *
- * @returns the ids of those that the answer resolves: none if nothing of it was stored or its emptiness is in doubt,
- *   none that were seen in a later answer, and none that are `present` in it.
- */
-async function lockOutdated(
-  tx: NodePgDatabase,
-  load: RejectsOfLoad,
-  asked: Asked,
-  present: readonly string[],
-): Promise<number[]> {
-  const { readByWindows = [], believed, place } = load;
-  const dated = isDated(load.operation);
-  const older = alias(windows, 'older');
-  const reject = alias(rejects, 'reject');
-  const answered = sql`(
-    not ${asked.filtered} and ${older.variant} = ${asked.variant}
-    and (${asked.instruments.length === 0} or (${older.instruments} <> '{}' and ${older.instruments} <@ ${sql.param(asked.instruments)}::text[]))
-    and (${!dated} or (${reject.from_date} >= ${asked.from_date} and ${reject.to_date} <= ${asked.to_date})))`;
-  const open = await tx
-    .select({
-      id: reject.id,
-      outdated: sql<boolean>`${reject.last_seen_at} <= ${place}::timestamptz
-        and ${reject.fingerprint} <> all(${sql.param(present)}::text[])
-        and (${reject.window_id} = any(${sql.param(readByWindows)}::bigint[]) or ${answered})`,
-    })
-    .from(reject)
-    .innerJoin(older, eq(older.id, reject.window_id))
-    .where(
-      and(
-        eq(reject.operation, load.operation),
-        eq(reject.exchange, load.exchange),
-        isNull(reject.resolved_at),
-        dated ? lte(reject.from_date, asked.to_date) : undefined,
-        dated ? gte(reject.to_date, asked.from_date) : undefined,
-      ),
-    )
-    .orderBy(reject.id)
-    .for('update', { of: reject });
-  return believed ? open.filter(({ outdated }) => outdated).map(({ id }) => id) : [];
-}
-
 /** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * Inserts new rejects; for known ones, updates when they were seen and in which answer last. A record that was resolved
- * and came again later is another reject, so an answer from the time of the first one does not change the second.
+ * Notes that an answer contains records: known rejects are extended to its place, forward or back, and others inserted. A
+ * record that came again after an answer had resolved it is another reject. An answer that is loaded late does not split
+ * one, though it may stand between two answers that had the record: what is open, and where it was seen last, does not
+ * depend on the order of loads; how often a resolved record is listed does.
+ *
+ * @returns the fingerprints of the records.
  */
-async function keepRejects(
+async function noteSightings(tx: NodePgDatabase & Preparing, load: RejectsOfLoad): Promise<string[]> {
+  const asked = load.asked ?? (await askedByWindow(tx, load.windowId));
+  if (asked === undefined) return [];
+  const present = new Map<string, RejectEntry>();
+  for (const entry of load.rejects) {
+    const fingerprint = fingerprintOf(load, asked, entry);
+    // An answer may contain the same record twice.
+    if (!present.has(fingerprint)) present.set(fingerprint, entry);
+  }
+  await lockRejects(tx, load, [{ asked, rejects: load.rejects }]);
+  let records: string[] = [];
+  let characters = 0;
+  for (const [fingerprint, { position, record = null, problems, day, stray = false }] of present) {
+    const text = JSON.stringify({ position, day, fingerprint, record, problems, stray });
+    records.push(text);
+    characters += text.length;
+    if (characters < STATEMENT_CHARACTERS) continue;
+    await extendOrInsert(tx, load, asked, records);
+    records = [];
+    characters = 0;
+  }
+  if (records.length > 0) await extendOrInsert(tx, load, asked, records);
+  return [...present.keys()];
+}
+
+/** Is there an answer that resolves the record `r`, before a place? */
+const isResolvedBefore = (r: string, place: string) =>
+  sql.raw(`exists (select ${resolving(r)} and a.place < ${place})`);
+const isResolved = isResolvedBefore('r', "'infinity'");
+
+/** Is the answer that had the record `r` last read again as `s`, after it had passed once, and nothing else resolves it? */
+const failsAgain = sql`(r.settled_at is not null and s.last_seen_at = r.last_seen_at and not ${isResolved} and not exists (
+  select from ${rejectedRecords} n where n.fingerprint = r.fingerprint and n.operation = r.operation
+     and n.exchange = r.exchange and n.last_seen_at > r.last_seen_at))`;
+
+/**
+ * Takes the locks for rejected records of some answers of an operation, until the transaction ends: of two loads with the
+ * same record, each finds what the other one has inserted. Whoever writes those of several answers takes all locks first.
+ */
+export async function lockRejects(
+  tx: Preparing,
+  { operation, exchange }: { readonly operation: string; readonly exchange: string },
+  sent: readonly { readonly asked: Pick<Asked, 'from'>; readonly rejects: readonly RejectEntry[] }[],
+): Promise<void> {
+  const days = sent.flatMap(({ asked, rejects: some }) => some.map(({ day }) => day ?? asked.from));
+  await takeLocks(tx, locksOn(`eod|rejects|${operation}|${exchange}`, isDated(operation) ? days : null));
+}
+
+async function askedByWindow(tx: NodePgDatabase, windowId: number): Promise<Asked | undefined> {
+  const { from_date, to_date, instruments, variant } = windows;
+  const [asked] = await tx
+    .select({ from: from_date, to: to_date, instruments, variant })
+    .from(windows)
+    .where(eq(windows.id, windowId));
+  return asked;
+}
+
+async function extendOrInsert(
   tx: NodePgDatabase,
   { runId, windowId, operation, exchange, place }: RejectsOfLoad,
   asked: Asked,
-  present: ReadonlyMap<string, PresentReject>,
+  records: readonly string[],
 ): Promise<void> {
-  let records: string[] = [];
-  let characters = 0;
-  const write = async () => {
-    await tx.execute(sql`
-      insert into ${rejects} as known (run_id, window_id, operation, exchange, position, from_date, to_date,
-        fingerprint, record, problems, stray, first_seen_at, last_seen_at, resolved_at)
-      select ${runId}, ${windowId}, ${operation}, ${exchange}, r.position, coalesce(r.day, ${asked.from_date}),
-             coalesce(r.day, ${asked.to_date}), r.fingerprint, r.record, r.problems, r.stray, seen.at, seen.at,
-             case when r.outdated and not r.known then ${now} end
-        from (select ${place}::timestamptz as at) seen, (
-          select sent.*, sent.outdated and exists (
-              select from ${rejects} open where open.operation = ${operation} and open.exchange = ${exchange}
-                 and open.fingerprint = sent.fingerprint and open.resolved_at is null)
-              and not exists (
-              select from ${rejects} past where past.operation = ${operation} and past.exchange = ${exchange}
-                 and past.fingerprint = sent.fingerprint and past.resolved_at is not null
-                 and ${place}::timestamptz between past.first_seen_at and past.last_seen_at) as known
-            from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
-              position integer, day date, fingerprint text, record jsonb, problems jsonb, stray boolean, outdated boolean)) r
-       where r.known or not r.outdated or not exists (
-               select from ${rejects} old where old.operation = ${operation} and old.exchange = ${exchange}
-                  and old.fingerprint = r.fingerprint)
-       order by r.fingerprint
-      on conflict (operation, exchange, fingerprint) where resolved_at is null do update set
-        run_id = case when excluded.last_seen_at > known.last_seen_at then excluded.run_id else known.run_id end,
-        window_id = case when excluded.last_seen_at > known.last_seen_at then excluded.window_id else known.window_id end,
-        from_date = case when excluded.last_seen_at > known.last_seen_at then excluded.from_date else known.from_date end,
-        to_date = case when excluded.last_seen_at > known.last_seen_at then excluded.to_date else known.to_date end,
-        position = case when excluded.last_seen_at > known.last_seen_at then excluded.position else known.position end,
-        problems = excluded.problems,
-        stray = excluded.stray,
-        first_seen_at = least(known.first_seen_at, excluded.first_seen_at),
-        last_seen_at = greatest(known.last_seen_at, excluded.last_seen_at)
-      where excluded.last_seen_at > known.last_seen_at or excluded.first_seen_at < known.first_seen_at
-        or excluded.problems <> known.problems`);
-    records = [];
-    characters = 0;
-  };
-  // In the order of the fingerprints, so that two loads cannot deadlock.
-  for (const fingerprint of [...present.keys()].sort()) {
-    const {
-      position,
-      record = null,
-      problems,
-      day,
-      stray = false,
-      outdated,
-    } = present.get(fingerprint) as PresentReject;
-    const text = JSON.stringify({ position, day, fingerprint, record, problems, stray, outdated });
-    records.push(text);
-    characters += text.length;
-    if (characters >= STATEMENT_CHARACTERS) await write();
-  }
-  if (records.length > 0) await write();
+  await tx.execute(sql`
+    with sent as materialized (
+      select ${runId}::bigint as run_id, ${windowId}::bigint as window_id, ${operation}::text as operation, ${exchange}::text as exchange,
+             sent.position, coalesce(day, ${asked.from}) as from_date, coalesce(day, ${asked.to}) as to_date,
+             ${sql.param(asked.instruments)}::text[] as instruments, ${asked.variant}::text as variant, ${isDated(operation)}::boolean as dated,
+             fingerprint, record, problems, stray, ${place}::timestamptz as first_seen_at, ${place}::timestamptz as last_seen_at
+        from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
+          position integer, day date, fingerprint text, record jsonb, problems jsonb, stray boolean)
+    ), placed as materialized (
+      select s.*, known.id as known
+        from sent s left join lateral (
+          select r.id
+            from ${rejectedRecords} r, lateral (select s.last_seen_at < r.first_seen_at as is_before, s.last_seen_at > r.last_seen_at as is_after) seen
+           where r.operation = s.operation and r.exchange = s.exchange and r.fingerprint = s.fingerprint
+             and case when is_before then not ${isResolvedBefore('s', 'r.first_seen_at')}
+                      when is_after then coalesce(r.settled_at > s.last_seen_at, true) and not ${isResolvedBefore('r', 's.last_seen_at')}
+                      else true end
+           order by is_before or is_after, is_after, case when is_before then r.first_seen_at end, r.last_seen_at desc limit 1
+        ) known on true
+    ), locked as materialized (
+      -- In the order of the numbers, as everywhere, so that two writers cannot deadlock.
+      select id from ${rejectedRecords} where id in (select known from placed) order by id for update
+    ), moved as (
+      update ${rejectedRecords} r
+         set (run_id, window_id, position, from_date, to_date, instruments, variant, problems, stray, last_seen_at, settled_at)
+             = row(s.run_id, s.window_id, s.position, s.from_date, s.to_date, s.instruments, s.variant, s.problems, s.stray, s.last_seen_at, null)
+        from placed s join locked on locked.id = s.known
+       where r.id = s.known and s.last_seen_at > r.last_seen_at
+    ), kept as (
+      update ${rejectedRecords} r
+         set first_seen_at = least(r.first_seen_at, s.first_seen_at), problems = s.problems, stray = s.stray,
+             settled_at = case when ${failsAgain} then null else r.settled_at end
+        from placed s join locked on locked.id = s.known
+       where r.id = s.known and s.last_seen_at <= r.last_seen_at
+         and (s.first_seen_at < r.first_seen_at or s.problems <> r.problems or s.stray <> r.stray or ${failsAgain})
+    )
+    insert into ${rejectedRecords} (run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
+      dated, fingerprint, record, problems, stray, first_seen_at, last_seen_at)
+    select run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
+           dated, fingerprint, record, problems, stray, first_seen_at, last_seen_at
+      from placed where known is null order by fingerprint`);
+}
+
+/** Resolves the open rejects that an answer had when it was read before, and has no longer. */
+async function settlePassed(
+  tx: NodePgDatabase,
+  { operation, exchange, place }: RejectsOfLoad,
+  present: readonly string[],
+): Promise<void> {
+  await tx.execute(sql`
+    with passed as materialized (
+      select r.id from ${rejectedRecords} r
+       where r.last_seen_at = ${place}::timestamptz and r.operation = ${operation} and r.exchange = ${exchange} and r.settled_at is null
+         and r.fingerprint <> all(${sql.param(present)}::text[]) and not ${isResolved} order by r.id for update
+    )
+    update ${rejectedRecords} r set settled_at = clock_timestamp() from passed where r.id = passed.id`);
+}
+
+/** Forgets that these answers have resolved rejects: as they are read now, they cannot. */
+export async function unsettleBy(
+  tx: NodePgDatabase,
+  { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
+  places: readonly Place[],
+): Promise<void> {
+  const { settled_at } = rejectedRecords;
+  await tx
+    .update(rejectedRecords)
+    .set({ settled_at: null })
+    .where(
+      and(
+        inArray(rejectedRecords.operation, [...operations]),
+        eq(rejectedRecords.exchange, exchange),
+        sql`${settled_at} = any(${sql.param(places)}::timestamptz[])`,
+      ),
+    );
+}
+
+/** Notes which rejects later answers have resolved, so that these are not looked for at every question. */
+export async function settleRejects(db: NodePgDatabase): Promise<void> {
+  await db.execute(sql`
+    with unsettled as materialized (
+      -- One that a load is about to move forward is left to the next call.
+      select r.id, (select min(a.place) ${sql.raw(resolving('r'))}) as resolved_at
+        from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
+    )
+    update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);
 }
 
 /**
@@ -286,7 +267,8 @@ async function keepRejects(
 export async function pruneRejects(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
   const isOld = lt(rejects.resolved_at, before.toISOString());
   if (dryRun) return db.$count(rejects, isOld);
-  return (await db.delete(rejects).where(isOld)).rowCount ?? 0;
+  const old = db.select({ id: rejects.id }).from(rejects).where(isOld);
+  return (await db.delete(rejectedRecords).where(inArray(rejectedRecords.id, old))).rowCount ?? 0;
 }
 
 /** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
@@ -334,7 +316,6 @@ export async function openRejects(db: NodePgDatabase, filter: RejectFilter, limi
   return db
     .select(asOpenReject)
     .from(rejects)
-    .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(isOpen(filter))
     .orderBy(desc(rejects.window_id), desc(rejects.position), desc(rejects.id))
     .limit(limit);
@@ -378,26 +359,18 @@ export async function readReject(db: NodePgDatabase, id: number) {
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
       /** The imported file that contains it; null if it is of an answer. */
       file: windows.source_file,
-      windowAnswerId: windows.answer_id,
+      /** Id of the kept answer that contains it; null if that is not kept. */
+      responseId: sql<
+        number | null
+      >`(select id::int from ${answers} a where a.place = ${rejects.last_seen_at} and a.hash is not null)`,
     })
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(eq(rejects.id, id));
-  if (found === undefined) return null;
-  const { windowAnswerId, ...reject } = found;
-  const own = eq(answers.window_id, reject.windowId);
-  const [kept] = await db
-    .select({ id: answers.id })
-    .from(answers)
-    .where(
-      and(isNotNull(answers.hash), windowAnswerId === null ? own : or(own, eq(answers.id, windowAnswerId))),
-    )
-    .limit(1);
-  /** Id of the kept answer that contains it; null if that is not kept. */
-  return { ...reject, record: recordOf(reject.record), responseId: kept?.id ?? null };
+  return found === undefined ? null : { ...found, record: recordOf(found.record) };
 }
 
-/** The open rejects of a window, in the order of its answer. */
+/** The open rejects of a window, in the order of its answer; if it has several answers, of the last one that has any. */
 export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) {
   const found = await db
     .select({
@@ -414,29 +387,28 @@ export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) 
     .from(rejects)
     .where(and(eq(rejects.window_id, windowId), isNull(rejects.resolved_at)))
     .orderBy(rejects.position);
-  return found.map(({ record, seenAt, ...reject }) => ({
+  const last = found.reduce<string>((place, one) => (one.place > place ? one.place : place), '');
+  const ofLast = found.filter(({ place }) => place === last);
+  return ofLast.map(({ record, seenAt, ...reject }) => ({
     ...reject,
     record: recordOf(record),
     seenAt: new Date(seenAt),
   }));
 }
 
+/** The condition that the answer which had a reject last is not kept. */
+const notKept = sql`not exists (select from ${answers} a where a.place = ${rejects.last_seen_at} and a.hash is not null)`;
+
 /** Rejects of an imported file that is not kept: only importing it again can resolve them. */
 export type UnkeptFile = Awaited<ReturnType<typeof unkeptFiles>>[number];
 
 /** The files among those of these rejects that cannot be read again from what is kept, by name. */
 export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]) {
-  const kept = db
-    .select({ id: answers.id })
-    .from(answers)
-    .where(
-      and(isNotNull(answers.hash), or(eq(answers.window_id, windows.id), eq(answers.id, windows.answer_id))),
-    );
   return db
     .select({ file: sql<string>`${windows.source_file}`, rejects: count() })
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))
-    .where(and(hasId(ids), isNotNull(windows.source_file), notExists(kept)))
+    .where(and(hasId(ids), isNotNull(windows.source_file), notKept))
     .groupBy(windows.source_file)
     .orderBy(windows.source_file);
 }
@@ -449,7 +421,5 @@ export function windowsWithUnkeptRejects(filter: AnswerFilter): SQL {
   return sql`
     select ${windows.id} from ${windows}
      where ${and(isNull(windows.source_file), matchesFilter(windows, filter))}
-       and ${windows.id} in (select window_id from ${rejects} where resolved_at is null)
-       and not exists (
-         select from ${answers} k where k.hash is not null and (k.window_id = ${windows.id} or k.id = ${windows.answer_id}))`;
+       and ${windows.id} in (select ${rejects.window_id} from ${rejects} where ${rejects.resolved_at} is null and ${notKept})`;
 }

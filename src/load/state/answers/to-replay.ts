@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { answers, responseBodies } from '../schema/source.ts';
-import { rejects, windows } from '../schema/work.ts';
+import { rejects } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
 export interface AnswerFilter {
@@ -83,7 +83,7 @@ export interface Kept {
 /**
  * What the kept answers that match are about, by their first day.
  *
- * @param rejectsOnly only answers with open rejects, whether of their own window or of a replay.
+ * @param rejectsOnly only answers with open rejects.
  */
 export async function keptToReplay(
   db: NodePgDatabase,
@@ -91,9 +91,7 @@ export async function keptToReplay(
   rejectsOnly: boolean,
 ): Promise<Kept[]> {
   const { from_date, to_date, instruments, hash } = answers;
-  const hasRejects = sql`exists (
-    select from ${rejects} j join ${windows} w on w.id = j.window_id
-     where j.resolved_at is null and (w.id = ${answers.window_id} or w.answer_id = ${answers.id}))`;
+  const hasRejects = sql`${answers.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
   return db
     .select({
       ...{ from: from_date, to: to_date, instruments },

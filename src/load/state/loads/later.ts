@@ -4,7 +4,6 @@ import {
   eq,
   gt,
   gte,
-  inArray,
   isNull,
   lt,
   lte,
@@ -21,7 +20,7 @@ import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
-import { loads, rejects, windows } from '../schema/work.ts';
+import { loads, windows } from '../schema/work.ts';
 import { NO_DAY } from '../withdrawals.ts';
 import { isOf, type LoadGroup } from './loads.ts';
 
@@ -49,12 +48,9 @@ function isAbout(scope: LoadScope) {
 /** The load of an answer whose rows are stored now. */
 interface LastLoad {
   readonly windowId: number;
-  readonly whole: string[];
   readonly fetched: number;
   readonly stale: number;
   readonly duplicate: number;
-  /** Are there open rejects of the operation and exchange, of other answers? */
-  readonly openRejects: boolean;
 }
 
 /**
@@ -90,19 +86,12 @@ const selectLastCleanLoad = prepareOnce<
       gte(one.to_date, asked.from_date),
     );
   const number = (column: Column) => sql<number>`${column}::float8`;
-  const openRejects = and(
-    eq(rejects.operation, asked.operation),
-    eq(rejects.exchange, asked.exchange),
-    isNull(rejects.resolved_at),
-  );
   return db
     .select({
       windowId: number(last.window_id).as('windowId'),
-      whole: last.whole,
       fetched: number(last.fetched).as('fetched'),
       stale: number(last.stale).as('stale'),
       duplicate: number(last.duplicate).as('duplicate'),
-      openRejects: sql`exists (select from ${rejects} where ${openRejects})`.as('openRejects'),
     })
     .from(asked)
     .innerJoin(last, concerns(last))
@@ -139,37 +128,24 @@ const selectLastCleanLoad = prepareOnce<
     );
 });
 
-/** What was loaded or rejected before that may affect how an answer is stored. */
-export interface Known {
-  /** Are there loads of later answers, or of this one? */
-  readonly later: boolean;
-  /** Are there open rejects? */
-  readonly rejects: boolean;
-}
-
 /**
- * Finds out with one query, while the locks are held, whether an answer can be stored without regard to other answers.
+ * Are there loads of later answers, or of this one? If not, an answer can be stored without regard to others. Asked while
+ * the locks are held.
  *
  * @param scope.instruments only loads about one of these, or about all, matter; every load if there are none.
  */
-export async function readKnown(
+export async function hasLaterOrOwnLoad(
   tx: Preparing,
   scope: LoadScope & { readonly instruments: readonly string[] },
   place: Place,
-): Promise<Known> {
+): Promise<boolean> {
   const asked = scope.instruments.map((one) => one.toUpperCase());
   const overlaps = sql`(${loads.instruments} = '{}' or upper(${loads.instruments}::text)::text[] && ${sql.param(asked)}::text[])`;
-  const found = await runPrepared<Known & Record<string, unknown>>(
+  const found = await runPrepared<{ later: boolean }>(
     tx,
-    sql`
-    select exists (select from ${loads} where ${and(isAbout(scope), gte(loads.place, place), asked.length === 0 ? undefined : overlaps)}) as later,
-           exists (select from ${rejects} where ${and(
-             inArray(rejects.operation, [...scope.operations]),
-             eq(rejects.exchange, scope.exchange),
-             isNull(rejects.resolved_at),
-           )}) as rejects`,
+    sql`select exists (select from ${loads} where ${and(isAbout(scope), gte(loads.place, place), asked.length === 0 ? undefined : overlaps)}) as later`,
   );
-  return found.rows[0] ?? { later: true, rejects: true };
+  return found.rows[0]?.later ?? true;
 }
 
 /** Is there a load of a later answer, or, with `orOwn`, of this one? */

@@ -10,7 +10,7 @@ import { answers } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
-import { type Lock, locksOn, takingLocks } from './locks.ts';
+import { type Lock, takingLocks } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
 // snapshot that has a state has all states before it, and none after its last one.
@@ -29,56 +29,34 @@ export interface BegunLoad {
   readonly instruments: readonly string[];
 }
 
-/** What a load locks until its end, besides its window. */
-export interface LoadLocks {
-  /**
-   * Locks on the days about which it asks, shared unless it has rejects: these may be resolved by another load of the
-   * same days, and what is known of a day without rows depends on them, but neither needs to have a row that the
-   * other one locks.
-   */
-  readonly asked: readonly Lock[];
-  /** Locks on the rows that it may write or withdraw. */
-  readonly rows: readonly Lock[];
-}
-
 /**
  * Begins the load of a window: locks its row until the transaction ends, so that nobody else ends it meanwhile, then
- * takes advisory locks: those of the days that it asks about, then those of rows. Each kind is sorted, so that two loads
- * cannot deadlock.
+ * takes the advisory locks on the rows that it may write or withdraw, sorted, so that two loads cannot deadlock.
  *
  * @returns null if it has ended already.
  */
 export async function beginLoad(
   tx: Preparing,
   windowId: number,
-  { asked, rows }: LoadLocks,
+  rows: readonly Lock[],
 ): Promise<BegunLoad | null> {
-  const locks = { asked: JSON.stringify(asked), rows: JSON.stringify(rows) };
-  const found = await beginStatement(tx, { windowId, ...locks });
+  const found = await beginStatement(tx, { windowId, rows: JSON.stringify(rows) });
   return found.rows[0] ?? null;
 }
 
-const beginStatement = prepareOnce<
-  { windowId: number } & Record<keyof LoadLocks, string>,
-  BegunLoad & Record<string, unknown>
->(() => {
-  const { id, from_date, to_date, instruments } = windows;
-  // Without an open window, nothing is locked.
-  const locksOf = (name: keyof LoadLocks) => sql`(select ${sql.placeholder(name)}::jsonb from open)`;
-  return sql`
+const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad & Record<string, unknown>>(
+  () => {
+    const { id, from_date, to_date, instruments } = windows;
+    // Without an open window, nothing is locked.
+    const locks = sql`(select ${sql.placeholder('rows')}::jsonb from open)`;
+    return sql`
     with open as materialized (
       select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
         from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
-    ), locked as materialized (${takingLocks([locksOf('asked'), locksOf('rows')])})
+    ), locked as materialized (${takingLocks(locks)})
     select "from", "to", instruments, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
-});
-
-/** The locks of a load that asks about these days; null: about none in particular. */
-export const locksOnAsked = (
-  { operation, exchange }: { readonly operation: string; readonly exchange: string },
-  days: readonly string[] | null,
-  hasRejects: boolean,
-): Lock[] => locksOn(`eod|asked|${operation}|${exchange}`, days, { shared: !hasRejects });
+  },
+);
 
 /** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {
@@ -98,7 +76,6 @@ export async function insertLoad(
     /** The place of the answer, and the time of its call. */
     readonly place: Place;
     readonly fetchedAt: Date;
-    readonly whole: readonly string[];
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
     /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
@@ -128,11 +105,11 @@ export async function insertLoad(
     tx,
     sql`
     with w as ${window}
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered, whole,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
       names_changed, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
-      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${sql.param(load.whole)}::text[], ${counts},
+      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${counts},
       ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );

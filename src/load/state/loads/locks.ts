@@ -48,24 +48,15 @@ export function locksOn(
   return [{ name: whole, shared: false }];
 }
 
-/**
- * Selects the locks of these lists as they are taken: one list after the other, and those of a list in the order that all
- * transactions keep, so that no two of them wait for each other.
- */
-export const takingLocks = (lists: readonly SQL[]): SQL => sql`
+/** Selects locks as they are taken: in the order that all transactions keep, so that no two of them wait for each other. */
+export const takingLocks = (locks: SQL): SQL => sql`
   select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
-    select list, hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
-      from (${sql.join(
-        lists.map(
-          (locks, at) =>
-            sql`select ${sql.raw(String(at))} as list, jsonb_array_elements(${locks}::jsonb) as "lock"`,
-        ),
-        sql` union all `,
-      )}) as named order by 1, 2) as keys`;
+    select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
+      from jsonb_array_elements(${locks}::jsonb) as "lock" order by 1) as keys`;
 
 /** Takes locks until the transaction ends; waits while others hold them. */
 export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
-  await runPrepared(tx, takingLocks([sql`${JSON.stringify(locks)}`]));
+  await runPrepared(tx, takingLocks(sql`${JSON.stringify(locks)}`));
 }
 
 /** Names of the tables that these data sets fill, sorted. */

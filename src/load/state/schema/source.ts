@@ -163,5 +163,9 @@ export const answers = etl.table(
     index('answers_asked_idx').on(table.operation, table.exchange, table.from_date),
     index('answers_hash_idx').on(table.hash),
     index('answers_window_idx').on(table.window_id),
+    // Those that may resolve a reject of some days.
+    index('answers_believed_idx')
+      .using('gist', sql`daterange(${table.from_date}, ${table.to_date}, '[]')`)
+      .where(sql`${table.believed} and not ${table.filtered}`),
   ],
 );

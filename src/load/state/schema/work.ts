@@ -166,6 +166,9 @@ export const windows = etl.table(
   ],
 );
 
+/** What is wrong with a rejected record, field by field. */
+type Problems = readonly { readonly path: string; readonly message: string }[];
+
 /** Loads that were committed: which question each answered, and its number in the order of the commits. */
 export const loads = etl.table(
   'loads',
@@ -173,8 +176,6 @@ export const loads = etl.table(
     id: id(),
     ...ofWindow(),
     ...asked(),
-    /** Tables of which the answer listed all rows that were asked for: rows that it does not list do not exist. */
-    whole: text('whole').array().notNull().default([]),
     /** The place of its answer. */
     place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
@@ -309,8 +310,9 @@ export const coverage = etl.table(
   ],
 );
 
-export const rejects = etl.table(
-  'rejects',
+/** Records that failed validation: where each was seen first and last. Whether it is resolved is asked, see `rejects`. */
+export const rejectedRecords = etl.table(
+  'rejected_records',
   {
     id: id(),
     ...ofWindow(),
@@ -322,23 +324,69 @@ export const rejects = etl.table(
     /** SHA-256 of the record and of what was asked for, in hex: a record that comes again is the same reject. */
     fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
-    problems: jsonb('problems')
-      .$type<readonly { readonly path: string; readonly message: string }[]>()
-      .notNull(),
+    problems: jsonb('problems').$type<Problems>().notNull(),
     /** Is it of a day, quarter or exchange that was not asked for? */
     stray: boolean('stray').notNull().default(false),
-    /** The places of the first and the last answer that contained it. */
+    /** The places of the first and the last answer that contained it; all other columns but the record are of the last. */
+    first_seen_at: moment('first_seen_at').notNull(),
+    last_seen_at: moment('last_seen_at').notNull(),
+    /** What that answer was asked for, and whether the days matter: some data sets have none. */
+    instruments: text('instruments').array().notNull().default([]),
+    variant: text('variant').notNull().default(''),
+    dated: boolean('dated').notNull().default(true),
+    /**
+     * When its last answer was read again and it passed, or the place of a later answer that was found to resolve it,
+     * so that nobody has to look for one again. Null if neither is known.
+     */
+    settled_at: moment('settled_at'),
+  },
+  (table) => [
+    index('rejected_records_window_idx').on(table.window_id),
+    index('rejected_records_fingerprint_idx').on(table.fingerprint),
+    index('rejected_records_last_idx').on(table.last_seen_at),
+    index('rejected_records_unsettled_idx')
+      .on(table.operation, table.exchange)
+      .where(sql`${table.settled_at} is null`),
+  ],
+);
+
+/**
+ * SQL that selects the answers `a` which show that the rejected record `r` is no longer sent or can be read now: believed
+ * ones, later than the last one that had the record, which would have it if it were still sent. The days are looked for
+ * first, by themselves, because an operation may have answers of thousands of days.
+ */
+export const resolving = (r: string) =>
+  `from (select * from etl.answers where believed and not filtered and daterange(from_date, to_date, '[]')
+      @> case when ${r}.dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
+      and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
+
+/** Columns of a rejected record that users see. */
+const SHOWN =
+  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at';
+
+/** The rejected records, each with the time of the first answer that resolves it. In two parts, so that a query for open ones reads only what is not settled. */
+export const rejects = etl
+  .view('rejects', {
+    id: reference('id').notNull(),
+    ...ofWindow(),
+    position: integer('position').notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    fingerprint: text('fingerprint').notNull(),
+    record: jsonb('record'),
+    problems: jsonb('problems').$type<Problems>().notNull(),
+    stray: boolean('stray').notNull(),
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),
-  },
-  (table) => [
-    index('rejects_window_idx').on(table.window_id),
-    uniqueIndex('rejects_open_key')
-      .on(table.operation, table.exchange, table.fingerprint)
-      .where(sql`${table.resolved_at} is null`),
-  ],
-);
+  })
+  .as(
+    sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
+  union all
+  select ${SHOWN}, (select min(a.place)::timestamptz ${resolving('r')})
+    from etl.rejected_records r where settled_at is null`),
+  );
 
 /** Worker processes, and when each was last known to be alive. */
 export const workers = etl.table('workers', {
