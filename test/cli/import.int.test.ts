@@ -1,16 +1,17 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 
@@ -85,8 +86,7 @@ describe('eod import', () => {
     expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
   });
 
-  test('says on what a file and what was stored differ', async () => {
-    const { url } = await testDatabase();
+  test('says on what a file and what was stored differ', async ({ url }) => {
     const cwd = temporaryFolder();
     const options = { cwd, env: { DATABASE_URL: url } };
     const lines = readFileSync(
@@ -101,8 +101,7 @@ describe('eod import', () => {
     expect(stdout.match(/^\S+short\.csv +withdrawn /gm)).toHaveLength(2);
   });
 
-  test('a path that is not there is a mistake on the command line', async () => {
-    const { url } = await testDatabase();
+  test('a path that is not there is a mistake on the command line', async ({ url }) => {
     const result = await runCli(['import', 'nowhere.csv'], {
       cwd: temporaryFolder(),
       env: { DATABASE_URL: url },
@@ -116,8 +115,7 @@ const LOADED = "select from etl.windows where state = 'loaded'";
 const SQL = /select|insert|update /i;
 
 describe('an interrupted import', () => {
-  test('says so, prints its report, and ends its run', async () => {
-    const { url } = await testDatabase();
+  test('says so, prints its report, and ends its run', async ({ url }) => {
     const cwd = folderOfFiles();
     const { cli, stdout, stderr, signal } = captureCli({
       cwd,
@@ -139,8 +137,7 @@ describe('an interrupted import', () => {
     expect(states).toEqual([{ state: 'cancelled' }]);
   });
 
-  test('ends its run also when Postgres goes away, once it is back', async () => {
-    const { url } = await testDatabase();
+  test('ends its run also when Postgres goes away, once it is back', async ({ url }) => {
     const proxy = await startCuttingProxy(url);
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: proxy.url, EOD_CONCURRENCY: '1' };

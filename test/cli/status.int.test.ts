@@ -1,19 +1,19 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import { captureCli, runCli, runJson } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 const SOURCE = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', EOD_HTTP_PORT: '0' };
 
-test('of an empty database it says what to do first', async () => {
-  const { url } = await testDatabase();
+test('of an empty database it says what to do first', async ({ url }) => {
   const status = (env = {}) => runCli(['status'], { cwd, env: { ...env, DATABASE_URL: url } });
   const { code, stdout } = await status(SOURCE);
   expect(code).toBe(0);
@@ -27,8 +27,7 @@ test('of an empty database it says what to do first', async () => {
   }
 });
 
-test('says when no worker has been seen for a minute, and so does --detach', async () => {
-  const { url } = await testDatabase();
+test('says when no worker has been seen for a minute, and so does --detach', async ({ url }) => {
   const env = { ...SOURCE, DATABASE_URL: url };
   const status = async () => (await runCli(['status'], { cwd, env })).stdout;
   expect(await status()).toMatch(/^no worker has been seen for a minute; "eod up" starts one$/m);
@@ -56,8 +55,7 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   );
 });
 
-test('says that Redis does not answer', async () => {
-  const { url } = await testDatabase();
+test('says that Redis does not answer', async ({ url }) => {
   const env = { DATABASE_URL: url, REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
   const { code, stdout } = await runCli(['status'], { cwd, env });
   expect(code).toBe(0);

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { test as base } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -32,6 +33,9 @@ export async function openStore(
   closeAfterFile(() => db.close());
   return { config, log, db, calendar: loadCalendar(), clock: systemClock };
 }
+
+/** A test that may ask for a store of its own. */
+export const test = base.extend('context', () => openStore());
 
 export function importInto(
   context: Context,

@@ -6,7 +6,6 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 
@@ -17,9 +16,8 @@ const INSTRUMENTS = ['TCS', 'INFY', 'RELIANCE'];
 async function openNights(name: string, first: string) {
   const clock = manualClock(night(first));
   const sourceClock = manualClock(night(first));
-  const sandbox = await startSandbox({ clock: sourceClock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { clock: sourceClock, instrumentsPerExchange: 60 },
     clock,
     settings: { EOD_INSTRUMENTS: INSTRUMENTS.join(','), EOD_LOOKBACK_SESSIONS: '2' },
   });
@@ -56,7 +54,6 @@ async function openNights(name: string, first: string) {
     async close() {
       await worker.stop();
       await pipeline.close();
-      await sandbox.close();
     },
   };
 }

@@ -8,7 +8,7 @@ import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { startServer } from '../support/http-server.ts';
@@ -26,6 +26,7 @@ import {
   start,
 } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -94,14 +95,13 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     });
 
   beforeAll(async () => {
-    sandbox = await startSandbox({ instrumentsPerExchange: 30 });
+    sandbox = await openSandbox({ instrumentsPerExchange: 30 });
     databaseUrl = (await testDatabase()).url;
     prefix = freePrefix();
     const pipeline = await open();
     counts = countsOf(await runToEnd(pipeline, REQUEST));
     undisturbed = await marketContents(pipeline);
     await pipeline.close();
-    return () => sandbox.close();
   });
   beforeEach(async () => {
     databaseUrl = (await testDatabase()).url;

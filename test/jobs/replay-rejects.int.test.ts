@@ -5,10 +5,9 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { prune } from '../../src/load/state/answers/kept.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterFile } from '../support/closing.ts';
 import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { placeOf } from '../support/place.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
 const DAY = {
@@ -34,8 +33,7 @@ const mend = (records: SourceRecord[]) => {
 
 let source: Meddler;
 beforeAll(async () => {
-  const sandbox = await startSandbox({ instrumentsPerExchange: 20 });
-  closeAfterFile(sandbox.close);
+  const sandbox = await openSandbox({ instrumentsPerExchange: 20 });
   source = await startMeddler(sandbox.url);
 });
 

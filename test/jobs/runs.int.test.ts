@@ -3,8 +3,9 @@ import { cancelRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { backfill, ended, mostly, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
@@ -18,8 +19,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
   let pipeline: Pipeline;
   let worker: RunningWorker;
   beforeAll(async () => {
-    sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 30 } });
-    return () => sandbox.close();
+    sandbox = await openSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 30 } });
   });
   beforeEach(async () => {
     pipeline = await openPipeline({

@@ -52,7 +52,6 @@ describe.each(backends)('schedules kept in %s', (backend) => {
   beforeEach(async () => {
     const options = {
       databaseUrl: database.url,
-      sourceUrl: 'http://127.0.0.1:9',
       backend,
       prefix: freePrefix(),
     };
@@ -116,7 +115,7 @@ describe.each(backends)('schedules kept in %s', (backend) => {
 
   test('whose tick has lost its data plan the night all the same', async () => {
     // On a database of its own, because it plans a run.
-    const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9', backend });
+    const pipeline = await openPipeline({ backend });
     const due = Date.parse('2025-09-12T21:15:00+05:30');
     const id = `repeat:GetBhavCopyCM-BSE:${due}`;
     await pipeline.queues.ticks.addBulk([{ name: 'tick', data: {} as TickJob, opts: { jobId: id } }]);

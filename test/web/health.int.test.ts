@@ -7,8 +7,6 @@ import { startHttpServer } from '../../src/web/server.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, openPipeline } from '../support/pipeline.ts';
 
-const SOURCE = 'http://127.0.0.1:1';
-
 async function ask(url: string, method = 'GET') {
   const answer = await fetch(url, { method });
   return { status: answer.status, body: (await answer.json()) as object };
@@ -16,7 +14,7 @@ async function ask(url: string, method = 'GET') {
 
 test.each(backends)('tells whether database and queue answer, with the queue on %s', async (backend) => {
   const database = await testDatabase();
-  const context = await openPipeline({ databaseUrl: database.url, sourceUrl: SOURCE, backend });
+  const context = await openPipeline({ databaseUrl: database.url, backend });
   const stopping = new AbortController();
   const health = await startHttpServer(context, { roles: ['worker'], stopping: stopping.signal });
   try {
@@ -54,7 +52,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
 });
 
 test('a malformed request is refused, and the server goes on', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
+  const context = await openPipeline({});
   const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   try {
     for (const target of ['//', '//[', 'http://', '*']) {
@@ -129,7 +127,7 @@ const requests = fc
 test.each([[], ['web']])(
   'no request, however malformed or unfinished, ends the server (%s)',
   async (...roles) => {
-    const context = await openPipeline({ sourceUrl: SOURCE });
+    const context = await openPipeline({});
     const health = await startHttpServer(context, { roles, stopping: new AbortController().signal });
     const { hostname, port } = new URL(health.url);
     try {
@@ -158,7 +156,7 @@ test.each([[], ['web']])(
 );
 
 test('requests that are never finished do not keep others out', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
+  const context = await openPipeline({});
   const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
   const { hostname, port } = new URL(health.url);
   const halves = Array.from({ length: 300 }, () => {
@@ -176,7 +174,7 @@ test('requests that are never finished do not keep others out', async () => {
 });
 
 test('a port that is taken is told as such', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
+  const context = await openPipeline({});
   const options = { roles: ['worker'], stopping: new AbortController().signal };
   const first = await startHttpServer(context, options);
   const config = { ...context.config, EOD_HTTP_PORT: Number(new URL(first.url).port) };

@@ -156,7 +156,6 @@ test('a database that is away takes what it tells with it, and not what the proc
   const database = await testDatabase();
   const context = await openPipeline({
     databaseUrl: database.url,
-    sourceUrl: 'http://127.0.0.1:1',
     clock: clockFrom('2025-09-12T22:02:00+05:30'),
   });
   const scrape = await serve(context);
