@@ -130,14 +130,6 @@ describe.each(backends)('a backfill of everything, the queue in %s', (backend) =
       { instrument: first.symbol, state: 'loaded' },
     ]);
   });
-
-  test('nothing of the access key is kept', async () => {
-    const found = await rowsOf(
-      `select 1 from etl.runs r where r::text ilike '%key for tests%'
-       union all select 1 from etl.windows w where w::text ilike '%key for tests%'`,
-    );
-    expect(found).toEqual([]);
-  });
 });
 
 /** Operations whose windows do not depend on which instruments are the largest today. */

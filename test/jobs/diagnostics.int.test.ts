@@ -14,6 +14,7 @@ import {
   type Pipeline,
   runToEnd,
   start,
+  workToEnd,
 } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -45,9 +46,7 @@ describe.each(mostly('redis'))('what the source answers instead of data, the que
 
     const good = await against({}, { EOD_INSTRUMENT_LIMIT: '2' });
     await resumeRun(good, report.runId);
-    const worker = await startWorker(good);
-    const resumed = await ended(good, report.runId);
-    await worker.stop();
+    const resumed = await workToEnd(good, report.runId);
     expect(resumed).toMatchObject({ state: 'completed', error: null, failures: [] });
     // The operations that waited for the bhav copies are part of what was asked.
     expect(new Set(resumed.operations.map((one) => one.operation)).size).toBe(operations.length);

@@ -7,11 +7,10 @@ import { type Pair, readCompleteness, scheduledPairs } from '../../src/load/stat
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
-import { closeAfterTest } from '../support/closing.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
+import { serve } from '../support/serve.ts';
 
 const clock = clockFrom('2025-09-12T23:30:00+05:30');
 /** One that is scheduled for the exchange, and one that is only ever loaded by hand. */
@@ -94,8 +93,7 @@ test('the last days say what the whole history says, wherever the data begins an
 test('Tonight, the coverage and the status say the same of data that ends long ago', async () => {
   const pipeline = await openPipeline({ clock });
   await syncSessions(pipeline, '2024-01-01');
-  const server = await startHttpServer(pipeline, { roles: ['web'], stopping: new AbortController().signal });
-  closeAfterTest(() => server.close());
+  const server = await serve(pipeline, ['web']);
   const textOf = async (path: string) =>
     (await (await fetch(`${server.url}${path}`)).text())
       .replaceAll('<wbr/>', '')

@@ -15,10 +15,12 @@ import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipe
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   asFullBhavcopy,
+  BSE_UDIFF,
   csvOf,
   fixture,
   importInto,
   linesOf,
+  NSE_UDIFF,
   newFile,
   openStore,
   query,
@@ -27,8 +29,6 @@ import {
 } from './import-support.ts';
 import { replay, rowsOf } from './replay-support.ts';
 
-const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
-const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 const OLD_ZIP = fixture('files/cm01OCT2019bhav.csv.zip');
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 

@@ -16,6 +16,10 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
 
+/** Bhav copies of one day each. */
+export const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
+export const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
+
 /** What an import needs, on a database of its own or the one given. */
 export async function openStore(
   databaseUrl?: string,

@@ -9,10 +9,12 @@ import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   asFullBhavcopy,
+  BSE_UDIFF,
   fileSums,
   fixture,
   importInto,
   linesOf,
+  NSE_UDIFF,
   newFile,
   openStore,
   query,
@@ -21,8 +23,6 @@ import {
 } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
-const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
-const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 const ACCEPTED = [
   NSE_UDIFF,
   BSE_UDIFF,

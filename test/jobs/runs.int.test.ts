@@ -4,7 +4,15 @@ import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { backfill, ended, mostly, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import {
+  backfill,
+  ended,
+  mostly,
+  openPipeline,
+  type Pipeline,
+  queueEmpty,
+  start,
+} from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -53,9 +61,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     expect(state).toBe('cancelled');
     expect(windows.open).toBe(0);
     expect(windows.cancelled).toBeGreaterThan(0);
-    await waitFor(async () =>
-      Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),
-    );
+    await queueEmpty(pipeline);
     const after = await report(runId);
     expect(after.windows).toEqual(windows);
     expect(new Set(after.failures.map((one) => one.state))).toEqual(new Set(['cancelled']));
@@ -94,9 +100,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     expect(state).toBe('paused');
     expect(windows.open).toBeGreaterThan(0);
     const asked = sandbox.stats().requests;
-    await waitFor(async () =>
-      Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),
-    );
+    await queueEmpty(pipeline);
     expect(sandbox.stats().requests).toBe(asked);
     await resumeRun(pipeline, runId);
     expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', failures: [] });

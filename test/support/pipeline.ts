@@ -194,7 +194,11 @@ export async function queueEmpty({ queues }: QueueContext): Promise<void> {
 
 /** Runs a request to its end with one worker. */
 export async function runToEnd(context: WorkContext, request: RunRequest): Promise<RunReport> {
-  const runId = await start(context, request);
+  return workToEnd(context, await start(context, request));
+}
+
+/** Works on a run that was started, to its end, with one worker. */
+export async function workToEnd(context: WorkContext, runId: number): Promise<RunReport> {
   const worker = await startWorker(context);
   try {
     return await ended(context, runId);
