@@ -202,6 +202,11 @@ COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, 
 COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';
 COMMENT ON COLUMN etl.answers.believed IS 'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.';
 
+COMMENT ON TABLE etl.past_begins IS 'The tables of which a rebuild has replaced the history of an exchange.';
+COMMENT ON COLUMN etl.past_begins.table_name IS 'Name of the table in market.';
+COMMENT ON COLUMN etl.past_begins.exchange IS 'Exchange whose history was replaced.';
+COMMENT ON COLUMN etl.past_begins.state IS 'The first state that can be shown since: market.<table>_at(state).';
+COMMENT ON COLUMN etl.past_begins.run_id IS 'The run that replaced it.';
 COMMENT ON TABLE etl.pruned IS 'How far the answers of data sets that fill the same tables are pruned. The rows that these answers left are those of a state, so later answers are put in their order without them.';
 COMMENT ON COLUMN etl.pruned.operation IS 'The first, by name, of the data sets that fill the same tables.';
 COMMENT ON COLUMN etl.pruned.exchange IS 'Exchange that was asked for.';

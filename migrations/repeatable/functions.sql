@@ -90,3 +90,22 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION market.is_state(bigint) IS 'True if there is a state with this number, else an error that names the newest.';
+
+-- Before the first load, in state 0, no table had a row, whatever its history is now.
+CREATE OR REPLACE FUNCTION market.is_state(number bigint, of_table text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  begins etl.past_begins;
+BEGIN
+  IF number > 0 THEN
+    SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
+    IF FOUND THEN
+      RAISE EXCEPTION 'market.% cannot be shown in state % any more: a rebuild has replaced its history', of_table, number
+        USING ERRCODE = 'invalid_parameter_value',
+          HINT = format('Run %s rebuilt %s from the kept answers; states from %s on can be shown.', begins.run_id, begins.exchange, begins.state);
+    END IF;
+  END IF;
+  RETURN market.is_state(number);
+END
+$$;
+COMMENT ON FUNCTION market.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the first state that can.';

@@ -9,3 +9,6 @@ export type Place = string & { readonly [isPlace]: true };
 
 /** The place that begins at a moment: that of an answer of a time when answers had none. */
 export const placeAt = (moment: Date): Place => moment.toISOString().replace('Z', '000Z') as Place;
+
+/** The place of a load of no answer in particular: it is later than none. */
+export const BEFORE_ALL = placeAt(new Date(0));

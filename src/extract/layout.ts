@@ -4,6 +4,8 @@ import type { DataSet, Shape } from '../operations/operation.ts';
 /** Where the value of a field is in records that share a list of keys. */
 interface FieldSource {
   readonly field: AnswerField;
+  /** The field's position in the table. */
+  readonly at: number;
   /** The record's own keys for it, in the order they are tried; most fields have one or none. */
   readonly keys: readonly string[];
 }
@@ -65,13 +67,11 @@ function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
 }
 
 function sourcesOf(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {
-  return shape.table.fields
-    .filter((field) => field.from === 'answer')
-    .filter(({ workOut }) => workOut === undefined)
-    .map((field) => ({
-      field,
-      keys: [field.source, ...(field.orElse ?? [])].flatMap((name) => keyOf.get(plainName(name)) ?? []),
-    }));
+  return shape.table.fields.flatMap((field, at) => {
+    if (field.from !== 'answer' || field.workOut !== undefined) return [];
+    const names = [field.source, ...(field.orElse ?? [])];
+    return [{ field, at, keys: names.flatMap((name) => keyOf.get(plainName(name)) ?? []) }];
+  });
 }
 
 /**

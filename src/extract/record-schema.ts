@@ -1,5 +1,4 @@
-import * as z from 'zod';
-import { $ZodTransform } from 'zod/v4/core';
+import { $ZodTransform, type ParsePayload } from 'zod/v4/core';
 import type { Field, Kind } from '../operations/fields.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { createDateReader, createDatetimeReader } from './times.ts';
@@ -14,22 +13,38 @@ import {
   type ValueReader,
 } from './values.ts';
 
-/** The zod schema of a table's records, keyed by column: raw values in, a Row out. */
-export type RowSchema = z.ZodType<Row>;
+/** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
+export type RowSchema = $ZodTransform<Row, readonly unknown[]>;
 
 const schemas = new Map<string, RowSchema>();
 
-/** The schema generated from a table's fields, with null for what cannot be read in those that mean nothing; dates without an offset are taken to be in `timeZone`. */
+/**
+ * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
+ * offset are taken to be in `timeZone`. It is one transform of the whole record: with one for each field, zod would
+ * allocate objects for every value.
+ */
 export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
   const name = `${table.name} ${timeZone}`;
   let schema = schemas.get(name);
   if (schema === undefined) {
-    const readers = readersOf(table, timeZone);
-    const fields = table.fields.map((field) => {
-      const read = readers.get(field.column) as ValueReader;
-      return [field.column, fieldSchema(field.meaningless === true ? tolerant(read) : read)];
-    });
-    schema = z.object(Object.fromEntries(fields)) as RowSchema;
+    const readers = [...readersOf(table, timeZone)];
+    const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
+    // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
+    const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
+    const transform = (input: unknown, { issues }: ParsePayload) => {
+      const raw = input as readonly unknown[];
+      const row = { ...blank };
+      for (let at = 0; at < readers.length; at++) {
+        const [column, read] = readers[at] as (typeof readers)[number];
+        const value = read(raw[at]);
+        if (value === null) continue;
+        if (!(value instanceof InvalidValue)) row[column] = value;
+        else if (!tolerant[at])
+          issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
+      }
+      return row;
+    };
+    schema = new $ZodTransform({ type: 'transform', transform }) as RowSchema;
     schemas.set(name, schema);
   }
   return schema;
@@ -72,27 +87,6 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
       ? new InvalidValue(`is longer than ${MAX_KEY_TEXT} characters, too long for a key`)
       : value;
   };
-}
-
-/** Reads null instead of what cannot be read. */
-function tolerant(read: ValueReader): ValueReader {
-  return (sent) => {
-    const value = read(sent);
-    return value instanceof InvalidValue ? null : value;
-  };
-}
-
-/** The schema of a field. A core transform, because `z.transform` allocates a closure for every value. */
-function fieldSchema(read: ValueReader) {
-  return new $ZodTransform({
-    type: 'transform',
-    transform: (input, payload) => {
-      const value = read(input);
-      if (!(value instanceof InvalidValue)) return value;
-      payload.issues.push({ code: 'custom', message: value.problem, input, path: [] });
-      return null;
-    },
-  });
 }
 
 /** The reader of a kind; dates and date-times without an offset are taken to be in `timeZone`. */

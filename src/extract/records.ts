@@ -1,8 +1,8 @@
-import type { AskedFor, Kind, WorkOut } from '../operations/fields.ts';
+import { safeParse } from 'zod/v4/core';
+import type { AskedFor, Field, Kind, WorkOut } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
-import { type GeneratedReader, generatedReader } from './generated-reader.ts';
 import { createLayouts, type Layout, plainName } from './layout.ts';
 import { type RowSchema, readerOf, readersOf, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
@@ -28,10 +28,13 @@ export interface RecordReader {
 interface ShapeState {
   readonly shape: Shape;
   readonly schema: RowSchema;
-  /** Raw values by column, overwritten for each record to avoid allocations. */
-  readonly raw: Record<string, unknown>;
-  readonly workedOut: readonly { readonly column: string; readonly workOut: WorkOut }[];
+  /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
+  readonly raw: unknown[];
+  /** By position of the field. */
+  readonly workedOut: readonly (readonly [at: number, workOut: WorkOut])[];
   readonly memory: Map<string, number>;
+  /** Positions of the fields that mean nothing, with their readers. */
+  readonly meaningless: readonly (readonly [at: number, read: ValueReader])[];
 }
 
 /** How records of one layout are read. */
@@ -39,35 +42,18 @@ interface LayoutState {
   readonly layout: Layout;
   /** Null if the layout fits no shape. */
   readonly state: ShapeState | null;
-  /** How many records were read so far, until there is a reader. */
-  records: number;
-  /** Generated once there are enough records; null before that, and if none can be generated. */
-  reader: GeneratedReader | null;
 }
 
-/** Code for a layout is generated after this many records of it. */
-const WORTH_GENERATING = 16;
-
-/**
- * Reads the records of one answer: with the zod schema, or, if there are many and a record has no problems, with code
- * generated from the same declarations, which has the same result.
- *
- * @param generateAfter how many records of a layout are read with the schema before code is generated.
- */
-export function createRecordReader(
-  operation: DataSet,
-  asked: AskedFor,
-  timeZone: string,
-  generateAfter = WORTH_GENERATING,
-): RecordReader {
+/** Reads the records of one answer, with the zod schema. */
+export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone: string): RecordReader {
   const layoutFor = createLayouts(operation);
   const shapes = new Map<Shape, ShapeState>();
   const layouts = new Map<Layout, LayoutState>();
   const unknown = new Set<string>();
   const repeated = new Set<string>();
-  // Only the request names the instrument of such records. If it names none, they are rejects.
   // Values of fields that mean nothing and could not be read, by their path: the first of each.
   const unread = new Map<string, string>();
+  // Only the request names the instrument of such records. If it names none, they are rejects.
   const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
 
   // One `sent` serves the whole answer; these two variables hold the record that it reads from.
@@ -92,7 +78,7 @@ export function createRecordReader(
     if (found === undefined) {
       for (const key of layout.unknown) if (unknown.size < 1_000) unknown.add(key);
       for (const key of layout.repeated) if (repeated.size < 20) repeated.add(key);
-      found = { layout, state: shapeStateOf(layout.shape), records: 0, reader: null };
+      found = { layout, state: shapeStateOf(layout.shape) };
       layouts.set(layout, found);
     }
     return found;
@@ -125,18 +111,16 @@ export function createRecordReader(
       if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
-      for (const { column, workOut } of state.workedOut)
-        state.raw[column] = workOut(sent, readAs, state.memory);
+      for (const [at, workOut] of state.workedOut) state.raw[at] = workOut(sent, readAs, state.memory);
       const unnamed = nameless || !isNamed(state.shape, sent);
-      if (found.records++ === generateAfter) found.reader = generatedReader(found.layout, timeZone);
-      const row = unnamed || found.reader === null ? null : found.reader(current, state.raw);
-      if (row !== null) return { table: state.shape.table, row };
       fill(state, found.layout, current);
-      const parsed = state.schema.safeParse(state.raw);
+      const parsed = safeParse(state.schema, state.raw);
       if (parsed.success && !unnamed) {
-        for (const [column, problem] of unreadOf(state, timeZone)) {
-          const path = pathOf(found.layout, column);
-          if (!unread.has(path)) unread.set(path, problem);
+        for (const [at, read] of state.meaningless) {
+          const value = read(state.raw[at]);
+          if (!(value instanceof InvalidValue)) continue;
+          const path = pathOf(found.layout, (state.shape.table.fields[at] as Field).column);
+          if (!unread.has(path)) unread.set(path, value.problem);
         }
         return { table: state.shape.table, row: parsed.data };
       }
@@ -160,15 +144,6 @@ export function createRecordReader(
   };
 }
 
-/** What cannot be read in those fields of a record that mean nothing, by column. */
-function* unreadOf({ shape: { table }, raw }: ShapeState, timeZone: string): Generator<[string, string]> {
-  for (const { column, meaningless } of table.fields) {
-    if (meaningless !== true) continue;
-    const value = readersOf(table, timeZone).get(column)?.(raw[column]);
-    if (value instanceof InvalidValue) yield [column, value.problem];
-  }
-}
-
 function unreadText(unread: ReadonlyMap<string, string>): string {
   const problems = [...unread].map(([path, problem]) => `${path} ${problem}`);
   return `what cannot be read in fields that mean nothing here is stored as null: ${problems.join(', ')}`;
@@ -181,9 +156,10 @@ function rejected(problems: readonly Problem[]): RecordResult {
 /** The day and the instrument of a rejected record, as far as they can be read. */
 function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'day' | 'instrument'> {
   const { symbolColumn, table } = shape;
+  const sent = (column: string) => raw[table.fields.findIndex((field) => field.column === column)];
   const day =
-    shape.dated && table.dateColumn !== null ? readerOf('date', timeZone)(raw[table.dateColumn]) : null;
-  const instrument = symbolColumn === undefined ? null : readText(raw[symbolColumn]);
+    shape.dated && table.dateColumn !== null ? readerOf('date', timeZone)(sent(table.dateColumn)) : null;
+  const instrument = symbolColumn === undefined ? null : readText(sent(symbolColumn));
   return {
     ...(typeof day === 'string' ? { day } : {}),
     ...(typeof instrument === 'string' ? { instrument } : {}),
@@ -192,27 +168,29 @@ function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'da
 
 function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): ShapeState {
   const { fields } = shape.table;
-  const raw: Record<string, unknown> = {};
-  for (const field of fields) raw[field.column] = field.from === 'request' ? field.value(asked) : null;
+  const readers = readersOf(shape.table, timeZone);
   return {
     shape,
     schema: schemaOf(shape.table, timeZone),
-    raw,
-    workedOut: fields.flatMap((field) => {
+    raw: fields.map((field) => (field.from === 'request' ? field.value(asked) : null)),
+    workedOut: fields.flatMap((field, at) => {
       const workOut =
         field.from === 'derived' ? field.value : field.from === 'answer' ? field.workOut : undefined;
-      return workOut === undefined ? [] : [{ column: field.column, workOut }];
+      return workOut === undefined ? [] : [[at, workOut] as const];
     }),
     memory: new Map(),
+    meaningless: fields.flatMap(({ column, meaningless }, at) =>
+      meaningless === true ? [[at, readers.get(column) as ValueReader] as const] : [],
+    ),
   };
 }
 
 function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
-  for (let at = 0; at < sources.length; at++) {
-    const { field, keys } = sources[at] as Layout['sources'][number];
+  for (let place = 0; place < sources.length; place++) {
+    const { at, keys } = sources[place] as Layout['sources'][number];
     let value = keys.length === 0 ? null : record[keys[0] as string];
     for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
-    raw[field.column] = value;
+    raw[at] = value;
   }
 }
 

@@ -78,7 +78,7 @@ export function readNumeric(value: unknown): Scalar | InvalidValue {
 }
 
 /** The range of each kind for values sent as numbers; beyond 2^53 only text is exact. */
-export const WHOLE_RANGES = {
+const WHOLE_RANGES = {
   int2: { low: -(2 ** 15), high: 2 ** 15 - 1 },
   int4: { low: -(2 ** 31), high: 2 ** 31 - 1 },
   int8: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },

@@ -85,13 +85,13 @@ const groups = new Map<string, TableGroup>();
 export function tableGroupOf(name: string): TableGroup {
   const known = groups.get(name);
   if (known !== undefined) return known;
-  const filled = new Set<TableDefinition>();
   const found = new Set([name]);
+  const filled = new Set<TableDefinition>(tablesFilledBy(dataSetNamed(name)));
   for (let size = 0; size !== found.size; ) {
     size = found.size;
     for (const one of dataSets) {
       const own = tablesFilledBy(one);
-      if (!found.has(one.name) && !own.some((table) => filled.has(table))) continue;
+      if (!own.some((table) => filled.has(table))) continue;
       found.add(one.name);
       for (const table of own) filled.add(table);
     }

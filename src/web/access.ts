@@ -1,4 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../core/config.ts';
 import { isLoopback } from '../core/consistent-settings.ts';
@@ -13,14 +14,14 @@ export interface Visitor {
 }
 
 /**
- * How many wrong passwords an address may send within a minute, against guessing. Behind a proxy that is not among
- * EOD_TRUSTED_PROXIES, all visitors have one address.
+ * How many wrong passwords an address (of IPv6, a network of 64 bits) may send within a minute from its first one,
+ * against guessing. Behind a proxy that is not among EOD_TRUSTED_PROXIES, all visitors have one address.
  */
 const MAX_WRONG_PASSWORDS = 20;
 const WRONG_WITHIN_MS = 60_000;
 
-/** For how many addresses wrong passwords are counted; if more addresses try at once, nobody is let in. */
-const MAX_ADDRESSES = 10_000;
+/** The same for all addresses together; after that, nobody is let in. */
+const MAX_WRONG_OF_ALL = 10_000;
 
 const COOKIE = 'eod_session';
 
@@ -44,30 +45,6 @@ const HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
   'cache-control': 'no-store',
 } as const;
-
-/** Counts the wrong passwords of each address, within a minute from its first one. */
-function countWrongPasswords() {
-  // In the order of the first ones, so that those that no longer count are at the front.
-  const counts = new Map<string, { readonly first: number; wrong: number }>();
-  const forgetOld = () => {
-    const now = performance.now();
-    for (const [address, { first }] of counts) {
-      if (now - first <= WRONG_WITHIN_MS) return;
-      counts.delete(address);
-    }
-  };
-  return {
-    isLockedOut(address: string): boolean {
-      forgetOld();
-      return (counts.get(address)?.wrong ?? 0) >= MAX_WRONG_PASSWORDS || counts.size >= MAX_ADDRESSES;
-    },
-    add(address: string): void {
-      const counted = counts.get(address) ?? { first: performance.now(), wrong: 0 };
-      counted.wrong += 1;
-      counts.set(address, counted);
-    },
-  };
-}
 
 /** Who sent a request, and whether they may use the buttons. */
 export interface Access {
@@ -101,13 +78,17 @@ export async function refuseNul(request: FastifyRequest, reply: FastifyReply) {
 }
 
 /** Refuses requests of foreign hosts, and requests without the password, if EOD_WEB_PASSWORD is set. */
-export function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Access {
+export async function guard(scope: FastifyInstance, config: AccessSettings, log: Logger): Promise<Access> {
   const { EOD_WEB_PASSWORD: password, EOD_WEB_ACTIONS: hasActions } = config;
   // With a password, all processes derive the same secret, so that one accepts the forms of another.
   const secret =
     password === undefined ? randomBytes(32) : createHash('sha256').update(`eod forms ${password}`).digest();
   let isProxyReported = false;
-  const wrong = countWrongPasswords();
+  await scope.register(rateLimit, { global: false, timeWindow: WRONG_WITHIN_MS, cache: MAX_WRONG_OF_ALL });
+  const limits = [
+    scope.createRateLimit({ max: MAX_WRONG_PASSWORDS }),
+    scope.createRateLimit({ max: MAX_WRONG_OF_ALL, keyGenerator: () => 'all' }),
+  ];
 
   scope.addHook('onRequest', async (_, reply) => {
     reply.headers(HEADERS);
@@ -116,19 +97,24 @@ export function guard(scope: FastifyInstance, config: AccessSettings, log: Logge
   scope.addHook('onRequest', async (request, reply) => {
     if (password === undefined) return;
     const given = credentialsOf(request);
-    if (given !== null && wrong.isLockedOut(request.ip)) {
-      if (!isProxyReported && request.ips === undefined && request.headers['x-forwarded-for'] !== undefined) {
-        isProxyReported = true;
-        log.warn(
-          { address: request.ip },
-          'dashboard: too many wrong passwords from a proxy keep all of its visitors out (see EOD_TRUSTED_PROXIES)',
-        );
-      }
-      return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
-    }
     if (given !== null) {
-      if (isEqual(given.password, password)) return;
-      wrong.add(request.ip);
+      const isRight = isEqual(given.password, password);
+      // Counted before anything else is awaited, or passwords that are sent at once could all be compared before one
+      // counts. What an address sends that is locked out does not count for all.
+      for (const limit of limits) {
+        const count = await limit(request, { increment: !isRight });
+        if (count.isAllowed || !(count.isExceeded || (isRight && count.remaining === 0))) continue;
+        const isOfProxy = request.ips === undefined && request.headers['x-forwarded-for'] !== undefined;
+        if (isOfProxy && !isProxyReported) {
+          isProxyReported = true;
+          log.warn(
+            { address: request.ip },
+            'dashboard: too many wrong passwords from a proxy keep all of its visitors out (see EOD_TRUSTED_PROXIES)',
+          );
+        }
+        return refuse(reply, 429, 'Too many wrong passwords: try again in a minute.');
+      }
+      if (isRight) return;
       log.warn({ user: given.user, address: request.ip }, 'dashboard: wrong password');
     }
     reply.header('www-authenticate', 'Basic realm="eod", charset="UTF-8"');

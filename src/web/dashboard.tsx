@@ -55,7 +55,7 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
   app.addHook('onClose', () => reading.close());
   const reader: QueueContext = { ...context, db: reading };
   await app.register(async (scope) => {
-    const access = guard(scope, context.config, context.log);
+    const access = await guard(scope, context.config, context.log);
     for (const { url, type, body } of Object.values(ASSETS)) {
       scope.get(url, (_, reply) => reply.header('cache-control', KEEP_ASSETS).type(type).send(body));
     }

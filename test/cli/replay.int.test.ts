@@ -219,7 +219,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   );
   const spared = await runCli(['replay', 'GetBhavCopyCM', '--rebuild'], { ...options(), answer: '' });
   expect(spared).toMatchObject({ code: 1, stdout: '' });
-  expect(spared.stderr).toContain('The tables of GetBhavCopyCM and their history are emptied');
+  expect(spared.stderr).toContain('Rows and history of GetBhavCopyCM become those of the kept answers');
   expect(await query(url, ROWS)).toEqual(rows);
   const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
     ...options(),

@@ -187,7 +187,7 @@ describe('files and answers of the service in turn', () => {
     );
     await importInto(files, [NSE_UDIFF]);
     const before = await contents(files);
-    expect(await replay(files, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: 200 });
+    expect(await replay(files, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: 100 });
     expect(await contents(files)).toEqual(before);
 
     // The answer is not passed over for the newer file: only it knows the times of the source.
@@ -197,12 +197,12 @@ describe('files and answers of the service in turn', () => {
     await replay(files, { from: '2025-08-29', to: '2025-08-29' });
     expect(await query(files, known)).toHaveLength(100);
 
-    // A newer file of the same kind says all that the older one did.
+    // A newer file that corrects a value.
     const corrected = edited(NSE_UDIFF, [{ row: 3, column: 'ClsPric', value: '123.45' }]);
     await importInto(files, [newFile('corrected.csv', corrected)]);
     const after = await rowsOf(files, 'market');
     const report = await replay(files, { operations: ['GetBhavCopyCM'] });
-    expect(report).toMatchObject({ state: 'completed', windows: { skipped: 1 } });
+    expect(report).toMatchObject({ state: 'completed', updated: 0 });
     const values = (rows: Record<string, string[]>) =>
       rows.bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
     expect(values(await rowsOf(files, 'market'))).toEqual(values(after));
@@ -255,9 +255,10 @@ describe('files without tickers', () => {
     const empty = await openStore();
     await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
     const runId = (await planReplay(empty, {})) ?? 0;
-    for (let at = 1; at <= 6; at++) {
+    // The four sessions of one quarter are a part.
+    for (const sessions of [1, 5, 6]) {
       await workReplay(empty, runId, stopAfter(1));
-      expect(await symbols(empty)).toHaveLength(at);
+      expect(await symbols(empty)).toHaveLength(sessions);
     }
     expect(await symbols(empty)).toEqual(before);
     expect(await symbols(await replayedElsewhere(original))).toEqual(before);

@@ -10,8 +10,17 @@ import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
 import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
-import { fetched, physical, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
+import {
+  fetched,
+  fixReading,
+  physical,
+  records,
+  replay,
+  rowsOf,
+  type SourceRecord,
+} from './replay-support.ts';
 
 const DAY = '2025-08-29';
 const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
@@ -286,38 +295,73 @@ describe('a replay', () => {
     await context.db.pool.query('truncate market.bhavcopy_cm');
     await expect(replay(context, {})).rejects.toThrow(
       expect.objectContaining({
-        message: 'market.bhavcopy_cm (GetBhavCopyCM) holds no row of NSE, but its history does',
+        message: 'market.bhavcopy_cm holds no row of NSE, but its history does',
         remedy: 'rebuild',
       }),
     );
     const report = await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
     expect(report).toMatchObject({ state: 'completed', inserted: 20 });
     expect(await contents()).toEqual(before);
-    // Also where nothing is missing; states go on, none is given out twice.
-    const state = async () => (await all(context, 'select market.state()::int as state'))[0].state;
-    const last = await state();
+    // Where nothing differs, nothing is written.
+    const untouched = await physical(context);
     await replay(context, {}, { rebuild: true });
-    expect(await contents()).toEqual(before);
-    expect(await state()).toBeGreaterThan(last);
+    expect(await physical(context)).toEqual(untouched);
     await context.db.pool.query(
       'update etl.answers set hash = null where place < (select max(place) from etl.answers)',
     );
-    await expect(replay(context, {}, { rebuild: true })).rejects.toThrow(/2 loads of .* are not kept/);
+    await expect(replay(context, {}, { rebuild: true })).rejects.toThrow(
+      /not all answers that were loaded of .* are kept/,
+    );
     expect(await contents()).toEqual(before);
   });
 
-  test('begins a rebuild with tables that hold nothing of the rows that were there', async ({ context }) => {
+  test('that replaces the history shows others all rows as before or as after, and says from which state on it does', async () => {
+    const context = await openStore();
     await fetched(1, records(0, 40))(context);
-    const bytes = async () =>
-      (
-        await all(
-          context,
-          "select sum(pg_relation_size(relid))::int as bytes from pg_partition_tree('market.bhavcopy_cm')",
-        )
-      )[0].bytes;
-    expect(await bytes()).toBeGreaterThan(0);
-    await planReplay(context, {}, { rebuild: true });
-    expect(await bytes()).toBe(0);
+    await fetched(2, records(0, 40, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    const rowsIn = (when: string) => all(context, `select from market.bhavcopy_cm_${when}`);
+    const [{ state, now }] = await all(context, 'select market.state()::int as state, now()::text as now');
+    await replay(context, {}, { rebuild: true });
+    expect(await rowsIn(`at(${state})`)).toHaveLength(40);
+
+    await fixReading(context, (sent) => {
+      for (const record of sent) record.OpenPrice = 7;
+    });
+    const runId = await planReplay(context, {}, { rebuild: true });
+    const db = openPool(context.config.DATABASE_URL ?? '', 1);
+    const seen = new Set<string>();
+    const look = async () => {
+      const { rows } = await db.pool.query(
+        `select count(*)::int as rows, count(open_price)::int as read_anew,
+           (select count(*)::int from market_history.bhavcopy_cm) as past from market.bhavcopy_cm`,
+      );
+      seen.add(JSON.stringify(rows[0]));
+    };
+    let working = true;
+    const looking = (async () => {
+      while (working) await look();
+    })();
+    await workReplay(context, runId ?? 0, new AbortController().signal);
+    working = false;
+    await looking;
+    await look();
+    const [before, after] = [0, 40].map((read) => JSON.stringify({ rows: 40, read_anew: read, past: 40 }));
+    expect([...seen].filter((one) => one !== before)).toEqual([after]);
+
+    const [{ first }] = await all(context, 'select market.state()::int as first');
+    expect(first).toBeGreaterThan(state);
+    const refused = (when: string) =>
+      expect(rowsIn(when)).rejects.toMatchObject({
+        cause: {
+          message: `market.bhavcopy_cm cannot be shown in state ${state} any more: a rebuild has replaced its history`,
+          hint: `Run ${runId} rebuilt NSE from the kept answers; states from ${first} on can be shown.`,
+        },
+      });
+    await refused(`at(${state})`);
+    await refused(`as_of('${now}')`);
+    expect(await rowsIn('at(0)')).toEqual([]);
+    await fetched(3, records(0, 39))(context);
+    expect(await rowsIn(`at(${first})`)).toHaveLength(40);
   });
 
   test('keeps to what a person has accepted, when all is loaded anew and when it is applied in place', async () => {
@@ -327,7 +371,7 @@ describe('a replay', () => {
     await acceptRefused(context);
     expect(await live(context)).toHaveLength(20);
     const report = await replay(context, {}, { rebuild: true });
-    expect(report).toMatchObject({ inserted: 40, withdrawn: 20 });
+    expect(report).toMatchObject({ inserted: 0, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
     expect(await refusedWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
     const before = await physical(context);

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
 import type { Permit } from '../../src/load/state/call-budget.ts';
-import { takePlace } from '../../src/load/state/place.ts';
 import {
   RUN_STATES,
   type RunState,
@@ -20,12 +19,10 @@ import {
   reopenRun,
   insertRun as startRun,
 } from '../../src/load/state/runs.ts';
-import { answers, responseBodies } from '../../src/load/state/schema/source.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
-  insertReplayWindows,
   insertRereadWindows,
   insertWindows,
   type PlannedWindow,
@@ -144,7 +141,7 @@ const WINDOW_STATEMENTS: Readonly<
   ],
   release: [
     ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE)],
-    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id)],
+    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id, PERMIT)],
   ],
   store: [
     ['loaded', 'storeWindow', store('loaded')],
@@ -190,12 +187,6 @@ const NEW_WINDOWS: readonly (readonly [
     },
   ],
   [
-    'plan',
-    'pending',
-    'insertReplayWindows',
-    async (id) => insertReplayWindows(db, id, sql`select ${await insertAnswer()}::bigint`),
-  ],
-  [
     'import',
     'running',
     'insertFileWindows',
@@ -220,29 +211,6 @@ const planned = (state: PlannedWindow['state']): PlannedWindow => ({
   state,
   reason: null,
 });
-
-/** A kept answer that no window of this database has asked for. */
-async function insertAnswer(): Promise<number> {
-  await db
-    .insert(responseBodies)
-    .values({ hash: 'a body', encoding: 'gzip', body: Buffer.of(), bytes: 0 })
-    .onConflictDoNothing();
-  const { state, reason, from, to, ...asked } = planned('pending');
-  const answer = {
-    ...asked,
-    instruments: [],
-    from_date: from,
-    to_date: to,
-    run_id: 0,
-    window_id: 0,
-    called_on: DAY,
-    place: await takePlace(db),
-    fetched_at: `${DAY}T16:00:00Z`,
-    hash: 'a body',
-  };
-  const inserted = await db.insert(answers).values(answer).returning({ id: answers.id });
-  return inserted[0]?.id ?? 0;
-}
 
 const windowCases = (Object.keys(WINDOW_STATEMENTS) as (keyof typeof WINDOW_STATEMENTS)[]).flatMap(
   (transition) =>
@@ -370,6 +338,16 @@ describe('a claim', () => {
       lost_workers: 0,
     });
     expect(await calls()).toBe(1);
+  });
+
+  test('that is undone leaves everything as it was, the budget too', async () => {
+    await fresh();
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    const before = await rowOf('windows', windowId);
+    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
+    await unclaimWindow(db, windowId, PERMIT);
+    expect(await rowOf('windows', windowId)).toEqual({ ...before, started_at: expect.anything() });
+    expect(await calls()).toBe(0);
   });
 
   test('that the budget does not allow changes nothing', async () => {

@@ -144,7 +144,7 @@ test('a filled database of commit 9512748 keeps every row and every past state w
 
 test.each([
   ['resumed', (id: string) => ['resume', id]],
-  ['replaced by another one', () => ['replay', 'GetBhavCopyCM', '--rebuild']],
+  ['followed by another one', () => ['replay', 'GetBhavCopyCM', '--rebuild']],
 ])(
   'a rebuild that was interrupted before the migration and is %s ends in the rows from before it',
   async (_, command) => {
@@ -155,7 +155,11 @@ test.each([
       "select id::text from etl.runs where kind = 'replay' and state = 'running'",
     );
     const env = { DATABASE_URL: config.DATABASE_URL ?? '' };
-    expect(await runCli(command(id), { env, cwd: temporaryFolder() })).toMatchObject({ code: 0 });
+    for (const args of [command(id), ['cancel', id]]) {
+      const { code } = await runCli(args, { env, cwd: temporaryFolder() });
+      // A run that is completed cannot be cancelled.
+      expect(code, args.join(' ')).toBe(args[0] === 'cancel' && command(id)[0] === 'resume' ? 2 : 0);
+    }
 
     expect(
       await read(

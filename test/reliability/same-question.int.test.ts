@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
+import { releaseWindow, splitWindow } from '../../src/load/state/windows/windows.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended, queueEmpty } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { clockFrom, EVENING, openSetup, start, test } from './support.ts';
+import { clockFrom, EVENING, openSetup, type Setup, start, test, windowsOf } from './support.ts';
 
 const NIGHT = {
   from: '2025-09-08',
@@ -54,6 +55,54 @@ test('a night that begins while another is asked leaves what is under way to tha
   answer();
   for (const run of [first, second]) expect(await ended(setup, run)).toMatchObject({ state: 'completed' });
   expect(source).toMatchObject({ atOnce: 1, requests: QUESTIONS });
+});
+
+test.each([
+  ['waits when the later one is planned', 'pending', async () => {}],
+  [
+    'is worked on then, and put back',
+    'running',
+    async ({ db }: Setup, run: number) => {
+      for (const { id } of await windowsOf({ db }, run)) await releaseWindow(db.drizzle, id, null);
+    },
+  ],
+  [
+    'is split then',
+    'running',
+    async ({ db }: Setup, run: number) => {
+      const range = (await windowsOf({ db }, run)).find(({ from, to }) => from !== to);
+      const pieces = ['08', '09', '10', '11', '12'].map((day) => `2025-09-${day}`);
+      await splitWindow(
+        db.drizzle,
+        range?.id ?? 0,
+        pieces.map((day) => ({ from: day, to: day })),
+      );
+    },
+  ],
+  [
+    'has failed then, and is resumed',
+    'failed',
+    async (setup: Setup, run: number) => {
+      await setup.db.pool.query("update etl.runs set state = 'failed' where id = $1", [run]);
+      await resumeRun(setup, run);
+    },
+  ],
+])('what an older night asks is left to a later one: it %s', async (_, state, reopen) => {
+  const setup = await openSetup();
+  // Both have records of each session: a day that may still be published is asked for again.
+  const night = { ...NIGHT, operations: ['GetBhavCopyCM', 'GetTotalTradeHighlights'] };
+  const older = await start(setup, { ...night, tick: 'older' });
+  await setup.db.pool.query('update etl.windows set state = $2 where run_id = $1', [older, state]);
+  const later = await start(setup, { ...night, tick: 'later' });
+  await reopen(setup, older);
+  await setup.work(3);
+  expect(await ended(setup, later)).toMatchObject({ state: 'completed', requests: QUESTIONS });
+  expect(await ended(setup, older)).toMatchObject({ state: 'completed', requests: 0 });
+  expect(Object.values(setup.sandbox.stats().byOperation).reduce((sum, calls) => sum + calls, 0)).toBe(
+    QUESTIONS,
+  );
+  const { rows } = await setup.db.pool.query('select sum(calls)::int as calls from etl.call_budget');
+  expect(rows).toEqual([{ calls: QUESTIONS }]);
 });
 
 test('backfills that ask the same ask it one after the other', async () => {

@@ -47,7 +47,7 @@ export const commands: Commands = {
       .addOption(
         new Option(
           '--rebuild',
-          'first empty the tables and their history, then load all kept answers again',
+          'replace the history as well, as if all kept answers had been loaded in their order',
         ).conflicts(['from', 'to', 'rejects']),
       )
       .addOption(yesOption())
@@ -82,7 +82,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   const context = await openContext(cli, { config, wait: 'short' });
   if (flags.rebuild === true) {
     const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
-    const what = `The tables of ${which} and their history are emptied, then all kept answers are loaded again.`;
+    const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;
     if (!(await confirm(cli, what, flags))) return;
   }
   if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
@@ -94,10 +94,24 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     rejectsOnly: flags.rejects === true,
     rebuild: flags.rebuild === true,
   });
-  if (runId !== null) return printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
+  if (runId !== null) {
+    printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
+    if (flags.rebuild === true) await logPast(cli, context, runId);
+    return;
+  }
   if (flags.rejects !== true) throw usageError('nothing to replay: no kept answer matches');
   if (flags.json === true) printJson(cli, null);
   else print(cli, 'nothing to replay: no open reject has a kept answer');
+}
+
+/** Says which states can be shown after a rebuild. */
+async function logPast(cli: Cli, { db }: Context, runId: number): Promise<void> {
+  const { pastsOfRun } = await import('../../load/state/loads/states.ts');
+  const replaced = await pastsOfRun(db.drizzle, runId);
+  for (const { table, state } of replaced) {
+    logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
+  }
+  if (replaced.length === 0) logStderr(cli, 'no history was replaced: all states can be shown as before');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {

@@ -1,198 +1,259 @@
-import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { ClientBase } from 'pg';
+import type { Pool } from 'pg';
 import { today } from '../../core/clock.ts';
+import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
-import { type Transaction, transaction } from '../../load/database/transaction.ts';
-import { emptyTables, vacuumTables } from '../../load/market/empty-tables.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { transaction } from '../../load/database/transaction.ts';
+import { hasAskedSymbol, listedInFull } from '../../load/market/fold-sql.ts';
 import { hasRows } from '../../load/market/lookups.ts';
-import { lockRebuilds } from '../../load/state/answers/kept.ts';
-import { type AnswerFilter, answeredPairs, answersToReplay } from '../../load/state/answers/to-replay.ts';
-import { countLoads, countUnkeptLoads } from '../../load/state/loads/loads.ts';
-import { lockTables } from '../../load/state/loads/locks.ts';
+import { unkeptError } from '../../load/market/refold.ts';
+import {
+  type AnswerFilter,
+  answeredPairs,
+  type Kept,
+  keptToReplay,
+} from '../../load/state/answers/to-replay.ts';
+import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
-import { insertRun, replaceRebuilds, reserveRunId, setRunRange } from '../../load/state/runs.ts';
-import { insertReplayWindows, insertRereadWindows } from '../../load/state/windows/plan.ts';
-import { tablesFilledBy } from '../../operations/operation.ts';
-import { dataSets, tableGroupOf } from '../../operations/registry.ts';
+import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
+import { skipWindow } from '../../load/state/windows/windows.ts';
+import { dataSetsFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
+import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
+
+/** What each window of a replay folds anew, in its `params`. */
+interface PartParams {
+  /** Names of the tables, with commas between them. */
+  readonly tables: string;
+  readonly dividedBy: TablesOfExchange['dividedBy'];
+  readonly history?: 'replaced';
+}
 
 /** What a replay is to do; stored with its run. */
 export interface ReplayRequest extends AnswerFilter {
   readonly kind: 'replay';
   /** Only answers with open rejects, and the rejected records whose answer is not kept. */
   readonly rejectsOnly: boolean;
-  /** Groups (`<operation>|<exchange>`) whose tables were empty: every answer is loaded, to get the same history. */
-  readonly fresh: readonly string[];
+  /** Is the history replaced, too? */
+  readonly rebuild: boolean;
 }
 
-/** A group of operations, and an exchange for which answers of them are kept. */
-interface Group {
-  readonly name: string;
-  readonly operations: readonly string[];
+/** Tables of an exchange that the same data sets fill, and whose answers can be divided in the same way. */
+interface TablesOfExchange {
   readonly exchange: string;
+  readonly tables: readonly TableDefinition[];
+  readonly dividedBy: 'days' | 'instruments' | 'nothing';
 }
 
-/** A group of which every kept answer is loaded, into empty tables. */
-interface FreshGroup extends Group {
-  /** Did its tables have rows before? Then the state that refers to these is removed too. */
-  readonly emptied: boolean;
+/** How the answers about a table can be divided into parts with no row in common. */
+function dividedBy(table: TableDefinition): TablesOfExchange['dividedBy'] {
+  if (listedInFull(table) === 'days') return 'days';
+  return hasAskedSymbol(table) ? 'instruments' : 'nothing';
 }
 
-async function keptGroups({ db }: Context, { operations: named, exchanges }: AnswerFilter): Promise<Group[]> {
-  const groups = new Map<string, Group>();
+/** The tables that are filled by the data sets of which an answer matches, and by those that share tables with them. */
+async function tablesToReplay(
+  { db }: Context,
+  { operations: named, exchanges }: AnswerFilter,
+): Promise<TablesOfExchange[]> {
+  const found = new Map<string, TablesOfExchange[]>();
   for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
     if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
-    const { name: first, members } = tableGroupOf(operation);
+    const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
-    groups.set(`${first}|${exchange}`, { name: `${first}|${exchange}`, operations: members, exchange });
+    const filled = tables.filter((table) =>
+      dataSetsFilling([table]).some((one) => members.includes(one.name)),
+    );
+    found.set(
+      `${name}|${exchange}`,
+      [...groupBy(filled, dividedBy)].map(([by, ofKind]) => ({ exchange, tables: ofKind, dividedBy: by })),
+    );
   }
-  return [...groups.values()];
+  return [...found.values()].flat();
+}
+
+/** A part has so many bytes of answers, uncompressed, or days, unless one answer has more. */
+const MOST_BYTES = 20 * 1024 * 1024;
+const MOST_DAYS = 92;
+/** Days that are further apart are in different parts. */
+const MOST_APART = 7;
+const MOST_INSTRUMENTS = 200;
+
+/** Divides the days of answers, sorted by their first days, into ranges that are folded one by one. */
+export function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRange[] {
+  const parts: { from: string; to: string; bytes: number }[] = [];
+  for (const { from, to, bytes } of kept) {
+    const last = parts.at(-1);
+    if (last === undefined) parts.push({ from, to, bytes });
+    else if (to <= last.to) last.bytes += bytes;
+    else if (
+      last.bytes + bytes > MOST_BYTES ||
+      daysBetween(last.from, to) >= MOST_DAYS ||
+      daysBetween(last.to, from) > MOST_APART
+    ) {
+      parts.push({ from: from > last.to ? from : addDays(last.to, 1), to, bytes });
+    } else {
+      last.to = to;
+      last.bytes += bytes;
+    }
+  }
+  return parts.map(({ from, to }) => ({ from, to }));
+}
+
+function divideInstruments(kept: readonly Kept[]): string[][] {
+  const sizes = new Map<string, number>();
+  for (const { instruments, bytes } of kept) {
+    for (const one of instruments) {
+      const name = one.toUpperCase();
+      sizes.set(name, (sizes.get(name) ?? 0) + bytes);
+    }
+  }
+  const parts: string[][] = [];
+  let size = 0;
+  for (const [name, bytes] of [...sizes].sort()) {
+    const last = parts.at(-1);
+    if (last === undefined || size + bytes > MOST_BYTES || last.length === MOST_INSTRUMENTS) {
+      parts.push([name]);
+      size = bytes;
+    } else {
+      last.push(name);
+      size += bytes;
+    }
+  }
+  return parts;
+}
+
+/** The parts of some tables whose answers match. */
+async function partsOf(
+  { db }: Context,
+  of: TablesOfExchange,
+  { from, to }: AnswerFilter,
+  { rejectsOnly, rebuild }: { readonly rejectsOnly: boolean; readonly rebuild: boolean },
+): Promise<PlannedWindow[]> {
+  const filling = dataSetsFilling(of.tables).map(({ name }) => name);
+  const filter = { operations: filling, exchanges: [of.exchange] };
+  const kept = await keptToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const [first] = kept;
+  if (first === undefined) return [];
+  const history = rebuild || (await areEmpty(db.pool, of));
+  const operation = operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '';
+  const params: PartParams & Readonly<Record<string, string>> = {
+    tables: of.tables.map(({ name }) => name).join(),
+    dividedBy: of.dividedBy,
+    ...(history && { history: 'replaced' as const }),
+  };
+  const part = {
+    ...{ operation, exchange: of.exchange, params, variant: '', filtered: false },
+    ...{ state: 'pending' as const, reason: null },
+  };
+  if (of.dividedBy === 'days') {
+    return divideDays(kept).map((days) => ({ ...part, ...days, instruments: [] }));
+  }
+  const all = of.dividedBy === 'nothing' ? await keptToReplay(db.drizzle, filter, false) : kept;
+  const range = {
+    from: all[0]?.from ?? first.from,
+    to:
+      all
+        .map((one) => one.to)
+        .sort()
+        .at(-1) ?? first.to,
+  };
+  return (of.dividedBy === 'nothing' ? [[]] : divideInstruments(kept)).map((instruments) => ({
+    ...{ ...part, ...range, instruments },
+  }));
 }
 
 /**
- * The groups whose tables are empty, so that there is no newer row that an older answer could replace.
+ * Have these tables neither rows nor a history, so that the history that the answers make can be stored?
  *
  * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and loading it
  *   again would write the history twice.
  */
-async function freshGroups(
-  db: NodePgDatabase,
-  client: Pick<ClientBase, 'query'>,
-  groups: readonly Group[],
-): Promise<FreshGroup[]> {
-  const fresh: FreshGroup[] = [];
-  for (const group of groups) {
-    let filled = false;
-    for (const dataSet of dataSets) {
-      const { name } = dataSet;
-      if (!group.operations.includes(name)) continue;
-      for (const table of tablesFilledBy(dataSet)) {
-        const { live, history, lost } = await hasRows(client, table, group.exchange);
-        if (lost) {
-          throw usageError(
-            `market.${table.name} (${name}) holds no row of ${group.exchange}, but its history does`,
-            'rebuild',
-          );
-        }
-        filled ||= live || history;
-      }
+async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange): Promise<boolean> {
+  let empty = true;
+  for (const table of some) {
+    const { live, history, lost } = await hasRows(pool, table, exchange);
+    if (lost) {
+      throw usageError(`market.${table.name} holds no row of ${exchange}, but its history does`, 'rebuild');
     }
-    if (filled) continue;
-    const loads = await countLoads(db, group);
-    // If no load ever brought a row, nothing was emptied, and outdated answers need not be loaded.
-    if (loads.all === 0 || loads.withRows > 0) fresh.push({ ...group, emptied: loads.withRows > 0 });
+    empty &&= !live && !history;
   }
-  return fresh;
-}
-
-/**
- * Locks the tables that are to be emptied until the transaction ends, so that what is listed and deleted from now on is
- * what all loads have committed. Cancels other rebuilds of them before: windows are locked before tables, as in loads.
- *
- * @param rebuild whether they are emptied whatever they hold; if not, only those that are empty still.
- * @returns the groups of which every answer is loaded.
- */
-async function lockFreshGroups(
-  tx: Transaction,
-  groups: readonly Group[],
-  found: readonly FreshGroup[],
-  { runId, rebuild }: { readonly runId: number; readonly rebuild: boolean },
-): Promise<readonly FreshGroup[]> {
-  for (let fresh = found; ; ) {
-    await tx.client.query('savepoint unlocked');
-    const emptied = fresh.filter((group) => group.emptied);
-    for (const group of emptied) await replaceRebuilds(tx, runId, group);
-    await lockTables(tx, emptied);
-    if (rebuild || emptied.length === 0) return fresh;
-    const names = new Set(fresh.map(({ name }) => name));
-    const still = (await freshGroups(tx, tx.client, groups)).filter(({ name }) => names.has(name));
-    if (still.length === fresh.length) return fresh;
-    // A load has filled some of them: their locks are given back, and other rebuilds of them go on.
-    await tx.client.query('rollback to savepoint unlocked');
-    fresh = still;
-  }
+  return empty;
 }
 
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
-async function checkAllKept(tx: Transaction, groups: readonly Group[]): Promise<void> {
-  for (const group of groups) {
-    const unkept = await countUnkeptLoads(tx, group);
-    if (unkept === 0) continue;
-    throw usageError(
-      `the answers of ${unkept} loads of ${group.operations.join(', ')} ${group.exchange} are not kept: their rows would be lost, so nothing was emptied`,
-    );
+async function checkAllKept({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
+  for (const { tables: some, exchange } of of) {
+    const filling = dataSetsFilling(some).map(({ name }) => name);
+    const asked = { operations: filling, exchange };
+    if ((await countUnkeptLoads(db.drizzle, asked)) > 0) throw unkeptError(asked);
   }
+}
+
+/**
+ * Replaces the windows of a replay that an older version planned, one for each answer, by parts: that version had emptied
+ * the tables first, so their history is replaced.
+ */
+export async function replaceOldWindows(
+  context: Context,
+  runId: number,
+  old: readonly { readonly id: number; readonly operation: string; readonly exchange: string }[],
+): Promise<void> {
+  const parts: PlannedWindow[] = [];
+  for (const [exchange, windows] of groupBy(old, (window) => window.exchange)) {
+    const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange] };
+    for (const one of await tablesToReplay(context, filter)) {
+      for (const part of await partsOf(context, one, filter, { rejectsOnly: false, rebuild: true })) {
+        parts.push(part);
+      }
+    }
+  }
+  await transaction(context.db, async (tx) => {
+    for (const { id } of old) await skipWindow(tx, id, 'all answers of its tables are folded anew instead');
+    await insertWindows(tx, runId, parts);
+  });
 }
 
 interface ReplayOptions {
   readonly rejectsOnly?: boolean;
-  /** Empty the tables and their history first, and load every kept answer. */
+  /** Replace the history as well. */
   readonly rebuild?: boolean;
   readonly requestedBy?: string;
 }
 
 /**
- * Writes a run of kind `replay` with a window for each kept answer, in the order of their calls. For rejects whose
- * answer is not kept, it has one for each window that rejected them.
+ * Writes a run of kind `replay` with a window for each part of the tables whose answers match: it is folded anew. For
+ * rejects whose answer is not kept, it has one for each window that rejected them.
  *
  * @returns the run's number, or null if there is nothing to replay.
  * @throws PipelineError `usage` if the tables cannot be rebuilt.
  */
 export async function planReplay(
   context: Context,
-  asked: AnswerFilter,
+  filter: AnswerFilter,
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
-  const groups = await keptGroups(context, asked);
-  const found = rebuild
-    ? groups.map((group) => ({ ...group, emptied: true }))
-    : await freshGroups(context.db.drizzle, context.db.pool, groups);
-  // Whole tables are emptied, so all answers of the operations that fill them are needed.
-  const filter = rebuild
-    ? { exchanges: asked.exchanges, operations: [...new Set(groups.flatMap((group) => group.operations))] }
-    : asked;
-  const runId = await reserveRunId(context.db.drizzle);
-  let emptied: readonly FreshGroup[] = [];
-  const planned = await transaction(context.db, async (tx) => {
-    // Of two rebuilds that are planned at once, the second one finds the first.
-    if (found.some((group) => group.emptied)) await lockRebuilds(tx);
-    // Before the answers are listed: those of loads under way would be missing in the list, and their rows be deleted.
-    const fresh = await lockFreshGroups(tx, groups, found, { runId, rebuild });
-    emptied = fresh.filter((group) => group.emptied);
-    if (rebuild) await checkAllKept(tx, groups);
-    const request: ReplayRequest = {
-      kind: 'replay',
-      ...filter,
-      rejectsOnly: rejectsOnly && !rebuild,
-      fresh: fresh.map(({ name }) => name),
-    };
-    const day = today(context.clock, context.config.EOD_TIMEZONE);
-    const inserted = await insertRun(tx, {
-      id: runId,
-      kind: 'replay',
-      requestedBy,
-      request,
-      // Replaced below, when its windows are known.
-      from: day,
-      to: day,
-    });
-    // An earlier try has written it, but the connection was lost before it was confirmed.
-    if (inserted === null) return runId;
-    await insertReplayWindows(tx, runId, answersToReplay(filter, rejectsOnly));
-    if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
-    if (!(await setRunRange(tx, runId))) {
-      await tx.client.query('rollback to savepoint unlocked');
-      return null;
-    }
-    for (const group of emptied) await emptyTables(tx, { ...group, runId });
-    return runId;
-  });
-  if (planned !== null && emptied.length > 0) {
-    const operations = emptied.flatMap((group) => group.operations);
-    await vacuumTables(context.db, operations).catch((error) =>
-      context.log.warn({ err: error }, 'could not vacuum the emptied tables; they will take twice the space'),
-    );
+  const replayed = await tablesToReplay(context, filter);
+  if (rebuild) await checkAllKept(context, replayed);
+  const parts: PlannedWindow[] = [];
+  for (const one of replayed) {
+    for (const part of await partsOf(context, one, filter, { rejectsOnly, rebuild })) parts.push(part);
   }
-  return planned;
+  const runId = await reserveRunId(context.db.drizzle);
+  return transaction(context.db, async (tx) => {
+    await tx.client.query('savepoint unplanned');
+    const day = today(context.clock, context.config.EOD_TIMEZONE);
+    const request: ReplayRequest = { kind: 'replay', ...filter, rejectsOnly, rebuild };
+    // Its range is replaced below, when its windows are known.
+    const run = { id: runId, kind: 'replay' as const, requestedBy, request, from: day, to: day };
+    // An earlier try has written it, but the connection was lost before it was confirmed.
+    if ((await insertRun(tx, run)) === null) return runId;
+    await insertWindows(tx, runId, parts);
+    if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
+    if (await setRunRange(tx, runId)) return runId;
+    await tx.client.query('rollback to savepoint unplanned');
+    return null;
+  });
 }

@@ -109,17 +109,9 @@ export async function runState({ db }: Context, runId: number): Promise<RunState
 /**
  * Cancels a run: its open windows become `cancelled`, and what is loaded stays.
  *
- * @throws PipelineError `usage`, also for a rebuild: rows would be missing whose days count as loaded.
+ * @throws PipelineError `usage` if it has ended.
  */
 export async function cancelRun(context: Context, runId: number): Promise<void> {
-  const run = await stored.readRun(context.db.drizzle, runId);
-  const { fresh = [] } = (run?.request ?? {}) as { readonly fresh?: readonly string[] };
-  if (fresh.length > 0 && (run?.state === 'running' || run?.state === 'paused')) {
-    throw usageError(
-      `run ${runId} fills tables that were emptied: rows would be missing of days that count as loaded`,
-      'resume',
-    );
-  }
   const cancelled = await transaction(context.db, (tx) => stored.cancelRun(tx, runId, 'cancelled by hand'));
   if (!cancelled) throw usageError(`run ${runId} has ended (${await runState(context, runId)})`);
 }

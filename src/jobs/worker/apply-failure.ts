@@ -10,7 +10,7 @@ import { markKeyRefused } from '../../load/state/access-keys.ts';
 import { closeHour, type Permit } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { takePlace } from '../../load/state/place.ts';
-import { answersNewerDay, noteRefusedRange } from '../../load/state/range-limits.ts';
+import { noteRefusedRange } from '../../load/state/range-limits.ts';
 import { lockOpenRun, stopPlanning } from '../../load/state/runs.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { insertWindows, type NewWindow } from '../../load/state/windows/plan.ts';
@@ -169,8 +169,8 @@ async function noteTooOldRange(
 ): Promise<void> {
   const { db, calendar, clock, config } = context;
   const { runId, exchange, from, to } = window;
-  await noteRefusedRange(db.drizzle, keyHash, window, diagnostic);
-  if (from !== to || (await answersNewerDay(db.drizzle, keyHash, runId, window))) return;
+  const hasNewer = await noteRefusedRange(db.drizzle, keyHash, window, diagnostic);
+  if (from !== to || hasNewer) return;
   const newest = calendar.sessions(exchange, addDays(to, 1), today(clock, config.EOD_TIMEZONE)).at(-1);
   if (newest === undefined) return;
   const probe = { ...window, from: newest, to: newest, state: 'pending' as const, reason: null };

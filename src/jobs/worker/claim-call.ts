@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
-import type { Day } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial } from '../../load/state/access-keys.ts';
@@ -16,7 +15,7 @@ import {
 import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import { type CoveredWindow, dependsOnDays, questionsOf } from './answer-coverage.ts';
+import { dependsOnDays, questionsOf } from './answer-coverage.ts';
 import { splitWindowAfter } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { lostTooManyWorkers, NotItsTurn, RateLimited, WorkersLost } from './failure-policy.ts';
@@ -57,7 +56,7 @@ export async function claimCall(
   { runId, windowId }: WindowJob,
 ): Promise<ClaimedCall | null> {
   const { config, clock, sourceClock, db, breaker, storage, signal } = context;
-  for (let notOvertaken = false; ; ) {
+  for (;;) {
     if (storage.isRefusing()) {
       await pause(PROBE_RECHECK_MS, signal);
       continue;
@@ -70,29 +69,30 @@ export async function claimCall(
       await pause(wait, signal);
       continue;
     }
-    const claim = await claimWindow(db.drizzle, windowId, permit, { notOvertaken }).catch((error) => {
+    const claim = await claimWindow(db.drizzle, windowId, permit).catch((error) => {
       breaker.abandoned();
       throw databaseError(error);
     });
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const lostTooMany = lostTooManyWorkers(lostWorkers);
-    const isUsable = claim.outcome === 'claimed' && !lostTooMany && isPermitValid(context, permit);
-    if (isUsable && !(await isAnsweredByNow(context, claim.window))) return { claim, permit };
+    // After the claim, which waits for a window with the same question until its answer is stored.
+    const isKnown = claim.outcome === 'claimed' && (await isKnownByNow(context, claim.window));
+    const isUsable =
+      claim.outcome === 'claimed' && !lostTooMany && !isKnown && isPermitValid(context, permit);
+    if (isUsable) return { claim, permit };
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
-        await unclaimWindow(db.drizzle, windowId).catch((error) => {
+        await unclaimWindow(db.drizzle, windowId, permit).catch((error) => {
           throw databaseError(error);
         });
         if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
         if (lostTooMany) throw new WorkersLost(lostWorkers);
-        // It is answered by now, or the claim took until the end of the hour, so that the call would count against the
-        // next one.
-        notOvertaken = false;
-        break;
-      case 'overtaken':
-        if (await skipOvertaken(context, claim.window)) return null;
-        notOvertaken = true;
+        if (isKnown) {
+          await skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
+          return null;
+        }
+        // The claim took until the end of the hour, so that the call would count against the next one.
         break;
       case 'gone':
         return null;
@@ -106,7 +106,10 @@ export async function claimCall(
         throw new NotItsTurn(claim.ahead);
       case 'out_of_reach': {
         const { window, lastDay, diagnostic } = claim;
-        if (window.to <= lastDay) throw outOfReachError(lastDay, diagnostic);
+        if (window.to <= lastDay) {
+          const message = `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`;
+          throw new PipelineError(message, { kind: 'range_refused', diagnostic });
+        }
         await splitWindowAfter(context, window, lastDay).catch((error) => {
           throw databaseError(error);
         });
@@ -118,20 +121,10 @@ export async function claimCall(
   }
 }
 
-/** Skips a window if each of its questions is answered by now, or will be asked by a later night. */
-async function skipOvertaken(context: WorkContext, window: Parameters<typeof isKnown>[1]): Promise<boolean> {
-  if (!(await isKnown(context, window))) return false;
-  return skipWindow(context.db.drizzle, window.id, 'known by now, or asked for by a later night');
-}
-
-/** Checks again after the claim, because another nightly run may have been answered shortly before it. */
-async function isAnsweredByNow(context: WorkerContext, window: ClaimedWindow): Promise<boolean> {
-  return context.kind === 'nightly' && window.runKind === 'nightly' && isKnown(context, window);
-}
-
-async function isKnown(
+/** Is each question of a window answered by now, or will a later night ask it? */
+async function isKnownByNow(
   { db, calendar, clock, config }: WorkContext,
-  window: CoveredWindow & Pick<ClaimedWindow, 'id' | 'operation' | 'exchange'>,
+  window: ClaimedWindow,
 ): Promise<boolean> {
   const operation = operationNamed(window.operation);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
@@ -182,16 +175,6 @@ function keyRefusedError(diagnostic: string): PipelineError {
     kind: 'credential',
     diagnostic,
   });
-}
-
-function outOfReachError(lastDay: Day, diagnostic: string): PipelineError {
-  return new PipelineError(
-    `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`,
-    {
-      kind: 'range_refused',
-      diagnostic,
-    },
-  );
 }
 
 type AskingJob = Pick<WindowJob, 'runId' | 'windowId'>;

@@ -4,9 +4,9 @@ import type { Place } from '../../core/place.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import type { ReadKept } from '../../load/market/fold.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
+import type { AnswerReading } from '../../load/market/refold.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
 import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
@@ -41,8 +41,6 @@ export interface AnsweredWindow extends ReadAnswer {
   readonly answer?: AnswerToKeep | undefined;
   /** For an answer that is loaded again, the other windows that have loaded it. */
   readonly readByWindows?: readonly number[];
-  /** Are all kept answers being loaded into tables that were empty? */
-  readonly fresh?: boolean;
   /** Was it computed from stored data? Then it may withdraw any number of rows. */
   readonly trusted?: boolean;
 }
@@ -65,19 +63,13 @@ export async function storeAnswer(
     answer,
     digest,
     readByWindows,
-    fresh,
     trusted,
     ...file
   }: AnsweredWindow,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
-  // Before the coverage, in which a day counts that the calendar wrongly lists as closed.
-  const proven = sessionDaysOf(window.operation, window, storable.extracted);
-  if (!preview)
-    await observeSessions(context, window.exchange, proven).catch((error) => {
-      throw databaseError(error);
-    });
+  if (!preview) await noteSessions(context, window, storable.extracted);
   const { coverage, fullSets, suspicions, unsettled, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
@@ -108,7 +100,6 @@ export async function storeAnswer(
     answer,
     digest,
     readByWindows,
-    fresh,
   });
 }
 
@@ -183,13 +174,35 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
     .slice(0, 3);
 }
 
-/** Reads a kept answer to apply it again together with others (`load/market/fold.ts`). @throws PipelineError `unreadable` */
-export async function readToFold(context: Context, kept: KeptAnswer): ReturnType<ReadKept> {
-  const file = await createKeptReader(context)(kept);
+/**
+ * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
+ *
+ * @throws PipelineError `unreadable`
+ */
+export async function readToFold(
+  context: Context,
+  kept: KeptAnswer,
+  read = createKeptReader(context),
+): Promise<AnswerReading> {
+  const file = await read(kept);
   const calledAt = kept.fetchedAt.getTime();
-  const { extracted } = storablePart(context, file.extracted, calledAt);
-  const { fullSets } = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
-  return { batches: extracted.batches, fullSets, preserved: file.preserved };
+  const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
+  await noteSessions(context, kept, extracted);
+  const said = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
+  const { batches } = extracted;
+  return { ...said, batches, outcome, rejects: file.extracted.rejects, preserved: file.preserved };
+}
+
+/** Before the coverage, in which a day counts that the calendar wrongly lists as closed. */
+async function noteSessions(
+  context: Context,
+  window: CoveredWindow & Pick<AnsweredWindow['window'], 'operation' | 'exchange'>,
+  extracted: Extracted,
+): Promise<void> {
+  const proven = sessionDaysOf(window.operation, window, extracted);
+  await observeSessions(context, window.exchange, proven).catch((error) => {
+    throw databaseError(error);
+  });
 }
 
 function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {

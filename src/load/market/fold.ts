@@ -8,9 +8,16 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
 import { emptiedBy } from '../state/answers/facts.ts';
 import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
-import { prunedUpTo } from '../state/answers/pruned.ts';
+import { type Pruned, prunedUpTo } from '../state/answers/pruned.ts';
 import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
-import { answersToFold, hasLaterLoad, type LoadScope, lastPlaces } from '../state/loads/later.ts';
+import {
+  type AnswerToFold,
+  answersToFold,
+  type FoldScope,
+  hasLaterLoad,
+  type LoadScope,
+  lastPlaces,
+} from '../state/loads/later.ts';
 import {
   acceptedDays,
   type DayWithdrawal,
@@ -19,13 +26,16 @@ import {
   replaceRefusedWithdrawals,
   undecidedWithdrawals,
 } from '../state/withdrawals.ts';
-import { foldSql, wholeOf } from './fold-sql.ts';
+import { foldSql, listedInFull } from './fold-sql.ts';
 import {
   applyStaged,
+  copyAsNew,
   copyNewDays,
   countsOf,
   daysOf,
+  daysOfRows,
   type FullSet,
+  hasDuplicates,
   type Merged,
   mergeFew,
   NOTHING,
@@ -35,7 +45,6 @@ import {
   withdrawnIn,
 } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
-import { rereadNames } from './observed-aliases/observed-aliases.ts';
 
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
 // tables, and the result replaces what is stored.
@@ -59,8 +68,6 @@ interface TableLoad extends TableAnswer {
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
-  /** Are all kept answers being loaded again, into tables that were empty? Then the history is restored as well. */
-  readonly fresh?: boolean | undefined;
   /** Without it, kept answers cannot be read and nothing is folded. */
   readonly readKept?: ReadKept | undefined;
 }
@@ -77,13 +84,13 @@ interface MergedTable extends Merged {
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
   readonly folded: FoldedDays | null;
   /** Its days of which it changed nothing, because a later answer about them is pruned. */
-  readonly outdatedDays: readonly string[];
+  readonly ignoredDays: readonly string[];
   /** What could not be decided because not all answers are kept; null where everything was. */
   readonly undecided: string | null;
 }
 
 /** What is said of the merge of an answer that was loaded after all others about its rows. */
-const AS_LAST = { folded: null, outdatedDays: [], undecided: null } as const;
+const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
 
 /** What an answer did with the rows of days. */
 const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
@@ -113,7 +120,7 @@ export async function mergeTable(
   const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
   if (isLast) {
     const added =
-      scope.whole === 'days'
+      scope.lists === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
     if (added !== null) return { ...added, ...AS_LAST, marks: [] };
@@ -125,8 +132,7 @@ export async function mergeTable(
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
-  if (scope.whole === 'none' && load.fresh !== true && !(await hasConflict(client, load)))
-    return mergeAsLast();
+  if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
   const folded = await foldAnswers(tx, load, scope);
   if (folded !== null) return folded;
   await client.query(`truncate ${sql.stage}`);
@@ -137,7 +143,7 @@ export async function mergeTable(
     stale: rows.length,
     marks: [],
     folded: null,
-    outdatedDays: [...days],
+    ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
   };
 }
@@ -190,7 +196,7 @@ export async function foldIfLate(
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
 interface Scope extends LoadScope {
-  readonly whole: Shape['fullSet'];
+  readonly lists: Shape['fullSet'];
   /** Days it is about; null where days do not matter. */
   readonly asked: ReadonlySet<string> | null;
 }
@@ -202,15 +208,65 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const whole = wholeOf(table);
-  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, whole };
+  const lists = listedInFull(table);
+  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, lists };
   const { dateColumn } = table;
-  if (whole !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
+  if (lists !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
   const listed = [...countValues(rows, dateColumn).keys()] as string[];
   const asked = new Set([...listed, ...daysOf(fullSet)]);
   const [first, ...days] = [...asked].sort();
   if (first === undefined) return { ...scope, asked, days: null };
   return { ...scope, asked, days: { from: first, to: days.at(-1) ?? first } };
+}
+
+/** Days or instruments whose answers are folded anew, although none of them is loaded late. */
+export interface RefoldedPart {
+  readonly table: TableDefinition;
+  readonly runId: number;
+  readonly loadId: number;
+  readonly windowId: number;
+  readonly exchange: string;
+  readonly maxWithdrawShare: number;
+  /** The days of which an answer is kept; null if the table has none that answers list in full. */
+  readonly days: readonly string[] | null;
+  /** In upper case; null: all. */
+  readonly instruments: readonly string[] | null;
+  /** The answers about them after those that are pruned, in their order. */
+  readonly answers: readonly AnswerToFold[];
+  readonly pruned: Pruned | null;
+  readonly readAnswer: ReadAnswer;
+  /** Is the history replaced by the one that the answers make in this order? If not, what differs becomes a new revision. */
+  readonly history: boolean;
+}
+
+/** Reads the part of a kept answer that is about a table. */
+type ReadAnswer = (answerId: number, table: TableDefinition) => Promise<TableAnswer>;
+
+/** What became of the rows of a part. */
+export interface RefoldedTable
+  extends Pick<Merged, 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'withdrawals'>,
+    Pick<MergedTable, 'marks' | 'folded'> {
+  /** How many rows or revisions differed. */
+  readonly changed: number;
+  /** By the place of an answer, the days of which it decides nothing, because a later answer about them is pruned. */
+  readonly ignored?: ReadonlyMap<Place, readonly string[]>;
+}
+
+/** Folds all answers about a part of a table anew and stores what comes out differently. Call it with the locks held. */
+export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
+  const { table, exchange, days } = part;
+  const lists = listedInFull(table);
+  const operations = dataSetsFilling([table]).map(({ name }) => name);
+  const sorted = days === null ? [] : [...days].sort();
+  const asked = lists === 'days' ? new Set(sorted) : null;
+  const [first] = sorted;
+  const scope: Scope = {
+    ...{ operations, exchange, lists, asked },
+    days: asked === null || first === undefined ? null : { from: first, to: sorted.at(-1) ?? first },
+  };
+  const concerned = { ...scope, sameInstruments: false, sameDays: false };
+  const load = { ...part, rows: null, fullSet: undefined, place: null, fetchedAt: new Date(0) };
+  return foldInOrder(tx, load, concerned, part);
 }
 
 /**
@@ -227,12 +283,10 @@ async function foldAnswers(
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
 ): Promise<MergedTable | null> {
-  const { client } = tx;
-  const { table, exchange, readKept } = load;
+  const { table, readKept } = load;
   if (readKept === undefined) return null;
-  const { asked, whole } = scope;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const few = whole === 'none';
+  const few = scope.lists === 'none';
   // Where the day of a row comes from the request, only requests for the same days can list it.
   const concerned = {
     ...scope,
@@ -247,22 +301,42 @@ async function foldAnswers(
     pruned?.state ?? 0,
   );
   if (answers === null) return null;
+  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readKept);
+  return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
+}
+
+/** The rows that a fold is about: the answers are given. */
+async function foldInOrder(
+  tx: Transaction,
+  load: Omit<TableLoad, 'rows' | 'place'> & { readonly rows: Rows | null; readonly place: Place | null },
+  scope: Scope & FoldScope,
+  given: Pick<RefoldedPart, 'answers' | 'pruned' | 'readAnswer'> &
+    Partial<Pick<RefoldedPart, 'history' | 'instruments'>>,
+): Promise<MergedTable & RefoldedTable> {
+  const { client } = tx;
+  const { table, exchange } = load;
+  const { answers, pruned, readAnswer, history, instruments = null } = given;
+  const { asked, lists } = scope;
+  const isRefold = history !== undefined;
+  const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
-  const lastPruned =
-    pruned === null ? new Map() : await lastPlaces(tx, concerned, asked && days, load, pruned.state);
+  const lastOf = (of: FoldScope, window: Parameters<typeof lastPlaces>[3]) =>
+    pruned === null ? new Map<string, Place>() : lastPlaces(tx, of, asked && days, window, pruned.state);
+  const lastPruned = await lastOf(scope, load);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
    * records may be read again.
    */
-  const decidedBy = (place: Place, { isOwn = false } = {}) =>
+  const decidedBy = (place: Place, { isOwn = false, last = lastPruned } = {}) =>
     new Set(
       days.filter((day) => {
-        const last = lastPruned.get(day) ?? '';
-        return last < place || (isOwn && last === place);
+        const pruned = last.get(day) ?? '';
+        return pruned < place || (isOwn && pruned === place);
       }),
     );
+  const ignored = new Map<Place, readonly string[]>();
   const sql = foldSql(table, asked ?? []);
-  await client.query(sql.create);
+  await client.query(isRefold ? sql.create : `${sql.create}; ${sql.createOwn}`);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
   if (few && load.rows !== null) {
     await client.query(`truncate ${mergeSql(table).stage}`);
@@ -270,7 +344,8 @@ async function foldAnswers(
     await client.query(sql.noteOwn);
   }
   if (pruned !== null) {
-    for (const text of sql.begin) await client.query(text, [exchange, days, pruned.state]);
+    for (const text of few ? sql.beginOwn : sql.begin)
+      await client.query(text, [exchange, days, instruments, pruned.state]);
     for (const { day, place, rows } of accepted) {
       if (!decidedBy(place).has(day) && days.includes(day)) {
         await client.query(sql.withdrawKeys, [load.loadId, JSON.stringify(rows), place]);
@@ -288,15 +363,36 @@ async function foldAnswers(
       if (!decidedBy(one.place).has(day)) refusals.set(day, one);
     }
   }
-  for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
+  /** Days that the answers so far are about. */
+  const seen = new Set<string>();
+  const now =
+    (await client.query<{ now: string }>('select statement_timestamp()::text as now')).rows[0]?.now ?? '';
+  for (const { answerId, windowId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
-    const decided = decidedBy(place, { isOwn: own });
+    const isLate = isRefold && pruned !== null && place < pruned.place;
+    // Where no answer lists anything in full, only those about its instruments matter.
+    const last =
+      isLate && lists === 'none' && windowId !== undefined
+        ? await lastOf({ ...scope, sameInstruments: true }, { windowId, fetchedAt: new Date(fetchedAt) })
+        : lastPruned;
+    const decided = decidedBy(place, { isOwn: own, last });
+    if (decided.size === 0 && !isLate) continue;
+    const answer = own ? load : await readAnswer(answerId, table);
+    const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
+    if (isLate && hasRows) ignored.set(place, without(days, decided));
     if (decided.size === 0) continue;
-    const answer = own ? load : await readTable(tx, load, answerId, readKept);
-    const { dateColumn } = table;
-    const rows = [...(answer.rows ?? [])].filter(
-      (row) => asked === null || dateColumn === null || decided.has(row[dateColumn] as string),
-    );
+    const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
+    const by = { runId: runId ?? load.runId, loadId: loadId ?? load.loadId };
+    if (asked !== null && pruned === null) {
+      const about = new Set([...daysOfRows(table, rows), ...daysOf(answer.fullSet)]);
+      const isFirst = [...about].every((day) => !seen.has(day));
+      for (const day of about) seen.add(day);
+      // Of these days there is nothing yet to compare it with.
+      if (isFirst && !own && !hasDuplicates(table, rows)) {
+        await copyAsNew(client, sql.copyNew, { table, rows, now, ...by });
+        continue;
+      }
+    }
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
     if (own && !few) await client.query(sql.noteOwn);
@@ -305,8 +401,7 @@ async function foldAnswers(
       table,
       { ...answer, rows },
       {
-        runId: runId ?? load.runId,
-        loadId: loadId ?? load.loadId,
+        ...by,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,
@@ -320,19 +415,17 @@ async function foldAnswers(
     }
     for (const one of marksOf({ withdrawals }, place)) if (one.mark === 'emptied') marks.push(one);
   }
-  const stored = await client.query<Record<string, string>>(sql.store, [
-    load.runId,
-    load.loadId,
-    days,
-    load.fetchedAt.toISOString(),
-  ]);
+  const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   const withdrawals: DayWithdrawal[] = [];
-  if (whole !== 'none') {
-    const gone = await client.query<{ day: string | null; gone: number; left: number }>(sql.withdrawRest, [
-      load.loadId,
-      exchange,
-      days,
-    ]);
+  if (lists !== 'none') {
+    const gone =
+      history === true
+        ? { rows: [] }
+        : await client.query<{ day: string | null; gone: number; left: number }>(sql.withdrawRest, [
+            load.loadId,
+            exchange,
+            days,
+          ]);
     for (const { day, gone: rows, left } of gone.rows) {
       withdrawals.push({
         table: table.name,
@@ -350,36 +443,71 @@ async function foldAnswers(
       withdrawals.push(one);
     }
   }
-  if (load.fresh === true) {
-    for (const text of sql.storePast) await client.query(text, [exchange, days]);
-    // Rows and history carry the numbers of all these loads now, by which names would not be found.
-    if (table.names.length > 0) await rereadNames(tx, exchange);
-  }
-  const counts = countsOf(stored.rows[0]);
-  const ownDays = decidedBy(load.place, { isOwn: true });
-  const outdatedDays = load.rows === null ? [] : days.filter((day) => !ownDays.has(day));
+  const counts = countsOf(stored);
+  const ignoredDays =
+    load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place, { isOwn: true }));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
-  // Which of the rows are named differently now was not compared.
-  const renamed = counts.written;
+  const withdrawn = Number(stored?.withdrawn ?? 0) + withdrawnIn(withdrawals);
   return {
     ...counts,
     stale: counts.stale + left,
-    renamed,
-    withdrawn: withdrawnIn(withdrawals),
+    // Which of the rows are named differently now was not compared.
+    renamed: counts.written,
+    changed: Number(stored?.changed ?? 0) + withdrawn,
+    ignored,
+    withdrawn,
     withdrawals,
     checkedDays: [],
     marks: [
       ...marks,
       ...[...refusals.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
     ],
-    folded: whole === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
-    outdatedDays,
+    folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
+    ignoredDays,
     undecided:
-      outdatedDays.length === 0
+      ignoredDays.length === 0
         ? null
-        : `was loaded after later answers about ${outdatedDays.length === 1 ? 'a day' : `${outdatedDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
+        : `was loaded after later answers about ${ignoredDays.length === 1 ? 'a day' : `${ignoredDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
   };
+}
+
+/** The rows of some days. */
+function ofDays({ dateColumn }: TableDefinition, rows: Rows, days: ReadonlySet<string>): Rows {
+  if (dateColumn === null) return rows;
+  const isAll = [...countValues(rows, dateColumn).keys()].every((day) => days.has(String(day)));
+  return isAll ? rows : [...rows].filter((row) => days.has(row[dateColumn] as string));
+}
+
+const without = (days: readonly string[], others: ReadonlySet<string>) =>
+  days.filter((day) => !others.has(day));
+
+/** Writes the rows that differ from the result of a fold. @returns what was counted. */
+async function storeFolded(
+  { client }: Transaction,
+  { runId, loadId, exchange, fetchedAt }: Pick<TableLoad, 'runId' | 'loadId' | 'exchange' | 'fetchedAt'>,
+  {
+    sql,
+    days,
+    instruments,
+    history,
+  }: {
+    readonly sql: ReturnType<typeof foldSql>;
+    readonly days: readonly string[];
+    readonly instruments: readonly string[] | null;
+    readonly history: boolean | undefined;
+  },
+): Promise<Readonly<Record<string, string>> | undefined> {
+  if (history === undefined) {
+    const values = [runId, loadId, days, fetchedAt.toISOString()];
+    return (await client.query<Record<string, string>>(sql.store, values)).rows[0];
+  }
+  if (!history) return (await client.query<Record<string, string>>(sql.storePart, [runId, loadId])).rows[0];
+  const values = [exchange, days, instruments];
+  const forgotten = (await client.query<Record<string, string>>(sql.forget, values)).rows[0];
+  if (Number(forgotten?.changed) === 0) return forgotten;
+  const replaced = (await client.query<Record<string, string>>(sql.replace, values)).rows[0];
+  return { ...replaced, changed: forgotten?.changed ?? '0' };
 }
 
 const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>

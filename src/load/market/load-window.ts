@@ -8,10 +8,10 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { replaceFact, replaceMarks } from '../state/answers/facts.ts';
+import { replaceMarks } from '../state/answers/facts.ts';
 import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
-import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
-import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import { writeCoverage } from '../state/coverage.ts';
+import { factOf } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import { type Known, readKnown, wasLoaded } from '../state/loads/later.ts';
 import { type BegunLoad, beginLoad, insertLoad, locksOnAsked, type Written } from '../state/loads/loads.ts';
@@ -35,6 +35,7 @@ import {
   type TableRows,
 } from './merge.ts';
 import { countInserted } from './observed-aliases/observed-aliases.ts';
+import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad {
@@ -69,8 +70,6 @@ interface WindowLoad {
   readonly answer?: AnswerToKeep | undefined;
   /** If an answer is read again: the other windows that have read it. Their open rejects are among its records. */
   readonly readByWindows?: readonly number[] | undefined;
-  /** Are all kept answers being loaded again, into tables that were empty? */
-  readonly fresh?: boolean | undefined;
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
@@ -98,7 +97,10 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
     await countInserted(database, load.preview ? 0 : (counts?.inserted ?? 0));
-    for (const batch of load.batches) await setHintBits(database.pool, batch, load.exchange, written);
+    for (const { table, rows } of load.batches) {
+      const days = daysOfRows(table, rows);
+      await setHintBits(database.pool, table, { exchange: load.exchange, days, written });
+    }
     return counts;
   } catch (error) {
     throw databaseError(error);
@@ -153,7 +155,7 @@ function scopeOfLoad(
     exchange,
     days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
     // Where no answer lists its tables in full, only answers about the same instruments have rows in common.
-    instruments: scopes.length > 0 && scopes.every(({ whole }) => whole === 'none') ? instruments : [],
+    instruments: scopes.length > 0 && scopes.every(({ lists }) => lists === 'none') ? instruments : [],
   };
 }
 
@@ -184,10 +186,10 @@ async function storeLoad(
   }
   const merged = await mergeTables(tx, load, loadId, tables, known);
   const believed = isBelieved(load);
-  const { outdatedDays } = merged;
-  const isOutdated = ({ day }: CoverageEntry) => outdatedDays.has(day) || outdatedDays.has(NO_DAY);
-  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isOutdated(entry)) };
-  const saysLess = await storeFact(tx, told, begun, merged);
+  const { ignoredDays } = merged;
+  const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
+  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
+  await storeFact(tx, told, begun, merged);
   if (known.rejects || load.rejects.length > 0) await writeRejects(tx, { ...load, believed });
   await writeWithdrawals(
     tx,
@@ -195,8 +197,13 @@ async function storeLoad(
     merged.folded === null ? load.fullSets.map(({ table, days }) => ({ table: table.name, days })) : [],
     merged.withdrawals,
   );
-  await storeCoverage(tx, told, merged);
-  if (saysLess) await sumCoverage(tx, questionsOf(load));
+  await writeCoverage(tx, {
+    ...told,
+    askedAt: load.readByWindows === undefined ? undefined : load.fetchedAt,
+    doubted: load.suspicions.length > 0,
+    marks: merged.marks,
+    folded: merged.folded,
+  });
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
   if (load.outcome.state === 'failed' || (known.later && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -208,11 +215,6 @@ async function storeLoad(
   }
   return merged.counts;
 }
-
-/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
-const isBelieved = ({ outcome, coverage }: Pick<WindowLoad, 'outcome' | 'coverage'>): boolean =>
-  outcome.state === 'loaded' ||
-  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
 /** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
@@ -227,57 +229,19 @@ function wholeTables({ fullSets }: WindowLoad, { withdrawals }: MergedTables): s
   return fullSets.map(({ table }) => table.name).filter((name) => !refused.has(name));
 }
 
-/**
- * Keeps the answer, with what it says of its questions and did with rows; one that is read again replaces what is known of
- * it.
- *
- * @returns whether it may say less than when it was read before.
- */
+/** Keeps the answer, with what it says of its questions and did with rows. */
 async function storeFact(
   tx: Transaction,
   load: WindowLoad & { readonly believed: boolean },
   begun: BegunLoad,
   { marks, folded }: MergedTables,
-): Promise<boolean> {
+): Promise<void> {
   const { windowId, place, exchange, coverage, suspicions, answer, believed } = load;
   const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
-  const fact = factOf(said, begun);
-  let saysLess = false;
-  if (answer === undefined) {
-    saysLess = await replaceFact(tx, { windowId, place, fact });
-    if (believed) await noteBelieved(tx, place);
-  } else await keepAnswer(tx, windowId, { ...answer, place, fact, believed });
+  if (answer !== undefined) {
+    await keepAnswer(tx, windowId, { ...answer, place, fact: factOf(said, begun), believed });
+  } else if (believed) await noteBelieved(tx, place);
   if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
-  return saysLess;
-}
-
-/** The questions that an answer may have spoken of before. */
-function questionsOf({ operation, exchange, from, to, coverage }: WindowLoad) {
-  const days = [from, to, ...coverage.map(({ day }) => day)].sort();
-  return {
-    operations: [operation],
-    exchange,
-    days: { from: days[0] ?? from, to: days.at(-1) ?? to },
-  };
-}
-
-/** Writes what the answer says of its questions, and what it, or the fold of the answers about its days, did with rows. */
-async function storeCoverage(
-  tx: Transaction,
-  load: WindowLoad,
-  { marks, folded }: MergedTables,
-): Promise<void> {
-  const isReadAgain = load.readByWindows !== undefined;
-  await writeCoverage(tx, {
-    ...load,
-    askedAt: isReadAgain ? load.fetchedAt : undefined,
-    doubted: load.suspicions.length > 0,
-    marks,
-    folded,
-  });
-  if (isReadAgain && load.coverage.some(({ state }) => state === 'not_published')) {
-    await acceptEmptyDays(tx, load.place);
-  }
 }
 
 function endOf(
@@ -308,7 +272,7 @@ interface MergedTables {
   /** The days whose answers were folded, of the table that they list in full. */
   readonly folded: FoldedDays | null;
   /** Days of which nothing was changed, because later answers about them are pruned. */
-  readonly outdatedDays: ReadonlySet<string>;
+  readonly ignoredDays: ReadonlySet<string>;
   /** What could not be decided. */
   readonly undecided: readonly string[];
 }
@@ -334,7 +298,7 @@ async function mergeTables(
   const written: Written[] = [];
   const marks: DayMark[] = [];
   let folded: FoldedDays | null = null;
-  const outdatedDays = new Set<string>();
+  const ignoredDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
   for (const one of tables) {
@@ -352,10 +316,10 @@ async function mergeTables(
     for (const one of merged.marks) marks.push(one);
     // A data set lists at most one table in full.
     folded = merged.folded ?? folded;
-    for (const day of merged.outdatedDays) outdatedDays.add(day);
+    for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written, namesChanged, marks, folded, outdatedDays, undecided };
+  return { counts, withdrawals, written, namesChanged, marks, folded, ignoredDays, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

@@ -176,8 +176,7 @@ export async function copyNewDays(
   const found = await client.query<{ now: string }>(sql.areNew, [exchange, days]);
   const now = found.rows[0]?.now;
   if (now === undefined) return null;
-  const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
-  await copyRows(client, sql.copyNew, encodeRows(table, rows, { audit }));
+  await copyAsNew(client, sql.copyNew, { table, rows, now, runId, loadId });
   return {
     ...NOTHING,
     inserted: rows.length,
@@ -185,6 +184,22 @@ export async function copyNewDays(
     renamed: rows.length,
     checkedDays: daysOf(fullSet),
   };
+}
+
+/** Copies rows as the first revisions of theirs, with the load audit. */
+export async function copyAsNew(
+  client: PoolClient,
+  statement: string,
+  {
+    table,
+    rows,
+    now,
+    runId,
+    loadId,
+  }: TableRows & Pick<NewRows, 'runId' | 'loadId'> & { readonly now: string },
+): Promise<void> {
+  const audit = `\t${now}\t${now}\t1\t${runId}\t${loadId}`;
+  await copyRows(client, statement, encodeRows(table, rows, { audit }));
 }
 
 /** Where the rows belong, and the load that copies them. */
@@ -196,7 +211,7 @@ interface NewRows {
 }
 
 /** Do two rows have the same key, or can that not be ruled out? */
-function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
+export function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
   const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
   if (!kinds.every((kind) => EXACT_KINDS.has(kind))) return true;
   if (rows instanceof EncodedRows) return rows.hasDuplicates();
@@ -434,11 +449,13 @@ const MANY_ROWS = 1_000;
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
-  { table, rows }: TableRows,
-  exchange: string,
-  written: number,
+  table: TableDefinition,
+  {
+    exchange,
+    days,
+    written,
+  }: { readonly exchange: string; readonly days: Iterable<string>; readonly written: number },
 ): Promise<void> {
-  const { dateColumn } = table;
-  if (dateColumn === null || written < MANY_ROWS) return;
-  await client.query(mergeSql(table).readDays, [exchange, [...daysOfRows(table, rows)]]);
+  if (table.dateColumn === null || written < MANY_ROWS) return;
+  await client.query(mergeSql(table).readDays, [exchange, [...days]]);
 }

@@ -54,7 +54,8 @@ async function writeComments(client: ClientBase): Promise<void> {
 
 /**
  * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose current revision was loaded
- * by then, and the replaced revisions that were the rows then; an error if there is no such state.
+ * by then, and the replaced revisions that were the rows then; an error if there is no such state, or if a rebuild has
+ * replaced the history of the table since.
  * `market.<table>_as_of(ts)`: the same in the last state that was committed by then.
  */
 async function writePastFunctions(client: ClientBase): Promise<void> {
@@ -69,14 +70,14 @@ async function writePastFunctions(client: ClientBase): Promise<void> {
         name: `${table.name}_at`,
         argument: 'state bigint',
         value: '$1',
-        condition: 'market.is_state($1) and ',
+        condition: `market.is_state($1, '${table.name}') and `,
         when: 'in that state',
       },
       {
         name: `${table.name}_as_of`,
         argument: 'ts timestamptz',
         value: 'market.state($1)',
-        condition: '',
+        condition: `market.is_state(market.state($1), '${table.name}') and `,
         when: 'in the last state committed by that moment',
       },
     ];

@@ -26,7 +26,7 @@ export interface Permit {
   readonly probeUntil: number;
 }
 
-type Hour = Pick<Permit, 'keyHash' | 'hour'>;
+export type Hour = Pick<Permit, 'keyHash' | 'hour'>;
 
 const iso = (moment: number) => new Date(moment).toISOString();
 
@@ -60,6 +60,14 @@ export async function takeCall(db: NodePgDatabase, permit: Permit): Promise<bool
     sql`with claimable as (select ${permit.limit}::int as allowed) ${countCall(permit, claimable)}`,
   );
   return taken.rowCount === 1;
+}
+
+/** Counts one call less, because it was not made. */
+export async function returnCall(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ calls: sql`${callBudget.calls} - 1` })
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
 }
 
 /** Records that the source says the hour's calls are used up, whatever was counted: only single calls try it again. */

@@ -257,21 +257,35 @@ export async function compareSums(database: Database, withinMs: number): Promise
   return { differing, left };
 }
 
-/** Writes the registers of questions as the sum of the facts, where an answer that was read again says something else. */
+/**
+ * Writes the registers of questions as the sum of the facts, where answers that were read again say something else, or
+ * something for the first time.
+ */
 export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
-  // A row that another load has moved since is not the same one any more.
-  const isSame = sql`c.ctid = s.row`;
   const flag = (name: keyof Registers) => sql.raw(`s.${name}_differs`);
+  const columns = Object.values(REGISTERS).flat();
   const changes = NAMES.flatMap((name) =>
     REGISTERS[name].map(
       (column) =>
         sql`${sql.identifier(column)} = case when ${flag(name)} then ${sql.raw(`s.${column}`)} else ${sql.raw(`c.${column}`)} end`,
     ),
   );
+  // Locked in key order, so that two writers cannot deadlock. A row that another load has moved since is another one.
   await db.execute(sql`
-    with ${comparing(asked)}, unasked as (
-      delete from ${coverage} c using compared s where ${isSame} and s.last_differs and s.last_place is null
+    with ${comparing(asked)}, differing as materialized (
+      select s.* from compared s where ${sql.join(NAMES.map(flag), sql` or `)}
+    ), locked as materialized (
+      select c.ctid as row from ${coverage} c join differing s on s.row = c.ctid
+       order by c.operation, c.exchange, c.day, c.instrument, c.variant for update of c
+    ), unasked as (
+      delete from ${coverage} c using differing s join locked using (row) where c.ctid = s.row and s.last_differs and s.last_place is null
+    ), asked_first as (
+      insert into ${coverage} (${KEY}, ${list(columns.map((column) => sql.raw(column)))}, run_id, window_id, checked_at)
+      select ${list(['operation', 'exchange', 'day', 'instrument', 'variant', ...columns].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
+        from differing s join ${answers} a on a.place = s.last_place where s.row is null
+       order by s.operation, s.exchange, s.day, s.instrument, s.variant
+      on conflict on constraint coverage_pkey do nothing
     )
-    update ${coverage} c set ${list(changes)} from compared s
-     where ${isSame} and (${sql.join(NAMES.map(flag), sql` or `)}) and not (s.last_differs and s.last_place is null)`);
+    update ${coverage} c set ${list(changes)} from differing s join locked using (row)
+     where c.ctid = s.row and not (s.last_differs and s.last_place is null)`);
 }

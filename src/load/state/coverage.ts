@@ -4,7 +4,6 @@ import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
 import { marksSql } from './coverage-facts.ts';
 import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from './coverage-registers.ts';
-import type { LoadGroup } from './loads/loads.ts';
 import { answers } from './schema/source.ts';
 import { coverage, withdrawals } from './schema/work.ts';
 
@@ -153,31 +152,6 @@ export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise
         sql`${coverage.day} = coalesce(${withdrawals.day}, ${answers.called_on})`,
       ),
     );
-}
-
-/**
- * Forgets what answers say of questions, because all of them will be read again: what was asked last stays.
- *
- * @param after only what answers after this place say; null: all.
- */
-export async function forgetCoverage(
-  db: NodePgDatabase,
-  { operations, exchange }: LoadGroup,
-  after: Place | null,
-): Promise<void> {
-  const upTo = sql`coalesce(${after}::timestamptz, '-infinity')`;
-  const kept = (column: Column, place = column) => sql`case when ${place} <= ${upTo} then ${column} end`;
-  const { loaded_place, loaded_records, doubted_place, emptied_place, refused_place } = coverage;
-  await db
-    .update(coverage)
-    .set({
-      loaded_place: kept(loaded_place),
-      loaded_records: kept(loaded_records, loaded_place),
-      doubted_place: kept(doubted_place),
-      emptied_place: kept(emptied_place),
-      refused_place: kept(refused_place),
-    })
-    .where(and(inArray(coverage.operation, [...operations]), eq(coverage.exchange, exchange)));
 }
 
 /** The entries of these days that were written by this window. */

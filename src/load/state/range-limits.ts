@@ -51,23 +51,34 @@ export async function readRangeLimits(
 
 type Asked = Pick<NewWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>;
 
+/** The condition that the source has answered a day after `day`. If not, it may have refused for another reason. */
+const hasAnswered = (day: SQL) => sql`(h.answered_day > ${day} or exists (
+    select from ${coverage} c where c.operation = h.operation and c.exchange = h.exchange and c.variant = h.variant
+       and c.day > ${day} and c.state in ('loaded', 'empty')))`;
+
 /**
  * Stores that the source has refused a range. It does not say whether the range is too long or goes too far back, but a
  * single day is never too long.
+ *
+ * @returns whether the source has answered, or this run will ask it for, a newer day.
  */
 export async function noteRefusedRange(
   db: NodePgDatabase,
   keyHash: string,
-  { operation, exchange, variant, from, to }: Asked,
+  { runId, operation, exchange, variant, from, to }: Asked & { readonly runId: number },
   diagnostic: string,
-): Promise<void> {
+): Promise<boolean> {
   const day = from === to ? to : null;
-  await db.execute(sql`
-    insert into ${historyLimits} as known (key_hash, operation, exchange, variant, refused_day, diagnostic, refused_at)
+  const noted = await db.execute<{ newer: boolean }>(sql`
+    insert into ${historyLimits} as h (key_hash, operation, exchange, variant, refused_day, diagnostic, refused_at)
     values (${keyHash}, ${operation}, ${exchange}, ${variant}, ${day}, ${diagnostic}, clock_timestamp())
     on conflict (key_hash, operation, exchange, variant) do update
-       set refused_day = greatest(known.refused_day, excluded.refused_day), diagnostic = excluded.diagnostic,
-           refused_at = excluded.refused_at`);
+       set refused_day = greatest(h.refused_day, excluded.refused_day), diagnostic = excluded.diagnostic,
+           refused_at = excluded.refused_at
+    returning ${hasAnswered(sql`${to}::date`)} or exists (
+      select from ${windows} n where n.run_id = ${runId} and n.operation = h.operation and n.exchange = h.exchange
+         and n.variant = h.variant and n.to_date > ${to} and n.state in ('pending', 'running')) as newer`);
+  return noted.rows[0]?.newer === true;
 }
 
 /** Stores that the source has answered a range: no day of it is out of reach, whatever was refused before. */
@@ -85,39 +96,14 @@ export async function noteAnsweredRange(
 
 /** SQL for what is known about how far back the source answers the window `w` with a key: a join, and its columns. */
 export function historyOf(keyHash: string): { readonly join: SQL; readonly columns: SQL } {
-  // If the source never answered a newer day, it may have refused for another reason.
-  const answersNewer = sql`(h.answered_day > h.refused_day or exists (
-    select from ${coverage} c where c.operation = h.operation and c.exchange = h.exchange and c.variant = h.variant
-       and c.day > h.refused_day and c.state in ('loaded', 'empty')))`;
   return {
     join: sql`left join ${historyLimits} h on h.key_hash = ${keyHash} and h.operation = w.operation
                 and h.exchange = w.exchange and h.variant = w.variant`,
     columns: sql`h.key_hash is not null as was_refused, h.diagnostic as range_diagnostic,
-             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${OUT_OF_REACH_FOR} and ${answersNewer}
+             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${OUT_OF_REACH_FOR} and ${hasAnswered(sql`h.refused_day`)}
                   then h.refused_day end as out_of_reach`,
   };
 }
 
 /** A day is out of reach for this long; then it is asked for again, since a day given up by mistake may be lost. */
 const OUT_OF_REACH_FOR = sql`interval '1 day'`;
-
-/** Has the source answered, or will this run ask it for, a day newer than the single one that it refused? */
-export async function answersNewerDay(
-  db: NodePgDatabase,
-  keyHash: string,
-  runId: number,
-  { operation, exchange, variant, to }: Asked,
-): Promise<boolean> {
-  const found = await db.execute(sql`
-    select where exists (
-             select from ${historyLimits} h where h.key_hash = ${keyHash} and h.operation = ${operation}
-                and h.exchange = ${exchange} and h.variant = ${variant} and h.answered_day > ${to})
-        or exists (
-             select from ${coverage} c where c.operation = ${operation} and c.exchange = ${exchange}
-                and c.variant = ${variant} and c.day > ${to} and c.state in ('loaded', 'empty'))
-        or exists (
-             select from ${windows} n where n.run_id = ${runId} and n.operation = ${operation}
-                and n.exchange = ${exchange} and n.variant = ${variant} and n.to_date > ${to}
-                and n.state in ('pending', 'running'))`);
-  return found.rowCount === 1;
-}

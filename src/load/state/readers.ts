@@ -6,13 +6,23 @@ import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { observedAliases } from './schema/instruments.ts';
 import { findings, sessions } from './schema/knowledge.ts';
-import { coverage, loads, rejects, runs, withdrawals } from './schema/work.ts';
+import { coverage, loads, pastBegins, rejects, runs, withdrawals } from './schema/work.ts';
 
 /**
  * The tables of `etl` that say where the rows of `market` come from and what is missing. Not among them are tables
  * about access keys, kept answers, and those that only the work itself needs.
  */
-const READABLE = [coverage, findings, loads, observedAliases, rejects, runs, sessions, withdrawals]
+const READABLE = [
+  coverage,
+  findings,
+  loads,
+  observedAliases,
+  pastBegins,
+  rejects,
+  runs,
+  sessions,
+  withdrawals,
+]
   .map<string>(getTableName)
   .concat('completeness');
 

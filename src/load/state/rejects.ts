@@ -52,6 +52,14 @@ interface RejectsOfLoad {
   readonly readByWindows?: readonly number[] | undefined;
   /** Can the answer tell that a record is no longer sent? */
   readonly believed: boolean;
+  /** What it was asked for, if not what its window says. */
+  readonly asked?: {
+    readonly from: string;
+    readonly to: string;
+    readonly instruments: readonly string[];
+    readonly variant: string;
+    readonly filtered: boolean;
+  };
 }
 
 /** What the answer of a window was asked for. */
@@ -66,16 +74,11 @@ type Asked = Pick<
  * answer would contain if they were still sent, and does not reject: the record was read now, or is no longer sent.
  */
 export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Promise<void> {
-  const [asked] = await tx
-    .select({
-      from_date: windows.from_date,
-      to_date: windows.to_date,
-      instruments: windows.instruments,
-      variant: windows.variant,
-      filtered: windows.filtered,
-    })
-    .from(windows)
-    .where(eq(windows.id, load.windowId));
+  const given = load.asked;
+  const asked =
+    given === undefined
+      ? await askedByWindow(tx, load.windowId)
+      : { ...given, from_date: given.from, to_date: given.to, instruments: [...given.instruments] };
   if (asked === undefined) return;
   const isOutdated = await outdatedTest(tx, load, asked);
   const present = new Map<string, PresentReject>();
@@ -88,6 +91,28 @@ export async function writeRejects(tx: NodePgDatabase, load: RejectsOfLoad): Pro
   const outdated = await lockOutdated(tx, load, asked, [...present.keys()]);
   if (outdated.length > 0) await tx.update(rejects).set({ resolved_at: now }).where(hasId(outdated));
   await keepRejects(tx, load, asked, present);
+}
+
+async function askedByWindow(tx: NodePgDatabase, windowId: number): Promise<Asked | undefined> {
+  const [asked] = await tx
+    .select({
+      from_date: windows.from_date,
+      to_date: windows.to_date,
+      instruments: windows.instruments,
+      variant: windows.variant,
+      filtered: windows.filtered,
+    })
+    .from(windows)
+    .where(eq(windows.id, windowId));
+  return asked;
+}
+
+/** Has one of these operations an open reject? */
+export async function hasOpenRejects(
+  tx: NodePgDatabase,
+  { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
+): Promise<boolean> {
+  return (await openRejects(tx, { operations, exchanges: [exchange] }, 1)).length > 0;
 }
 
 /** Do the days of a question, or of a file, say which day a reject is about? */

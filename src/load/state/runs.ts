@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, ne, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Day } from '../../core/days.ts';
@@ -20,7 +20,7 @@ export const RUN_TRANSITIONS = {
   cancel: {
     from: ['running', 'paused'],
     to: ['cancelled'],
-    when: 'Cancelled by hand, or replaced by another rebuild; its open windows are cancelled with it.',
+    when: 'Cancelled by hand; its open windows are cancelled with it.',
   },
   reopen: {
     from: ['running', 'paused', 'failed'],
@@ -165,37 +165,6 @@ export async function cancelRun(tx: NodePgDatabase, runId: number, reason: strin
   if (!(await moveRun(tx, 'cancel', values, runId))) return false;
   await cancelWindows(tx, runId, reason);
   return true;
-}
-
-/** What is loaded again together: some data sets of an exchange, under a name. */
-interface ReplayGroup {
-  readonly name: string;
-  readonly operations: readonly string[];
-  readonly exchange: string;
-}
-
-/** Cancels what earlier replays still have to load into the tables of a group, because this one empties them. */
-export async function replaceRebuilds(tx: NodePgDatabase, runId: number, group: ReplayGroup): Promise<void> {
-  const earlier = await tx
-    .select({ id: runs.id })
-    .from(runs)
-    .where(
-      and(
-        ne(runs.id, runId),
-        eq(runs.kind, 'replay'),
-        canBegin('cancel'),
-        sql`${runs.request}->'fresh' ? ${group.name}`,
-      ),
-    )
-    .orderBy(asc(runs.id))
-    .for('update');
-  const reason = `run ${runId} empties the tables and loads all answers again`;
-  for (const { id } of earlier) {
-    await cancelWindows(tx, id, reason, group);
-    if ((await tx.$count(windows, and(eq(windows.run_id, id), isOpen()))) === 0) {
-      await moveRun(tx, 'cancel', { state: 'cancelled', finished_at: now }, id);
-    }
-  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, between, desc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
@@ -247,28 +247,6 @@ export async function undecidedWithdrawals(
     .from(withdrawals)
     .where(and(isUndecided(exchange, [table]), ofDays))
     .orderBy(withdrawals.place);
-}
-
-/**
- * Deletes what is known about the rows of tables that were emptied.
- *
- * @param after given if they have the rows of the answers up to this place: what these refused stays.
- */
-export async function forgetWithdrawals(
-  tx: NodePgDatabase,
-  tables: readonly string[],
-  exchange: string,
-  after: Place | null,
-): Promise<void> {
-  if (after === null) {
-    await tx
-      .delete(dayRows)
-      .where(and(inArray(dayRows.table_name, [...tables]), eq(dayRows.exchange, exchange)));
-  }
-  await tx
-    .update(withdrawals)
-    .set({ state: 'outdated' })
-    .where(and(isUndecided(exchange, tables), after === null ? undefined : gt(withdrawals.place, after)));
 }
 
 const asWithdrawal = {

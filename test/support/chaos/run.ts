@@ -252,9 +252,10 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
   },
   'kill -9 a replay and resume it': async ({ place, url, beside }) => {
     const before = await newestRun(url);
-    const replay = startEod(place, ['replay', 'GetBhavCopyCM']);
+    const replay = startEod(place, ['replay', 'GetBhavCopyCM', '--rebuild', '--yes']);
     const { id } = await replayAfter(url, before);
-    const isUnderWay = `select from etl.windows where run_id = $1 and finished_at is not null`;
+    // So that it is killed while it folds a part.
+    const isUnderWay = `select from etl.windows where run_id = $1 and started_at is not null`;
     await waitFor(async () => replay.ending() !== null || (await query(url, isUnderWay, [id])).length > 0, {
       what: 'the replay',
     });

@@ -1,4 +1,4 @@
-import { and, type Column, eq, gt, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import { and, type Column, eq, gt, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import { addDays, isDay } from '../../../core/days.ts';
@@ -402,16 +402,4 @@ async function updateAliasOwners(
   // by row.
   if (rows > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
   return changed;
-}
-
-/** Deletes the observed aliases of tables that were emptied for an exchange. */
-export async function forgetObservedAliases(
-  tx: Transaction,
-  emptied: readonly string[],
-  exchange: string,
-): Promise<void> {
-  await tx
-    .delete(observedAliases)
-    .where(and(eq(observedAliases.exchange, exchange), inArray(observedAliases.source, [...emptied])));
-  await updateAliasOwners(tx, exchange, null);
 }

@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
@@ -41,35 +41,40 @@ export const factValues = ({ questions, ...fact }: AnswerFact) => ({
 });
 
 /**
- * Replaces what an answer said that a window has read again; what it did with rows changes only with a fold. Where only
- * some records were read again, it stays.
- *
- * @returns whether it may say less than before: other numbers of records alone only replace those that are known.
+ * Replaces what an answer said that was read again, and whether it is believed; what it did with rows changes only with a
+ * fold. A copied answer, which belongs to no window yet, becomes one of the window that has read it.
  */
 export async function replaceFact(
   tx: Preparing,
-  { windowId, place, fact }: { readonly windowId: number; readonly place: Place; readonly fact: AnswerFact },
-): Promise<boolean> {
-  const { rows } = await updateFact(tx, { windowId, place, ...factValues(fact) });
-  return rows[0]?.changed ?? false;
+  read: {
+    readonly answerId: number;
+    readonly windowId: number;
+    readonly fact: AnswerFact;
+    readonly believed: boolean;
+  },
+): Promise<void> {
+  const { fact, ...rest } = read;
+  await updateFact(tx, { ...rest, ...factValues(fact) });
 }
 
-const updateFact = prepareOnce<Record<string, unknown>, { changed: boolean }>(() => {
+const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
   const { names, of, values } = factColumns;
-  const [emptied, heldBack] = [factDays('emptied', sql`a.called_on`), factDays('heldBack', sql`a.called_on`)];
+  const believed = sql`${sql.placeholder('believed')}::boolean`;
   return sql`
-    with given as (
-      select o.id, ${of(sql`v`)}, (o.said is not null or o.questions is not null)
-               and (o.said, o.questions, o.doubted) is distinct from (v.said, v.questions, v.doubted) as changed
-        from ${windows} w join ${answers} o on o.id = w.answer_id, (select ${values}) v (${names})
-       where w.id = ${sql.placeholder('windowId')} and o.place = ${sql.placeholder('place')}::timestamptz
-    )
     update ${answers} a
-       set (${names}) = row(${of(sql`g`)}), emptied_days = a.emptied_days || ${emptied}, held_back_days = a.held_back_days || ${heldBack}
-      from given g where g.id = a.id
-       and ((${of(sql`a`)}) is distinct from (${of(sql`g`)}) or coalesce(${emptied}, ${heldBack}) is not null)
-    returning g.changed`;
+       set (${names}) = row(${of(sql`v`)}), believed = ${believed},
+           window_id = case a.window_id when 0 then w.id else a.window_id end, run_id = case a.window_id when 0 then w.run_id else a.run_id end
+      from (select ${values}) v (${names}), ${windows} w
+     where a.id = ${sql.placeholder('answerId')} and w.id = ${sql.placeholder('windowId')}
+       and (a.window_id = 0 or (${of(sql`a`)}, a.believed) is distinct from (${of(sql`v`)}, ${believed}))`;
 });
+
+/** Locks answers until the transaction ends, in the order of their numbers, as everywhere, so that two writers cannot deadlock. */
+export async function lockAnswers(tx: NodePgDatabase, ids: readonly number[]): Promise<void> {
+  await tx.execute(
+    sql`select from ${answers} where id = any(${sql.param(ids)}::bigint[]) order by id for update`,
+  );
+}
 
 /** The answers that took the last row of some days; with null as days, of a table without days. */
 export async function emptiedBy(
@@ -128,29 +133,4 @@ export async function noteAccepted(
       ...(isEmpty && { emptied_days: sql`${emptied_days} || ${marked}` }),
     })
     .where(eq(answers.place, place));
-}
-
-/**
- * Forgets what answers said and did, because all of them will be read again.
- *
- * @param after only of answers after this place; null: of all.
- */
-export async function forgetFacts(
-  tx: NodePgDatabase,
-  { operations, exchange }: LoadGroup,
-  after: Place | null,
-): Promise<void> {
-  await tx
-    .update(answers)
-    .set({
-      ...{ said: null, records: null, diagnostic: null, questions: null, doubted: null },
-      ...{ emptied_days: null, held_back_days: null },
-    })
-    .where(
-      and(
-        inArray(answers.operation, [...operations]),
-        eq(answers.exchange, exchange),
-        after === null ? undefined : gt(answers.place, after),
-      ),
-    );
 }

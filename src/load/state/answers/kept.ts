@@ -6,13 +6,12 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
-import { lockUntilCommit, transaction } from '../../database/transaction.ts';
+import { transaction } from '../../database/transaction.ts';
 import type { AnswerFact } from '../coverage-facts.ts';
 import { lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
-import { isOpen } from '../windows/transitions.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, type PrunedGroup, placeToPrune } from './pruned.ts';
@@ -241,8 +240,7 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
 
 /**
  * The condition for answers whose bodies are to be pruned: of each group those up to its place, and those that left
- * nothing but rejects, because of them no fold begins. A rebuild may have deleted the rows of one: then it is kept until
- * its window has read it.
+ * nothing but rejects, because of them no fold begins.
  */
 const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
   and(
@@ -255,7 +253,6 @@ const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
         sql` or `,
       ),
     ),
-    sql`not exists (select from ${windows} where ${windows.answer_id} = ${answers.id} and ${isOpen()})`,
   );
 
 /** A group, and how far it is to be pruned. */
@@ -272,9 +269,6 @@ async function findGroups(db: NodePgDatabase, before: Date): Promise<GroupToPrun
   }
   return found;
 }
-
-/** Taken to plan a rebuild and to prune, so that no answer is pruned between a look at it and its window. */
-export const lockRebuilds = (tx: NodePgDatabase) => lockUntilCommit(tx, 'eod rebuild');
 
 /** What pruning answers fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
 export async function prunable(db: NodePgDatabase, before: Date) {
@@ -299,7 +293,6 @@ export async function prune(database: Database, before: Date) {
   const groups: GroupToPrune[] = [];
   for (const { group } of await findGroups(db, before)) {
     const upTo = await transaction(database, async (tx) => {
-      await lockRebuilds(tx);
       // Looked for again, because loads may have been committed since.
       await lockTables(tx, [group]);
       const found = await placeToPrune(tx, group, before);
@@ -317,10 +310,7 @@ export async function prune(database: Database, before: Date) {
     .for('update');
   let forgotten = 0;
   for (let gone = BATCH; gone === BATCH; forgotten += gone) {
-    gone = await transaction(database, async (tx) => {
-      await lockRebuilds(tx);
-      return (await tx.update(answers).set({ hash: null }).where(inArray(answers.id, old))).rowCount ?? 0;
-    });
+    gone = (await db.update(answers).set({ hash: null }).where(inArray(answers.id, old))).rowCount ?? 0;
   }
   const orphans = await db
     .select({ hash: responseBodies.hash })

@@ -4,8 +4,7 @@ import type { Place } from '../../../core/place.ts';
 import { tableGroupOf } from '../../../operations/registry.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, pruned } from '../schema/source.ts';
-import { loads, windows } from '../schema/work.ts';
-import { isOpen } from '../windows/transitions.ts';
+import { loads } from '../schema/work.ts';
 
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
 // they left is in the tables and their history, as of a numbered state, so later folds begin with the rows of that state.
@@ -53,19 +52,18 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<P
  * The last place up to which the answers of a group can be pruned: all of them were fetched before a moment, and they,
  * but no later one, are loaded in some state.
  *
- * @returns null if there is none, or while a replay has yet to load an answer of the group.
+ * @returns null if there is none.
  */
 export async function placeToPrune(
   db: NodePgDatabase,
   { operations, exchange }: PrunedGroup,
   before: Date,
 ): Promise<Pruned | null> {
-  const ofThese = (table: typeof loads | typeof answers) =>
-    and(inArray(table.operation, [...operations]), eq(table.exchange, exchange));
+  const ofThese = and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
   const found = await db.execute<{ place: Place; state: number }>(sql`
     with loaded as (
       select place, max(state) as last, min(state) as first, max(fetched_at) as fetched_at
-        from ${loads} where ${ofThese(loads)} and ${loads.window_id} <> 0 group by place
+        from ${loads} where ${ofThese} group by place
     ), cuts as (
       select place, max(last) over earlier as state, max(fetched_at) over earlier as fetched_at,
              min(first) over (order by place rows between 1 following and unbounded following) as next
@@ -73,8 +71,6 @@ export async function placeToPrune(
     )
     select ${placeText(sql`place`)} as place, state::float8 as state from cuts
      where fetched_at < ${before.toISOString()}::timestamptz and (next is null or state < next)
-       and not exists (select from ${answers} join ${windows} on ${windows.answer_id} = ${answers.id}
-             where ${ofThese(answers)} and ${isOpen()})
      order by cuts.place desc limit 1`);
   return found.rows[0] ?? null;
 }

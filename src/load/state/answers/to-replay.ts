@@ -1,24 +1,8 @@
-import {
-  and,
-  type Column,
-  desc,
-  eq,
-  gt,
-  gte,
-  inArray,
-  isNotNull,
-  isNull,
-  lte,
-  not,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, type Column, desc, eq, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { alias } from 'drizzle-orm/pg-core';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
-import { dataSets, operations } from '../../../operations/registry.ts';
-import { answers } from '../schema/source.ts';
+import { dataSets } from '../../../operations/registry.ts';
+import { answers, responseBodies } from '../schema/source.ts';
 import { rejects, windows } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
@@ -87,96 +71,37 @@ export function answeredPairs(db: NodePgDatabase) {
     .orderBy(operation, exchange);
 }
 
+/** What kept answers are about, and how much is to be read of them. */
+export interface Kept {
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  /** Length of their bodies, uncompressed. */
+  readonly bytes: number;
+}
+
 /**
- * A query for the ids of the answers to replay: those that match, and every newer one about the same days, because
- * loading an older answer alone could bring back what a newer one has replaced.
+ * What the kept answers that match are about, by their first day.
  *
  * @param rejectsOnly only answers with open rejects, whether of their own window or of a replay.
  */
-export function answersToReplay(filter: AnswerFilter, rejectsOnly: boolean): SQL {
-  const all = !rejectsOnly && Object.values(filter).every((value) => value === undefined);
-  // If all are chosen, no newer ones need to be looked for.
-  if (all) return sql`select id from ${answers} where hash is not null`;
-  const undated = operations.filter((one) => one.windows.per === 'once').map((one) => one.name);
+export async function keptToReplay(
+  db: NodePgDatabase,
+  filter: AnswerFilter,
+  rejectsOnly: boolean,
+): Promise<Kept[]> {
+  const { from_date, to_date, instruments, hash } = answers;
   const hasRejects = sql`exists (
     select from ${rejects} j join ${windows} w on w.id = j.window_id
      where j.resolved_at is null and (w.id = ${answers.window_id} or w.answer_id = ${answers.id}))`;
-  return sql`
-    with recursive chosen(id) as (
-      select ${answers.id} from ${answers}
-       where ${and(isNotNull(answers.hash), matchesFilter(answers, filter), rejectsOnly ? hasRejects : undefined)}
-      union
-      select newer.id from chosen c join ${answers} older on older.id = c.id
-        join ${answers} newer on newer.operation = older.operation and newer.exchange = older.exchange
-          and newer.variant = older.variant and newer.hash is not null
-       where newer.place > older.place
-         and (older.operation = any(${sql.param(undated)})
-           or (newer.from_date <= older.to_date and newer.to_date >= older.from_date))
-         and (newer.instruments = '{}' or older.instruments = '{}' or newer.instruments && older.instruments)
-    ) select id from chosen`;
-}
-
-/**
- * Answers that were fetched later, for everything that an older one was asked for, and loaded without a reject; the
- * newest first.
- *
- * @param scope.anyDays whether the days that they were asked for do not matter.
- * @param scope.files whether imported files count too. Without them only the newest answer is returned.
- */
-export async function newerFullAnswers(
-  db: NodePgDatabase,
-  answerId: number,
-  scope: { readonly anyDays: boolean; readonly files: boolean },
-) {
-  const older = alias(answers, 'older');
-  const newer = alias(answers, 'newer');
-  const isFile = sql<boolean>`${newer.params}->>'file' is not null`;
-  const found = db
-    .select({ id: newer.id, isFile })
-    .from(older)
-    .innerJoin(
-      newer,
-      and(
-        eq(newer.operation, older.operation),
-        eq(newer.exchange, older.exchange),
-        gt(newer.place, older.place),
-        isNotNull(newer.hash),
-        sql`${newer.instruments} = '{}'`,
-        eq(newer.filtered, false),
-        scope.anyDays
-          ? undefined
-          : and(lte(newer.from_date, older.from_date), gte(newer.to_date, older.to_date)),
-      ),
-    )
-    .innerJoin(windows, eq(windows.id, newer.window_id))
-    .where(
-      and(
-        eq(older.id, answerId),
-        eq(windows.state, 'loaded'),
-        eq(windows.rejected, 0),
-        isNull(windows.suspicious),
-        scope.files ? undefined : not(isFile),
-      ),
-    )
-    .orderBy(desc(newer.place));
-  return scope.files ? found : found.limit(1);
-}
-
-/** Assigns answers that were copied from another database to the windows of the first replay that reads them. */
-export async function adoptAnswers(tx: NodePgDatabase, runId: number): Promise<void> {
-  await tx
-    .update(answers)
-    .set({ run_id: sql`${windows.run_id}`, window_id: sql`${windows.id}` })
-    .from(windows)
-    .where(and(eq(windows.run_id, runId), eq(windows.answer_id, answers.id), eq(answers.window_id, 0)));
-}
-
-/** Windows that loaded, or replayed, a kept answer. */
-export async function windowsOfAnswer(db: NodePgDatabase, answerId: number): Promise<number[]> {
-  const found = await db
-    .select({ id: answers.window_id })
+  return db
+    .select({
+      ...{ from: from_date, to: to_date, instruments },
+      bytes: sql`sum(${responseBodies.bytes})`.mapWith(Number),
+    })
     .from(answers)
-    .where(eq(answers.id, answerId))
-    .union(db.select({ id: windows.id }).from(windows).where(eq(windows.answer_id, answerId)));
-  return found.map(({ id }) => id);
+    .innerJoin(responseBodies, eq(responseBodies.hash, hash))
+    .where(and(matchesFilter(answers, filter), rejectsOnly ? hasRejects : undefined))
+    .groupBy(from_date, to_date, instruments)
+    .orderBy(from_date, to_date);
 }

@@ -188,8 +188,10 @@ export async function hasLaterLoad(
 }
 
 /** A kept answer, and the load that first stored it. The ids are null for the answer that is being loaded. */
-interface AnswerToFold {
+export interface AnswerToFold {
   readonly answerId: number | null;
+  /** The window that asked for it, where it may be about other instruments than the others. */
+  readonly windowId?: number;
   readonly place: Place;
   /** The time of its call, in ISO 8601. */
   readonly fetchedAt: string;
@@ -258,6 +260,48 @@ export async function answersToFold(
   return found.rows;
 }
 
+/** An answer about days or instruments that are folded anew. */
+export interface AnswerOfPart {
+  readonly answerId: number;
+  readonly windowId: number;
+  readonly runId: number;
+  readonly operation: string;
+  readonly place: Place;
+  /** The time of its call, in ISO 8601. */
+  readonly fetchedAt: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly variant: string;
+  readonly filtered: boolean;
+  readonly kept: boolean;
+  /** The load that first stored it, and the state that this made; null if it was not loaded yet, or nothing of it was stored. */
+  readonly load: { readonly id: number; readonly runId: number; readonly state: number } | null;
+}
+
+/** The answers about some days and instruments (null: all), kept or loaded, in their order. */
+export async function answersOfPart(
+  db: NodePgDatabase,
+  part: LoadGroup & {
+    readonly days: DayRange | null;
+    /** In upper case. */
+    readonly instruments: readonly string[] | null;
+  },
+): Promise<AnswerOfPart[]> {
+  const { operations, exchange, days, instruments } = part;
+  const found = await db.execute<{ [Name in keyof AnswerOfPart]: AnswerOfPart[Name] }>(sql`
+    select a.id::float8 as "answerId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
+           ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
+           a.instruments, a.variant, a.filtered, a.hash is not null as kept, l.load
+      from ${answers} a left join lateral (
+        select json_build_object('id', id, 'runId', run_id, 'state', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
+     where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[]) and (a.hash is not null or l.load is not null)
+       ${days === null ? sql`` : sql`and a.from_date <= ${days.to} and a.to_date >= ${days.from}`}
+       ${instruments === null ? sql`` : sql`and upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`}
+     order by a.place`);
+  return found.rows;
+}
+
 /**
  * The place of the last answer about each day of a scope that was loaded in this state or an earlier one. NO_DAY stands
  * for rows without days.
@@ -274,7 +318,7 @@ export async function lastPlaces(
     with ${ownWindow(windowId)}
     select d.day::text as day, ${placeText(sql`max(a.place)`)} as place
       from unnest(${sql.param(days ?? [NO_DAY])}::date[]) d(day), ${loads} a, own
-     where ${concerns(scope, fetchedAt)} and ${isAboutDay} and a.state <= ${state} and a.window_id <> 0 group by 1`);
+     where ${concerns(scope, fetchedAt)} and ${isAboutDay} and a.state <= ${state} group by 1`);
   return new Map(found.rows.map((one) => [one.day, one.place]));
 }
 

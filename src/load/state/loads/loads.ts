@@ -1,12 +1,13 @@
-import { and, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, isNotNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Place } from '../../../core/place.ts';
+import type { DayRange } from '../../../core/days.ts';
+import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { prunedUpTo } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
 import { answers } from '../schema/source.ts';
-import { loads, runs, windows } from '../schema/work.ts';
+import { loads, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type Lock, locksOn, takingLocks } from './locks.ts';
@@ -149,6 +150,25 @@ function replacesNewNames({ from, to }: { readonly from: string | null; readonly
       and l.state > coalesce((select ${state} from ${aliasProgress} where ${aliasProgress.exchange} = w.exchange), 0))`;
 }
 
+/**
+ * Inserts the rows of loads of answers that were read again and have none: those that were copied, or of which nothing
+ * could be stored before. Their states follow the order of the answers.
+ */
+export async function insertLoads(
+  tx: NodePgDatabase,
+  windowId: number,
+  made: readonly { readonly loadId: number; readonly answerId: number }[],
+): Promise<void> {
+  if (made.length === 0) return;
+  await tx.execute(sql`
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+      place, fetched_at, committed_at, state)
+    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.filtered,
+      a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
+      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
+      join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
+}
+
 /** Operations that fill the same tables, and an exchange. */
 export interface LoadGroup {
   readonly operations: readonly string[];
@@ -158,24 +178,6 @@ export interface LoadGroup {
 /** The condition that a load is of one of these operations, and of the exchange. */
 export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
-
-/**
- * Deletes the loads after a state of operations whose tables were emptied, since their states cannot be shown any more.
- * The emptying gets a state itself. Must be the last call before the commit.
- */
-export async function forgetLoads(
-  tx: NodePgDatabase,
-  asked: LoadGroup & { readonly runId: number },
-  after: number,
-): Promise<void> {
-  await tx.execute(sql`
-    insert into ${loads} (window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
-      place, fetched_at, committed_at, state)
-    select 0, ${asked.runId}, ${asked.operations[0] ?? ''}, ${asked.exchange}, r.from_date, r.to_date, '{}', '', true,
-      'epoch', 'epoch', next.committed_at, next.state
-      from ${runs} r, etl.next_state() next where r.id = ${asked.runId}`);
-  await tx.delete(loads).where(and(isOf(asked), ne(loads.window_id, 0), gt(loads.state, after)));
-}
 
 /**
  * The first loads after a state that may have changed the names of instruments, of these operations and exchange, in the
@@ -197,8 +199,16 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
     .limit(limit);
 }
 
-/** How many loads of these operations and exchange wrote rows and have no kept answer, although none was pruned. */
-export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Promise<number> {
+/**
+ * How many loads of these operations and exchange wrote rows and have no kept answer, although none was pruned.
+ *
+ * @param days only loads about some of these days; null: all.
+ */
+export async function countUnkeptLoads(
+  db: NodePgDatabase,
+  asked: LoadGroup,
+  days: DayRange | null = null,
+): Promise<number> {
   const isKept = sql`exists (select from ${answers} a where a.place = ${loads.place} and a.hash is not null)`;
   const pruned = await prunedUpTo(db, asked);
   return db.$count(
@@ -206,19 +216,9 @@ export async function countUnkeptLoads(db: NodePgDatabase, asked: LoadGroup): Pr
     and(
       isOf(asked),
       gt(loads.state, pruned?.state ?? 0),
+      gt(loads.place, BEFORE_ALL),
+      days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
     ),
   );
-}
-
-/** How many loads of these operations and exchange there were, and how many of them inserted rows. */
-export async function countLoads(
-  db: NodePgDatabase,
-  asked: LoadGroup,
-): Promise<{ all: number; withRows: number }> {
-  const made = and(isOf(asked), ne(loads.window_id, 0));
-  return {
-    all: await db.$count(loads, made),
-    withRows: await db.$count(loads, and(made, gt(loads.inserted, 0))),
-  };
 }

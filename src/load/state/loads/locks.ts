@@ -24,11 +24,12 @@ const MOST = 40;
  * @param whole the name of what has the parts.
  * @param parts days, or names of another kind, which belong to no month; null: the whole, whatever parts it has.
  * @param options.shared whether transactions that say so need not wait for each other where each names few parts.
+ * @param options.most how many locks there may be before months, or the whole, are locked instead.
  */
 export function locksOn(
   whole: string,
   parts: Iterable<string> | null,
-  { shared = false }: { readonly shared?: boolean } = {},
+  { shared = false, most = MOST }: { readonly shared?: boolean; readonly most?: number } = {},
 ): Lock[] {
   if (parts === null) return [{ name: whole, shared }];
   const ones = new Set(parts);
@@ -42,8 +43,8 @@ export function locksOn(
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
     Array.from(names, (name) => ({ name: `${whole}|${name}`, shared: isShared }));
   const around = { name: whole, shared: true };
-  if (ones.size + months.size < MOST) return [around, ...named(months, true), ...named(ones, shared)];
-  if (undated === 0 && months.size < MOST) return [around, ...named(months, false)];
+  if (ones.size + months.size < most) return [around, ...named(months, true), ...named(ones, shared)];
+  if (undated === 0 && months.size < most) return [around, ...named(months, false)];
   return [{ name: whole, shared: false }];
 }
 
@@ -78,8 +79,12 @@ export const tablesOf = (operations: readonly string[]): string[] =>
   ].sort();
 
 /** The locks on parts of a table of `market`, days (NO_DAY if it has none) or questions; null: on all rows of the exchange. */
-export const locksOfTable = (table: string, exchange: string, parts: Iterable<string> | null): Lock[] =>
-  locksOn(`eod|${table}|${exchange}`, parts);
+export const locksOfTable = (
+  table: string,
+  exchange: string,
+  parts: Iterable<string> | null,
+  options?: { readonly most: number },
+): Lock[] => locksOn(`eod|${table}|${exchange}`, parts, options);
 
 /** Waits for the loads into the tables of these data sets that are under way; others wait until the transaction ends. */
 export const lockTables = (

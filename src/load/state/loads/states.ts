@@ -1,7 +1,7 @@
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
-import { loads, runs } from '../schema/work.ts';
+import { loads, pastBegins, runs } from '../schema/work.ts';
 
 /** A state of the tables of `market`: all loads up to it were committed, and none after it. */
 interface StoredState {
@@ -50,4 +50,29 @@ export async function statesOfRuns(
     .leftJoin(loads, eq(loads.run_id, runs.id))
     .where(inArray(runs.id, [...runIds]))
     .groupBy(runs.id);
+}
+
+/** Stores that tables have another history now: their states before that of a load cannot be shown any more. */
+export async function notePastBegins(
+  tx: NodePgDatabase,
+  {
+    tables,
+    exchange,
+    loadId,
+  }: { readonly tables: readonly string[]; readonly exchange: string; readonly loadId: number },
+): Promise<void> {
+  await tx.execute(sql`
+    insert into ${pastBegins} (table_name, exchange, state, run_id)
+    select name, ${exchange}, l.state, l.run_id from ${loads} l, unnest(${sql.param(tables)}::text[]) as name where l.id = ${loadId}
+     order by name on conflict (table_name, exchange) do update set state = excluded.state, run_id = excluded.run_id`);
+}
+
+/** The tables whose history a run has replaced, with the first state that can be shown since. */
+export async function pastsOfRun(db: NodePgDatabase, runId: number) {
+  return db
+    .select({ table: pastBegins.table_name, state: sql`max(${pastBegins.state})`.mapWith(Number) })
+    .from(pastBegins)
+    .where(eq(pastBegins.run_id, runId))
+    .groupBy(pastBegins.table_name)
+    .orderBy(pastBegins.table_name);
 }

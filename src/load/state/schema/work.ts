@@ -258,6 +258,18 @@ const STATE_OF = (() => {
   };
 })();
 
+/** From which state on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
+export const pastBegins = etl.table(
+  'past_begins',
+  {
+    table_name: text('table_name').notNull(),
+    exchange: text('exchange').notNull(),
+    state: reference('state').notNull(),
+    run_id: reference('run_id').notNull(),
+  },
+  (table) => [primaryKey({ name: 'past_begins_pkey', columns: [table.table_name, table.exchange] })],
+);
+
 export const coverage = etl.table(
   'coverage',
   {

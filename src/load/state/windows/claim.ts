@@ -1,11 +1,11 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
-import { countCall, type Permit } from '../call-budget.ts';
+import { countCall, type Hour, type Permit, returnCall } from '../call-budget.ts';
 import type { CoverageEntry } from '../coverage-registers.ts';
 import { takingPlace } from '../place.ts';
 import { historyOf } from '../range-limits.ts';
@@ -57,8 +57,6 @@ export type Claim =
   | { readonly outcome: 'spent' }
   /** At least this many windows come first: they ask the same question, or show whether it is out of reach. */
   | { readonly outcome: 'waits'; readonly ahead: number }
-  /** Some of its questions may be answered by now or asked by a later night: see `isOvertaken`. */
-  | { readonly outcome: 'overtaken'; readonly window: NewWindow & { readonly id: number } }
   /** The source has shown that it does not answer for days up to `lastDay`, of which the window has some. */
   | {
       readonly outcome: 'out_of_reach';
@@ -66,11 +64,6 @@ export type Claim =
       readonly lastDay: Day;
       readonly diagnostic: string;
     };
-
-interface ClaimOptions {
-  /** It is known whether the window is overtaken: it is not, so claim it. */
-  readonly notOvertaken?: boolean;
-}
 
 /**
  * Claims a window, if its run is running, the key may be used and the hour's budget has a call left. The attempt and
@@ -80,13 +73,12 @@ export async function claimWindow(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
-  { notOvertaken = false }: ClaimOptions = {},
 ): Promise<Claim> {
-  const seen = await claimIfAllowed(db, windowId, permit, { probe: false, notOvertaken });
+  const seen = await claimIfAllowed(db, windowId, permit, false);
   const known = outcomeOf(seen, false);
   if (known !== null) return known;
   if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, { probe: true, notOvertaken }), true);
+  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, true), true);
   if (tried?.outcome !== 'claimed') await endKeyTrial(db, permit.keyHash);
   return tried ?? { outcome: 'spent' };
 }
@@ -97,7 +89,6 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
   if (seen === 'asked') return { outcome: 'waits', ahead: 1 };
   if (seen.attempts !== null) return claimedOf(seen, probe);
   const { outOfReach: lastDay, rangeDiagnostic, ahead } = seen;
-  if (seen.overtaken) return { outcome: 'overtaken', window: seen };
   if (lastDay !== null) {
     return { outcome: 'out_of_reach', window: seen, lastDay, diagnostic: rangeDiagnostic ?? '' };
   }
@@ -125,8 +116,6 @@ interface SourceFacts {
   readonly outOfReach: Day | null;
   /** How many windows come first. */
   readonly ahead: number;
-  /** May some of its questions be answered by now, or asked by a later night? */
-  readonly overtaken: boolean;
 }
 
 /** A window that may be claimed, and what is known about the key. `attempts` is null if it was not claimed. */
@@ -147,39 +136,6 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
                       n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
                   limit 20) as first)::int else 0 end`;
 
-/** Coverage `c` that was written for the operation and exchange of `w` since its run `r` was planned, by another run. */
-const coveredSince = sql`
-  from ${coverage} c
- where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant
-   and c.checked_at > r.started_at and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null
-   and c.run_id <> w.run_id`;
-
-/** Open windows `n` of later nightly runs that ask for the same operation and exchange as `w`. */
-const askedLater = sql`
-  from ${windows} n join ${runs} m on m.id = n.run_id
- where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and n.state in ${[...WINDOW_TRANSITIONS.claim.from]}
-   and n.operation = w.operation and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
-   and not n.filtered`;
-
-/** Does the run `r` ask again for days that are covered? */
-const refetches = sql`exists (
-  select from jsonb_array_elements(r.request->'targets') t
-   where t->>'operation' = w.operation and t->>'exchange' = w.exchange and t->>'refetchFrom' is not null)`;
-
-const isCoveredSince = (days: SQL) => sql`exists (
-  select ${coveredSince} and ${days}
-     and c.instrument = any (case when w.instruments = '{}' then array[''] else w.instruments end))`;
-
-/**
- * May some questions of `w` be answered by now, or asked by a later night? Those of a night always count, because nights
- * accumulate while a key is refused. Those of a backfill do unless it asks again for what is covered: another one may
- * have loaded the same days since it was planned.
- */
-const mayBeOvertaken = sql`(not w.filtered and case
-  when r.kind = 'nightly' then exists (select ${askedLater}) or ${isCoveredSince(sql`c.day >= w.from_date`)}
-  when r.kind in ('backfill', 'gap_fill') then ${isCoveredSince(sql`c.day between w.from_date and w.to_date`)} and not ${refetches}
-  else false end)`;
-
 /** The unique index that allows only one running window per question. */
 const ASKED_KEY = 'windows_asked_key';
 
@@ -193,10 +149,10 @@ async function claimIfAllowed(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
-  how: Required<ClaimOptions> & { readonly probe: boolean },
+  probe: boolean,
 ): Promise<Claimable | 'asked' | null> {
   try {
-    return await claimWithCall(db, windowId, permit, how);
+    return await claimWithCall(db, windowId, permit, probe);
   } catch (error) {
     const { cause } = databaseError(error);
     if ((cause as { constraint?: unknown } | undefined)?.constraint !== ASKED_KEY) throw error;
@@ -223,7 +179,7 @@ async function claimWithCall(
   db: NodePgDatabase & Preparing,
   windowId: number,
   permit: Permit,
-  { probe, notOvertaken }: Required<ClaimOptions> & { readonly probe: boolean },
+  probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
   const history = historyOf(permit.keyHash);
@@ -238,15 +194,14 @@ async function claimWithCall(
              case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
              coalesce(${keyIsAccepted(permit)}, false) as key_accepted,
              coalesce(${keyIsRefused(permit)}, false) as key_refused,
-             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead,
-             not ${notOvertaken}::boolean and ${mayBeOvertaken} as overtaken
+             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
              ${history.join}
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0 and not overtaken`)}
+      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
     ), placed as (
       ${takingPlace(sql`from counted`)}
     ), claimed as (
@@ -261,27 +216,30 @@ async function claimWithCall(
            m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.overtaken
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead
       from claimable c left join claimed m on true`,
   );
   return found.rows[0] ?? null;
 }
 
-/** Undoes a claim after which no call was made; the call stays counted in its hour. */
-export async function unclaimWindow(db: NodePgDatabase, windowId: number): Promise<void> {
+/** Undoes a claim after which no call was made, and gives the call back to its hour. */
+export async function unclaimWindow(db: NodePgDatabase, windowId: number, hour: Hour): Promise<void> {
   const values = {
     state: 'pending',
     attempts: sql`${windows.attempts} - 1`,
     requests: sql`${windows.requests} - 1`,
   } as const;
   await moveWindows(db, 'release', values, eq(windows.id, windowId));
+  await returnCall(db, hour);
 }
 
 /** A day that a window asks about and, if it asks for instruments, one of them. */
 type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
 
 /**
- * Has every question of a window been answered since its run was planned, or is it asked by a later nightly run?
+ * Has every question of a window been answered by another run since its own was planned? Of a night, because nights
+ * accumulate while a key is refused, those that a later night asks count too. A run that asks again for what is covered
+ * asks all of its questions, unless it is a night.
  *
  * @param dated whether the answer depends on the days of the window, and not on the day of the call.
  */
@@ -295,10 +253,21 @@ export async function isOvertaken(
     select from ${windows} w join ${runs} r on r.id = w.run_id,
            jsonb_to_recordset(${JSON.stringify(questions)}::jsonb) as q (day date, instrument text)
      where w.id = ${windowId}
-       and not exists (select ${coveredSince} and c.day = q.day and c.instrument = q.instrument)
-       and not exists (
-         select ${askedLater} and (q.day between n.from_date and n.to_date or not ${dated})
-            and (q.instrument = any (n.instruments) or q.instrument = '' and n.instruments = '{}'))
+       and (r.kind = 'preview' or r.kind <> 'nightly' and exists (
+              select from jsonb_array_elements(r.request->'targets') t
+               where t->>'operation' = w.operation and t->>'exchange' = w.exchange and t->>'refetchFrom' is not null)
+            or not exists (
+              select from ${coverage} c
+               where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant and c.day = q.day
+                 and c.instrument = q.instrument and c.checked_at > r.started_at and c.run_id <> w.run_id
+                 and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null)
+            and (r.kind <> 'nightly' or not exists (
+              select from ${windows} n join ${runs} m on m.id = n.run_id
+               where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and not n.filtered
+                 and n.state in ${[...WINDOW_TRANSITIONS.claim.from]} and n.operation = w.operation
+                 and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
+                 and (q.day between n.from_date and n.to_date or not ${dated})
+                 and (q.instrument = any (n.instruments) or q.instrument = '' and n.instruments = '{}'))))
      limit 1`);
   return questions.length > 0 && found.rowCount === 0;
 }

@@ -1,8 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
-import { adoptAnswers } from '../answers/to-replay.ts';
-import { answers } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
@@ -108,19 +106,6 @@ export async function insertFileWindows(
     variant: '',
     filtered: false,
   }));
-}
-
-/**
- * Inserts a window for each kept answer that `chosen` (a query of their ids) returns, in the order of the answers.
- */
-export async function insertReplayWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
-  await tx.execute(sql`
-    insert into ${windows} (run_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, state, source_file, source_hash, answer_id)
-    select ${runId}, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, r.filtered,
-      ${PLANNED}, r.params->>'file', r.hash, r.id
-      from (${chosen}) as c(id) join ${answers} r on r.id = c.id order by r.place`);
-  await adoptAnswers(tx, runId);
 }
 
 /**

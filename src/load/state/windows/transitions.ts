@@ -33,7 +33,7 @@ export const WINDOW_TRANSITIONS = {
   cancel: {
     from: ['pending', 'running'],
     to: ['cancelled'],
-    when: 'Its run is cancelled, or another rebuild loads its answer.',
+    when: 'Its run is cancelled.',
   },
   reopen: { from: ['failed', 'blocked'], to: ['pending'], when: 'Its run is resumed.' },
 } as const satisfies Transitions<WindowState>;

@@ -175,6 +175,17 @@ export async function storeWindow(
   return (await endingWindow(tx, windowId, stored)).rowCount === 1;
 }
 
+/** Notes why the answers of some windows are still doubted, as they are read now. */
+export async function noteUnsettled(
+  tx: NodePgDatabase,
+  noted: readonly { readonly windowId: number; readonly unsettled: string | null }[],
+): Promise<void> {
+  await tx.execute(sql`
+    update ${windows} w set unsettled = n.unsettled
+      from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as n("windowId" bigint, unsettled text)
+     where w.id = n."windowId" and w.unsettled is distinct from n.unsettled`);
+}
+
 /** Selects a `NewWindow` with its ids. */
 const asWindow = {
   id: windows.id,
@@ -258,18 +269,9 @@ export async function endWindows(
 }
 
 /** Cancels the open windows of a run. */
-export async function cancelWindows(
-  tx: NodePgDatabase,
-  runId: number,
-  reason: string,
-  only?: { readonly operations: readonly string[]; readonly exchange: string },
-): Promise<void> {
+export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
   const cancelled = { state: 'cancelled', error: reason, finished_at: now } as const;
-  const chosen =
-    only === undefined
-      ? undefined
-      : and(inArray(windows.operation, [...only.operations]), eq(windows.exchange, only.exchange));
-  await moveWindows(tx, 'cancel', cancelled, and(eq(windows.run_id, runId), chosen));
+  await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
 }
 
 /**
@@ -394,13 +396,13 @@ const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
     .limit(1),
 );
 
-/** A window of a replay that has not ended. Without `answerId` it reads the rejected records of its parent. */
+/** A window of a replay that has not ended. With a `parentId` it reads the rejected records of that window. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
 export async function openReplayWindows(db: NodePgDatabase, runId: number) {
   return db
-    .select({ ...asWindow, answerId: windows.answer_id, parentId: windows.parent_id })
+    .select({ ...asWindow, parentId: windows.parent_id })
     .from(windows)
     .where(and(eq(windows.run_id, runId), isOpen()))
     .orderBy(asc(windows.id));

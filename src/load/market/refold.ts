@@ -1,0 +1,390 @@
+import { type DayRange, eachDay } from '../../core/days.ts';
+import { usageError } from '../../core/errors.ts';
+import { BEFORE_ALL, type Place } from '../../core/place.ts';
+import { dataSetsFilling } from '../../operations/registry.ts';
+import type { TableDefinition } from '../../operations/table.ts';
+import type { Database } from '../database/database.ts';
+import { databaseError } from '../database/errors.ts';
+import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
+import { lockAnswers, replaceFact, replaceMarks } from '../state/answers/facts.ts';
+import { type Pruned, prunedUpTo } from '../state/answers/pruned.ts';
+import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import type { CoverageEntry } from '../state/coverage-registers.ts';
+import { type AnswerOfPart, answersOfPart } from '../state/loads/later.ts';
+import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../state/loads/loads.ts';
+import { locksOfTable } from '../state/loads/locks.ts';
+import { notePastBegins } from '../state/loads/states.ts';
+import { hasOpenRejects, type RejectEntry, writeRejects } from '../state/rejects.ts';
+import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
+import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
+import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
+import { listedInFull } from './fold-sql.ts';
+import { copyNewDays, daysOf, daysOfRows, ensurePartitions, ensureStage, setHintBits } from './merge.ts';
+import { mergeSql } from './merge-sql.ts';
+import { countInserted, rereadNames } from './observed-aliases/observed-aliases.ts';
+
+// Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in
+// their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
+
+/** An answer as the code of today reads it. */
+export interface AnswerReading extends Awaited<ReturnType<ReadKept>>, AnswerSaid {}
+
+/** What an answer says, but for its rows. */
+interface AnswerSaid {
+  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
+  readonly coverage: readonly CoverageEntry[];
+  readonly rejects: readonly RejectEntry[];
+  /** Reasons to doubt it, and those of them for which no reject stands. */
+  readonly suspicions: readonly string[];
+  readonly unsettled: readonly string[];
+}
+
+/** A window of a replay: the part of some tables that it folds anew. */
+export interface Part {
+  readonly windowId: number;
+  readonly runId: number;
+  readonly tables: readonly TableDefinition[];
+  readonly exchange: string;
+  /** The days, if answers list days of these tables in full. */
+  readonly days: DayRange | null;
+  /** Answers about these instruments only; null: about any. */
+  readonly instruments: readonly string[] | null;
+  /** Is the history replaced by the one that the answers make in their order? If not, what differs becomes a new revision. */
+  readonly history: boolean;
+}
+
+/** A part of more days locks their months: it is folded within seconds, and has other locks besides. */
+const MOST_LOCKS = 10;
+
+/** How kept answers are read and judged. */
+interface Judging {
+  readonly read: (answerId: number) => Promise<AnswerReading>;
+  /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
+  readonly maxWithdrawShare: number;
+}
+
+/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
+export const isBelieved = ({ outcome, coverage }: Pick<AnswerSaid, 'outcome' | 'coverage'>): boolean =>
+  outcome.state === 'loaded' ||
+  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
+
+/** A rebuild would lose rows because the answers that they came from are not kept. */
+export const unkeptError = ({
+  operations,
+  exchange,
+}: {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}) =>
+  usageError(
+    `not all answers that were loaded of ${operations.join(', ')} ${exchange} are kept: rows would be lost, so nothing was changed`,
+  );
+
+/** What is asked of answers to be about a part. */
+export const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
+  operations: dataSetsFilling(tables).map(({ name }) => name),
+  exchange,
+  days,
+  instruments: instruments?.map((one) => one.toUpperCase()) ?? null,
+});
+
+/**
+ * Folds a part anew in one transaction: readers see all of it as before or as after, loads of its days come before or
+ * after it, and where nothing differs nothing is written but the end of the window.
+ *
+ * @returns what became of the rows, or null if the window had ended already; then nothing was written.
+ * @throws PipelineError `unreadable` if an answer cannot be read any more; of kind `database` or `database_away`.
+ */
+export async function refoldPart(
+  database: Database,
+  part: Part,
+  judging: Judging,
+): Promise<RecordCounts | null> {
+  try {
+    // All answers of a part that cannot be divided might be too many to be held at once.
+    const isSmall = part.days !== null || part.instruments !== null;
+    const read = isSmall ? readOnce(judging.read) : judging.read;
+    // Before the transaction, so that no load waits while answers are read.
+    const listed = isSmall ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
+    for (const { answerId, kept } of listed) {
+      const batches = kept ? (await read(answerId)).batches : [];
+      for (const { table, rows } of batches)
+        if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
+    }
+    const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
+    await countInserted(database, counts?.inserted ?? 0);
+    const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
+    for (const table of part.tables)
+      if (part.days !== null)
+        await setHintBits(database.pool, table, {
+          exchange: part.exchange,
+          days: eachDay(part.days.from, part.days.to),
+          written,
+        });
+    return counts;
+  } catch (error) {
+    throw databaseError(error);
+  }
+}
+
+/** Remembers what was read, since the answers of a part are read for each of its tables. */
+function readOnce(read: Judging['read']): Judging['read'] {
+  const readings = new Map<number, Promise<AnswerReading>>();
+  return (answerId) => {
+    const reading = readings.get(answerId) ?? read(answerId);
+    readings.set(answerId, reading);
+    return reading;
+  };
+}
+
+/** An answer that is folded, and the load whose number its rows carry. */
+interface ReadAnswer extends Omit<AnswerOfPart, 'load'> {
+  readonly said: AnswerSaid;
+  readonly load: { readonly id: number; readonly runId: number };
+}
+
+async function refold(tx: Transaction, part: Part, judging: Judging): Promise<RecordCounts | null> {
+  const { windowId, runId, tables, exchange, days, history } = part;
+  const parts = days === null ? null : eachDay(days.from, days.to);
+  const rows = tables.flatMap(({ name }) => locksOfTable(name, exchange, parts, { most: MOST_LOCKS }));
+  const begun = await beginLoad(tx, windowId, { asked: [], rows });
+  if (begun === null) return null;
+  const { loadId } = begun;
+  for (const table of tables) await ensureStage(tx.client, table);
+  const scope = scopeOfPart(part);
+  const pruned = await prunedUpTo(tx, scope);
+  const listed = (await answersOfPart(tx, scope)).filter(
+    ({ load }) => load === null || load.state > (pruned?.state ?? 0),
+  );
+  const answers: ReadAnswer[] = [];
+  const loaded: { readonly loadId: number; readonly answerId: number }[] = [];
+  for (const { load, ...one } of listed) {
+    if (!one.kept) continue;
+    const { answerId } = one;
+    const { outcome, coverage, rejects, suspicions, unsettled } = await judging.read(answerId);
+    const isNew = load === null && outcome.state !== 'failed';
+    const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
+    if (isNew) loaded.push({ answerId, loadId: own.id });
+    const said = { outcome, coverage, rejects, suspicions, unsettled };
+    answers.push({ ...one, said, load: load ?? own });
+  }
+  const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
+  if (isLacking && history) throw unkeptError(scope);
+  const folding = { ...part, loadId, answers, pruned, isLacking };
+  const folded: FoldedTable[] = [];
+  for (const table of tables) folded.push(await foldTable(tx, { ...folding, table }, judging));
+  const finished = answers.filter((one) => isFinished(part, one));
+  const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'changed') =>
+    folded.reduce((sum, one) => sum + one[name], 0);
+  const rejected = finished.reduce((sum, { said }) => sum + said.rejects.length, 0);
+  const counts = {
+    inserted: total('inserted'),
+    updated: total('updated'),
+    unchanged: total('unchanged'),
+    ...{ stale: 0, duplicate: 0, withdrawn: total('withdrawn'), rejected },
+    fetched: total('inserted') + total('updated') + total('unchanged') + rejected,
+  };
+  await lockAnswers(
+    tx,
+    answers.map(({ answerId }) => answerId),
+  );
+  await writeFacts(tx, { ...part, operations: scope.operations }, finished, folded);
+  const place = answers.at(-1)?.place ?? BEFORE_ALL;
+  for (const { table, withdrawals } of folded) {
+    const operation = dataSetsFilling([table])[0]?.name ?? '';
+    await writeWithdrawals(tx, { loadId, windowId, runId, operation, exchange, place }, [], withdrawals);
+  }
+  const changed = folded.filter((one) => one.changed > 0);
+  if (history && changed.some(({ table }) => table.names.length > 0)) await rereadNames(tx, exchange);
+  await insertLoads(tx, windowId, loaded);
+  const ending = endingWindow(tx, windowId, {
+    ...{ state: counts.fetched === 0 ? 'empty' : 'loaded', error: null, counts, bytes: 0, warnings: [] },
+    ...{ suspicious: null, unsettled: null },
+  });
+  if (changed.length === 0) {
+    await ending;
+    return counts;
+  }
+  const written = [{ from: days?.from ?? '-infinity', to: days?.to ?? 'infinity' }];
+  const made = { loadId, windowId, place: BEFORE_ALL, fetchedAt: new Date(0), written, namesChanged: true };
+  await insertLoad(tx, { ...made, whole: [] }, ending);
+  if (history) {
+    const names = changed.map(({ table }) => table.name);
+    await notePastBegins(tx, { tables: names, exchange, loadId });
+  }
+  return counts;
+}
+
+/** Is this part the last one in which the answer is folded? Then what it said, and its rejects, are written with it. */
+function isFinished({ days, instruments }: Part, answer: ReadAnswer): boolean {
+  if (days !== null) return answer.to <= days.to;
+  if (instruments === null) return true;
+  const last =
+    answer.instruments
+      .map((one) => one.toUpperCase())
+      .sort()
+      .at(-1) ?? '';
+  return instruments.some((one) => one.toUpperCase() === last);
+}
+
+interface FoldedTable extends RefoldedTable {
+  readonly table: TableDefinition;
+}
+
+interface PartOfTable extends Omit<Part, 'tables'> {
+  readonly table: TableDefinition;
+  readonly loadId: number;
+  readonly answers: readonly ReadAnswer[];
+  readonly pruned: Pruned | null;
+  /** Is one of them not kept, although it was loaded and is not among those that were pruned? */
+  readonly isLacking: boolean;
+}
+
+async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
+  const { table, days, pruned, isLacking } = part;
+  const filling = dataSetsFilling([table]).map(({ name }) => name);
+  const answers = part.answers.filter(({ operation }) => filling.includes(operation));
+  if (isLacking) return mergeEach(tx, { ...part, answers }, judging);
+  const hasDays = days !== null && listedInFull(table) === 'days';
+  const asked = hasDays ? daysAsked(days, answers) : null;
+  const copied =
+    asked === null || pruned !== null ? NONE : await copySingles(tx, { ...part, answers }, asked, judging);
+  const left = asked?.filter((day) => !copied.days.has(day)) ?? null;
+  const folded = await refoldTable(tx, {
+    ...part,
+    maxWithdrawShare: judging.maxWithdrawShare,
+    days: left,
+    instruments: part.instruments?.map((one) => one.toUpperCase()) ?? null,
+    answers: answers.map(({ answerId, windowId, place, fetchedAt, load }) => ({
+      ...{ answerId, windowId, place, fetchedAt },
+      ...{ loadId: load.id, runId: load.runId },
+    })),
+    readAnswer: async (answerId) => ofTable(await judging.read(answerId), table),
+  });
+  return {
+    ...folded,
+    table,
+    inserted: folded.inserted + copied.rows,
+    changed: folded.changed + copied.rows,
+    folded: folded.folded && { ...folded.folded, days: asked },
+  };
+}
+
+/** The part of an answer that is about a table. */
+const ofTable = ({ batches, fullSets, preserved }: AnswerReading, table: TableDefinition) => ({
+  rows: batches.find((batch) => batch.table === table)?.rows ?? [],
+  fullSet: fullSets.find((set) => set.table === table),
+  preserved,
+});
+
+/** The days of a range that answers are about. */
+const daysAsked = ({ from, to }: DayRange, answers: readonly ReadAnswer[]) =>
+  eachDay(from, to).filter((day) => answers.some((one) => one.from <= day && day <= one.to));
+
+const NONE: { readonly rows: number; readonly days: ReadonlySet<string> } = { rows: 0, days: new Set() };
+
+/** Copies the rows of days that have none yet, and about which there is only one answer. @returns how many, of which days. */
+async function copySingles(
+  { client }: Transaction,
+  { table, exchange, runId, loadId, history, answers }: PartOfTable,
+  asked: readonly string[],
+  judging: Judging,
+): Promise<typeof NONE> {
+  const about = new Map(
+    asked.map((day) => [day, answers.filter(({ from, to }) => from <= day && day <= to)]),
+  );
+  const copied = { rows: 0, days: new Set<string>() };
+  for (const answer of answers) {
+    const days = asked.filter((day) => about.get(day)?.includes(answer) === true);
+    if (!days.every((day) => about.get(day)?.length === 1)) continue;
+    const { rows, fullSet } = ofTable(await judging.read(answer.answerId), table);
+    if (rows.length === 0 || [...daysOfRows(table, rows)].some((day) => !days.includes(day))) continue;
+    const by = history ? { runId: answer.load.runId, loadId: answer.load.id } : { runId, loadId };
+    const added = await copyNewDays(client, { table, rows, fullSet, exchange, ...by }, days);
+    // If one has rows already, most have.
+    if (added === null) break;
+    copied.rows += added.inserted;
+    for (const day of days) copied.days.add(day);
+  }
+  return copied;
+}
+
+/** Merges each answer by itself, because what others left is not known: those that a later one follows change nothing. */
+async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
+  const { table, exchange, runId, loadId, windowId, answers } = part;
+  const sums = { inserted: 0, updated: 0, unchanged: 0, withdrawn: 0, changed: 0 };
+  const withdrawals: FoldedTable['withdrawals'][number][] = [];
+  const marks: FoldedTable['marks'][number][] = [];
+  for (const { answerId, place, fetchedAt } of answers) {
+    const answer = ofTable(await judging.read(answerId), table);
+    if (answer.rows.length === 0 && answer.fullSet === undefined) continue;
+    await tx.client.query(`truncate ${mergeSql(table).stage}`);
+    const merged = await mergeTable(tx, {
+      ...{ ...answer, table, exchange, runId, loadId, windowId, place },
+      fetchedAt: new Date(fetchedAt),
+      maxWithdrawShare: judging.maxWithdrawShare,
+      days: [...new Set([...daysOfRows(table, answer.rows), ...daysOf(answer.fullSet)])],
+      isLast: false,
+    });
+    for (const name of ['inserted', 'updated', 'unchanged', 'withdrawn'] as const) sums[name] += merged[name];
+    sums.changed += merged.written + merged.withdrawn;
+    for (const one of merged.withdrawals) withdrawals.push({ place, ...one });
+    for (const one of merged.marks) marks.push(one);
+  }
+  return { ...sums, table, withdrawals, marks, folded: null };
+}
+
+/** Writes what answers that were read again say and did, their rejects, and the coverage of their questions. */
+async function writeFacts(
+  tx: Transaction,
+  part: Part & { readonly operations: readonly string[] },
+  finished: readonly ReadAnswer[],
+  folded: readonly FoldedTable[],
+): Promise<void> {
+  const { windowId, runId, exchange, operations } = part;
+  // Those of tables that were folded are written with their days.
+  const marks = folded.flatMap((one) => (one.folded === null ? one.marks : []));
+  const isIgnored = (place: Place, day: string) =>
+    folded.some(({ ignored }) => ignored?.get(place)?.some((one) => one === day || one === NO_DAY));
+  for (const { answerId, place, to, instruments, said } of finished) {
+    const told = {
+      coverage: said.coverage.filter(({ day }) => !isIgnored(place, day)),
+      doubted: said.suspicions.length > 0,
+      marks: marks.filter((mark) => mark.place === place),
+    };
+    const fact = factOf(told, { to, instruments });
+    await replaceFact(tx, { answerId, windowId, fact, believed: isBelieved(said) });
+  }
+  // Once for all tables: an answer may fill several of them.
+  const decided = folded.flatMap((one) => one.folded ?? []);
+  if (decided.length > 0) {
+    const days = decided.some((one) => one.days === null) ? null : decided.flatMap((one) => one.days ?? []);
+    const all = folded.flatMap((one) => (one.folded === null ? [] : one.marks));
+    const filling = [...new Set(decided.flatMap((one) => one.operations))];
+    await replaceMarks(tx, { exchange, folded: { operations: filling, days }, marks: all });
+  }
+  await noteUnsettled(
+    tx,
+    finished.map((one) => ({ windowId: one.windowId, unsettled: one.said.unsettled.join('; ') || null })),
+  );
+  const rejected = await hasOpenRejects(tx, { operations, exchange });
+  for (const one of finished) {
+    const { operation, place, said } = one;
+    if (!rejected && said.rejects.length === 0) continue;
+    const of = one.windowId === 0 ? { windowId, runId } : { windowId: one.windowId, runId: one.runId };
+    await writeRejects(tx, {
+      ...{ ...of, operation, exchange, place, rejects: said.rejects, believed: isBelieved(said) },
+      asked: one,
+      readByWindows: [of.windowId],
+    });
+  }
+  const asked = [
+    ...finished.flatMap(({ from, to, said }) => [from, to, ...said.coverage.map(({ day }) => day)]),
+    ...(part.days === null ? [] : [part.days.from, part.days.to]),
+  ].sort();
+  // Parts that are refolded beside this one may have answers, and so questions, in common with it.
+  await lockUntilCommit(tx, `eod coverage ${operations.join()} ${exchange}`);
+  const [from, to] = [asked[0], asked.at(-1)];
+  if (from !== undefined && to !== undefined)
+    await sumCoverage(tx, { operations, exchange, days: { from, to } });
+}
