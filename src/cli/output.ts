@@ -20,6 +20,14 @@ export interface Column<Row> {
   readonly right?: boolean;
 }
 
+/** The members of a row that a cell can show. */
+type CellName<Row> = { [Name in keyof Row]: Row[Name] extends Cell ? Name : never }[keyof Row] & string;
+
+/** Columns that show members of a row under the names of these members. */
+export function columnsOf<Row>(...names: CellName<Row>[]): Column<Row>[] {
+  return names.map((name) => ({ head: name, cell: (row) => row[name] as Cell }));
+}
+
 /** The longest line that is printed, also to files and mails, which have no width. */
 export const PAGE_WIDTH = 80;
 

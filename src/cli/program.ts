@@ -5,173 +5,97 @@ import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
-/** A command as the list of commands shows it; the rest is in its file. */
-interface CommandEntry {
-  readonly description: string;
-  readonly file: () => Promise<{ readonly commands: Commands }>;
-}
+/** Every command with its description, in the order of the help. */
+const COMMANDS = {
+  demo: 'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
+  up: 'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
+  web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
+  backfill: 'Pull a range of past days. Days that are loaded already are skipped.',
+  nightly:
+    'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
+  import:
+    'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
+  runs: 'List the newest runs.',
+  run: 'Show one run: its counts by operation and exchange, and the windows that failed.',
+  resume: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
+  cancel: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
+  status: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
+  schedules: 'Show when "eod up" runs each operation next.',
+  operations:
+    'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
+  query: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
+  psql: 'Open psql on the database, also on the private Postgres.',
+  export: 'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
+  dbt: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
+  migrate: 'Create the tables, or bring them up to this version. Safe to run again.',
+  sandbox: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
+  diff: 'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
+  state:
+    'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
+  replay:
+    'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
+  withdrawals:
+    'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
+  events:
+    'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
+  rejects:
+    'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
+  prune: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
+  gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
+  'fill-gaps': 'Pull exactly the sessions that "eod gaps" lists.',
+  reconcile: 'Check the stored data sets against each other; contradictions are stored as findings.',
+  findings: 'List the open findings of "eod reconcile", the newest days first.',
+  alert: 'Test whether alerts arrive.',
+  init: 'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
+  doctor:
+    'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
+  config: 'Show every setting with its value and where it comes from; secrets are hidden.',
+  completion: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
+} as const;
+
+type CommandFile = () => Promise<{ readonly commands: Commands }>;
 
 /**
- * Every command, in the order of the help. A command's file is loaded when the command is called or explained; the file
- * loads in turn what the command works with when its action runs. So help and mistakes are answered before clients for
- * Postgres, Redis and HTTP are loaded.
+ * The file of each command. It is loaded when the command is called or explained, and loads in turn what the command
+ * works with when its action runs. So help and mistakes are answered before clients for Postgres, Redis and HTTP are
+ * loaded.
  */
-const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  demo: {
-    description:
-      'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
-    file: () => import('./commands/demo.ts'),
-  },
-  up: {
-    description:
-      'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
-    file: () => import('./commands/up.ts'),
-  },
-  web: {
-    description:
-      'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
-    file: () => import('./commands/up.ts'),
-  },
-  backfill: {
-    description: 'Pull a range of past days. Days that are loaded already are skipped.',
-    file: () => import('./commands/backfill.ts'),
-  },
-  nightly: {
-    description:
-      'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
-    file: () => import('./commands/nightly.ts'),
-  },
-  import: {
-    description:
-      'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
-    file: () => import('./commands/import.ts'),
-  },
-  runs: {
-    description: 'List the newest runs.',
-    file: () => import('./commands/runs.ts'),
-  },
-  run: {
-    description: 'Show one run: its counts by operation and exchange, and the windows that failed.',
-    file: () => import('./commands/runs.ts'),
-  },
-  resume: {
-    description: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
-    file: () => import('./commands/runs.ts'),
-  },
-  cancel: {
-    description: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
-    file: () => import('./commands/runs.ts'),
-  },
-  status: {
-    description: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
-    file: () => import('./commands/status.ts'),
-  },
-  schedules: {
-    description: 'Show when "eod up" runs each operation next.',
-    file: () => import('./commands/schedules.ts'),
-  },
-  operations: {
-    description:
-      'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
-    file: () => import('./commands/operations.ts'),
-  },
-  query: {
-    description: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
-    file: () => import('./commands/query.ts'),
-  },
-  psql: {
-    description: 'Open psql on the database, also on the private Postgres.',
-    file: () => import('./commands/psql.ts'),
-  },
-  export: {
-    description:
-      'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
-    file: () => import('./commands/export.ts'),
-  },
-  dbt: {
-    description: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
-    file: () => import('./commands/dbt.ts'),
-  },
-  migrate: {
-    description: 'Create the tables, or bring them up to this version. Safe to run again.',
-    file: () => import('./commands/migrate.ts'),
-  },
-  sandbox: {
-    description: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
-    file: () => import('./commands/sandbox.ts'),
-  },
-  diff: {
-    description:
-      'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
-    file: () => import('./commands/diff.ts'),
-  },
-  state: {
-    description:
-      'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
-    file: () => import('./commands/state.ts'),
-  },
-  replay: {
-    description:
-      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
-    file: () => import('./commands/replay.ts'),
-  },
-  withdrawals: {
-    description:
-      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
-    file: () => import('./commands/withdrawals.ts'),
-  },
-  events: {
-    description:
-      'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
-    file: () => import('./commands/events.ts'),
-  },
-  rejects: {
-    description:
-      'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
-    file: () => import('./commands/rejects.ts'),
-  },
-  prune: {
-    description: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
-    file: () => import('./commands/prune.ts'),
-  },
-  gaps: {
-    description: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
-    file: () => import('./commands/gaps.ts'),
-  },
-  'fill-gaps': {
-    description: 'Pull exactly the sessions that "eod gaps" lists.',
-    file: () => import('./commands/gaps.ts'),
-  },
-  reconcile: {
-    description: 'Check the stored data sets against each other; contradictions are stored as findings.',
-    file: () => import('./commands/findings.ts'),
-  },
-  findings: {
-    description: 'List the open findings of "eod reconcile", the newest days first.',
-    file: () => import('./commands/findings.ts'),
-  },
-  alert: {
-    description: 'Test whether alerts arrive.',
-    file: () => import('./commands/alert.ts'),
-  },
-  init: {
-    description:
-      'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
-    file: () => import('./commands/init.ts'),
-  },
-  doctor: {
-    description:
-      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
-    file: () => import('./commands/doctor.ts'),
-  },
-  config: {
-    description: 'Show every setting with its value and where it comes from; secrets are hidden.',
-    file: () => import('./commands/config.ts'),
-  },
-  completion: {
-    description: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
-    file: () => import('./commands/completion.ts'),
-  },
+const FILES: Readonly<Record<keyof typeof COMMANDS, CommandFile>> = {
+  demo: () => import('./commands/demo.ts'),
+  up: () => import('./commands/up.ts'),
+  web: () => import('./commands/up.ts'),
+  backfill: () => import('./commands/backfill.ts'),
+  nightly: () => import('./commands/nightly.ts'),
+  import: () => import('./commands/import.ts'),
+  runs: () => import('./commands/runs.ts'),
+  run: () => import('./commands/runs.ts'),
+  resume: () => import('./commands/runs.ts'),
+  cancel: () => import('./commands/runs.ts'),
+  status: () => import('./commands/status.ts'),
+  schedules: () => import('./commands/schedules.ts'),
+  operations: () => import('./commands/operations.ts'),
+  query: () => import('./commands/query.ts'),
+  psql: () => import('./commands/psql.ts'),
+  export: () => import('./commands/export.ts'),
+  dbt: () => import('./commands/dbt.ts'),
+  migrate: () => import('./commands/migrate.ts'),
+  sandbox: () => import('./commands/sandbox.ts'),
+  diff: () => import('./commands/diff.ts'),
+  state: () => import('./commands/state.ts'),
+  replay: () => import('./commands/replay.ts'),
+  withdrawals: () => import('./commands/withdrawals.ts'),
+  events: () => import('./commands/events.ts'),
+  rejects: () => import('./commands/rejects.ts'),
+  prune: () => import('./commands/prune.ts'),
+  gaps: () => import('./commands/gaps.ts'),
+  'fill-gaps': () => import('./commands/gaps.ts'),
+  reconcile: () => import('./commands/findings.ts'),
+  findings: () => import('./commands/findings.ts'),
+  alert: () => import('./commands/alert.ts'),
+  init: () => import('./commands/init.ts'),
+  doctor: () => import('./commands/doctor.ts'),
+  config: () => import('./commands/config.ts'),
+  completion: () => import('./commands/completion.ts'),
 };
 
 /** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
@@ -197,7 +121,7 @@ export function buildProgram(cli: Cli): Command {
       cli.demo = program.opts<{ readonly demo?: boolean }>().demo === true;
       await loadCommand(command, cli);
     });
-  for (const [name, { description }] of Object.entries(COMMANDS)) {
+  for (const [name, description] of Object.entries(COMMANDS)) {
     program.command(name).description(description);
   }
   program
@@ -221,7 +145,7 @@ export function buildProgram(cli: Cli): Command {
 /** Loads the file of a command, which adds its arguments, options and action. */
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
-  const file = await COMMANDS[name]?.file();
+  const file = await (FILES as Readonly<Record<string, CommandFile>>)[name]?.();
   await file?.commands[name]?.(command, cli, (other) => loadCommand(other, cli));
 }
 

@@ -6,6 +6,7 @@ import { EXIT } from './cli.ts';
 import {
   bold,
   type Column,
+  columnsOf,
   count,
   firstLines,
   fittedTable,
@@ -21,23 +22,14 @@ const MOST_LISTED = 20;
 const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
   [operation, exchange].filter(Boolean).join(' ');
 
-const NAME: readonly Column<OperationReport>[] = [
-  { head: 'operation', cell: (row) => row.operation },
-  { head: 'exchange', cell: (row) => row.exchange },
-];
+const NAME = columnsOf<OperationReport>('operation', 'exchange');
 
 /** The most important first: columns that do not fit become notes. */
 const COUNTS: readonly Column<OperationReport>[] = [
   { head: 'windows', cell: (row) => row.windows.total },
-  { head: 'fetched', cell: (row) => row.fetched },
-  { head: 'inserted', cell: (row) => row.inserted },
-  { head: 'updated', cell: (row) => row.updated },
-  { head: 'unchanged', cell: (row) => row.unchanged },
-  { head: 'rejected', cell: (row) => row.rejected },
+  ...columnsOf<OperationReport>('fetched', 'inserted', 'updated', 'unchanged', 'rejected'),
   { head: 'skipped', cell: (row) => row.windows.skipped },
-  { head: 'withdrawn', cell: (row) => row.withdrawn },
-  { head: 'stale', cell: (row) => row.stale },
-  { head: 'duplicate', cell: (row) => row.duplicate },
+  ...columnsOf<OperationReport>('withdrawn', 'stale', 'duplicate'),
 ];
 
 /** A report without its failures, which `failuresText` prints. */
@@ -221,15 +213,10 @@ export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, time
 /** A timestamp with its zone, as Postgres writes it. */
 const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$/;
 
-const FORECAST_COLUMNS: readonly Column<OperationForecast>[] = [
-  { head: 'operation', cell: (row) => row.operation },
-  { head: 'exchange', cell: (row) => row.exchange },
-  { head: 'windows', cell: (row) => row.windows },
-  { head: 'requests', cell: (row) => row.requests },
-];
+const FORECAST_COLUMNS = columnsOf<OperationForecast>('operation', 'exchange', 'windows', 'requests');
 
 const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
-  { head: 'skipped', cell: (row) => row.skipped },
+  ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
 ];

@@ -77,28 +77,19 @@ export interface ErrorFacts {
 
 /** The error class of the pipeline: the message is a sentence for people, the other members are for code. */
 export class PipelineError extends Error implements ErrorFacts {
-  readonly kind: ErrorKind;
-  readonly status?: number;
-  readonly retryAfterMs?: number;
-  readonly diagnostic?: string;
-  readonly limitDays?: number;
-  readonly cutShort: boolean;
-  readonly answer?: Buffer;
-  readonly unknownFormat?: boolean;
-  readonly remedy?: Remedy;
+  declare readonly kind: ErrorKind;
+  declare readonly status?: number;
+  declare readonly retryAfterMs?: number;
+  declare readonly diagnostic?: string;
+  declare readonly limitDays?: number;
+  declare readonly cutShort: boolean;
+  declare readonly answer?: Buffer;
+  declare readonly unknownFormat?: boolean;
+  declare readonly remedy?: Remedy;
 
-  constructor(message: string, facts: ErrorFacts) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
-    this.name = 'PipelineError';
-    this.kind = facts.kind;
-    this.cutShort = facts.cutShort ?? false;
-    if (facts.answer !== undefined) this.answer = facts.answer;
-    if (facts.status !== undefined) this.status = facts.status;
-    if (facts.retryAfterMs !== undefined) this.retryAfterMs = facts.retryAfterMs;
-    if (facts.diagnostic !== undefined) this.diagnostic = facts.diagnostic;
-    if (facts.limitDays !== undefined) this.limitDays = facts.limitDays;
-    if (facts.unknownFormat !== undefined) this.unknownFormat = facts.unknownFormat;
-    if (facts.remedy !== undefined) this.remedy = facts.remedy;
+  constructor(message: string, { cause, ...facts }: ErrorFacts) {
+    super(message, cause === undefined ? undefined : { cause });
+    Object.assign(this, { name: 'PipelineError', cutShort: false }, facts);
   }
 }
 

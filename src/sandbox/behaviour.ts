@@ -9,22 +9,23 @@ export const CONTENT_TYPES = ['spec', 'text', 'json'] as const;
 export const SHAPES = ['sample', 'declared'] as const;
 
 /** Points that the documentation of the service leaves open; `open-points.ts` describes what each means if it is set. */
-export interface Readings {
-  readonly classificationByChange: boolean;
-  readonly withdrawnRatios: boolean;
-  readonly actionIdZero: boolean;
-  readonly oldSeriesSuffix: boolean;
-  readonly srcCodes: boolean;
-  readonly filledBlanks: boolean;
-  readonly missingKeys: boolean;
-  readonly spacedKeys: boolean;
-  readonly epochMilliseconds: boolean;
-  readonly shortNumbers: boolean;
-  readonly csvUnquoted: boolean;
-  readonly xmlAttributes: boolean;
-  readonly anyCase: boolean;
-  readonly exactTimes: boolean;
-}
+const READINGS = [
+  'classificationByChange',
+  'withdrawnRatios',
+  'actionIdZero',
+  'oldSeriesSuffix',
+  'srcCodes',
+  'filledBlanks',
+  'missingKeys',
+  'spacedKeys',
+  'epochMilliseconds',
+  'shortNumbers',
+  'csvUnquoted',
+  'xmlAttributes',
+  'anyCase',
+  'exactTimes',
+] as const;
+export type Readings = Readonly<Record<(typeof READINGS)[number], boolean>>;
 
 /** How the source behaves. The defaults are what a live service most likely does. */
 export interface Behaviour extends Readings {
@@ -86,20 +87,7 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
   keyDiesAfter: undefined,
   trialDay: undefined,
   trialDays: {},
-  classificationByChange: false,
-  withdrawnRatios: false,
-  actionIdZero: false,
-  oldSeriesSuffix: false,
-  srcCodes: false,
-  filledBlanks: false,
-  missingKeys: false,
-  spacedKeys: false,
-  epochMilliseconds: false,
-  shortNumbers: false,
-  csvUnquoted: false,
-  xmlAttributes: false,
-  anyCase: false,
-  exactTimes: false,
+  ...(Object.fromEntries(READINGS.map((reading) => [reading, false])) as Readings),
   faults: [],
   seed: 1,
 };

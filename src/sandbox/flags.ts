@@ -8,7 +8,7 @@ import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
-import { CONTRARY, OPEN_POINTS } from './open-points.ts';
+import { CONTRARY, OPEN_POINTS, optionName } from './open-points.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {
@@ -109,6 +109,30 @@ function clockFrom(value: string): Clock {
   return { now: () => Date.now() + offset };
 }
 
+/** A flag whose parsed value is the member of `Behaviour` with its name. */
+function member(
+  flag: string,
+  description: string,
+  read: (name: string, value: string) => unknown,
+  fallback?: string,
+): SandboxFlag {
+  return {
+    flag,
+    description,
+    ...(fallback === undefined ? {} : { default: fallback }),
+    parse: (value) => behave({ [optionName(flag)]: read(flag.replace(/ .*/, ''), value) }),
+  };
+}
+
+const choice = (flag: string, description: string, known: readonly string[], fallback?: string) =>
+  member(flag, description, (name, value) => parseChoice(name, value, known), fallback);
+
+const number = (flag: string, description: string, fallback?: string) =>
+  member(flag, description, (name, value) => parseWholeNumber(name, value, { least: 0 }), fallback);
+
+const onOff = (flag: string, description: string) =>
+  member(flag, description, (_, value) => value === 'true');
+
 /** Every flag of `eod sandbox`, in the order of its help. */
 export const sandboxFlags: readonly SandboxFlag[] = [
   // Before all others, so that each of them can take a point back.
@@ -158,75 +182,48 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'start its clock at this time, e.g. 2025-09-05T22:00:00+05:30',
     parse: (value) => ({ clock: clockFrom(value) }),
   },
-  {
-    flag: '--casing <how>',
-    description: `case of the keys: ${CASINGS.join(', ')}`,
-    default: 'pascal',
-    parse: (value) => behave({ casing: parseChoice('--casing', value, CASINGS) }),
-  },
-  {
-    flag: '--envelope <kind>',
-    description: `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
-    parse: (value) => behave({ envelope: parseChoice('--envelope', value, ENVELOPES) }),
-  },
-  {
-    flag: '--shapes <which>',
-    description: `record form of operations that have two: ${SHAPES.join(', ')}`,
-    default: 'sample',
-    parse: (value) => behave({ shapes: parseChoice('--shapes', value, SHAPES) }),
-  },
-  {
-    flag: '--dialect <which>',
-    description: `which date parameters are understood: ${DIALECTS.join(', ')}`,
-    default: 'both',
-    parse: (value) => behave({ dialect: parseChoice('--dialect', value, DIALECTS) }),
-  },
-  {
-    flag: '--content-type <which>',
-    description: `content type of answers without errors: ${CONTENT_TYPES.join(', ')}`,
-    default: 'spec',
-    parse: (value) => behave({ contentType: parseChoice('--content-type', value, CONTENT_TYPES) }),
-  },
-  {
-    flag: '--bom',
-    description: 'begin each body with a byte order mark',
-    parse: (value) => behave({ bom: value === 'true' }),
-  },
-  { flag: '--no-gzip', description: 'never compress', parse: (value) => behave({ gzip: value === 'true' }) },
+  choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal'),
+  choice(
+    '--envelope <kind>',
+    `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
+    ENVELOPES,
+  ),
+  choice(
+    '--shapes <which>',
+    `record form of operations that have two: ${SHAPES.join(', ')}`,
+    SHAPES,
+    'sample',
+  ),
+  choice(
+    '--dialect <which>',
+    `which date parameters are understood: ${DIALECTS.join(', ')}`,
+    DIALECTS,
+    'both',
+  ),
+  choice(
+    '--content-type <which>',
+    `content type of answers without errors: ${CONTENT_TYPES.join(', ')}`,
+    CONTENT_TYPES,
+    'spec',
+  ),
+  onOff('--bom', 'begin each body with a byte order mark'),
+  onOff('--no-gzip', 'never compress'),
   {
     flag: '--delay <ms>',
     description: 'milliseconds to wait before each answer',
     default: '0',
     parse: (value) => behave({ delayMs: parseWholeNumber('--delay', value, { least: 0, most: 3_600_000 }) }),
   },
-  {
-    flag: '--not-ready <n>',
-    description: 'answer the first n calls of each request that the data is not ready',
-    default: '0',
-    parse: (value) => behave({ notReady: parseWholeNumber('--not-ready', value, { least: 0 }) }),
-  },
-  {
-    flag: '--calls-per-hour <n>',
-    description: 'calls answered in a clock hour (IST); 0 for no limit',
-    default: '0',
-    parse: (value) => behave({ callsPerHour: parseWholeNumber('--calls-per-hour', value, { least: 0 }) }),
-  },
+  number('--not-ready <n>', 'answer the first n calls of each request that the data is not ready', '0'),
+  number('--calls-per-hour <n>', 'calls answered in a clock hour (IST); 0 for no limit', '0'),
   {
     flag: '--max-range-days <n>',
     description:
       'longest range that is answered, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
     parse: (value) => behave({ maxRangeDays: rangeDays(value) }),
   },
-  {
-    flag: '--history-days <n>',
-    description: 'how many days of history are answered',
-    parse: (value) => behave({ historyDays: parseWholeNumber('--history-days', value, { least: 0 }) }),
-  },
-  {
-    flag: '--names-history',
-    description: 'name the number of --history-days when older days are refused',
-    parse: (value) => behave({ namesHistory: value === 'true' }),
-  },
+  number('--history-days <n>', 'how many days of history are answered'),
+  onOff('--names-history', 'name the number of --history-days when older days are refused'),
   {
     flag: '--disable-operations <list>',
     description: 'operations the key has no right to',
@@ -245,16 +242,10 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'for a trial key: only these instruments may be asked for by name',
     parse: (value) => behave({ demoInstruments: names(value) }),
   },
-  {
-    flag: '--key-dies-after <n>',
-    description: 'the key expires after n calls',
-    parse: (value) => behave({ keyDiesAfter: parseWholeNumber('--key-dies-after', value, { least: 0 }) }),
-  },
-  ...OPEN_POINTS.filter(({ flag }) => !flag.includes(' ')).map(({ flag, description, behaviour }) => ({
-    flag,
-    description,
-    parse: (value: string) => behave(value === 'true' ? behaviour : {}),
-  })),
+  number('--key-dies-after <n>', 'the key expires after n calls'),
+  ...OPEN_POINTS.filter(({ flag }) => !flag.includes(' ')).map(({ flag, description }) =>
+    onOff(flag, description),
+  ),
   {
     flag: '--trial-day <days>',
     description:
@@ -268,19 +259,8 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     repeatable: true,
     parse: (value) => behave({ faults: [parseFault(value)] }),
   },
-  {
-    flag: '--seed <n>',
-    description: 'seed of faults with a rate',
-    default: '1',
-    parse: (value) => behave({ seed: parseWholeNumber('--seed', value, { least: 0 }) }),
-  },
+  number('--seed <n>', 'seed of faults with a rate', '1'),
 ];
-
-/** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
-function optionName(flag: string): string {
-  const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
-  return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
 
 function merge(options: SandboxOptions, more: Partial<SandboxOptions>): SandboxOptions {
   const faults = [...(options.behaviour?.faults ?? []), ...(more.behaviour?.faults ?? [])];

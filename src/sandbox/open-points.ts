@@ -13,8 +13,7 @@ interface OpenPoint {
   readonly behaviour: Partial<Behaviour>;
 }
 
-/** Every open point. The help of `eod sandbox`, `--contrary`, and the tables of docs/sandbox.md and docs/operations.md are made from it. */
-export const OPEN_POINTS: readonly OpenPoint[] = [
+const POINTS: readonly (Omit<OpenPoint, 'behaviour'> & Partial<Pick<OpenPoint, 'behaviour'>>)[] = [
   {
     flag: '--trial-day 2025-02-27',
     open: 'Whether the address answers for the days that are asked for.',
@@ -29,14 +28,12 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     open: 'What `from` and `to` select of the classification.',
     description: 'a range of days selects only companies whose classification has changed on them',
     handled: 'Every sector is asked for without dates, besides the range of days.',
-    behaviour: { classificationByChange: true },
   },
   {
     flag: '--withdrawn-ratios',
     open: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
     description: 'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
     handled: 'If they are refused, GetFinancialRatios is asked the same, for the same rows.',
-    behaviour: { withdrawnRatios: true },
   },
   {
     flag: '--shapes declared',
@@ -74,42 +71,36 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     description: 'corporate actions as in the published sample: the id 0, ScripId, ScripName, times',
     handled:
       'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
-    behaviour: { actionIdZero: true },
   },
   {
     flag: '--old-series-suffix',
     open: 'Whether the id in a series change has a suffix.',
     description: 'series changes name a security with the suffix of its old series',
     handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
-    behaviour: { oldSeriesSuffix: true },
   },
   {
     flag: '--src-codes',
     open: 'How `src` is spelled.',
     description: 'bhav copies spell src as XBSE or bse',
     handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
-    behaviour: { srcCodes: true },
   },
   {
     flag: '--filled-blanks',
     open: 'What fields hold that mean nothing for the cash market.',
     description: 'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
     handled: 'What cannot be read in such a field is null, with one warning a window.',
-    behaviour: { filledBlanks: true },
   },
   {
     flag: '--missing-keys',
     open: 'Whether a field without a value has its key.',
     description: 'leave out the keys of blank values',
     handled: 'A missing key is a blank value.',
-    behaviour: { missingKeys: true },
   },
   {
     flag: '--spaced-keys',
     open: 'How the stock price of a ratio is spelled.',
     description: 'spell it Stock Price',
     handled: 'Both are read.',
-    behaviour: { spacedKeys: true },
   },
   {
     flag: '--epoch-milliseconds',
@@ -117,7 +108,6 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     description: 'in answers with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
     handled: 'Seconds and milliseconds are told apart by their size, value by value; 0 is no date.',
     setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
-    behaviour: { epochMilliseconds: true },
   },
   {
     flag: '--short-numbers',
@@ -126,7 +116,6 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     handled:
       'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
     setting: '`EOD_FORMAT`',
-    behaviour: { shortNumbers: true },
   },
   {
     flag: '--csv-unquoted',
@@ -135,7 +124,6 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     handled:
       'Columns are found by their names. A text that was cut at its commas is put together where a space follows them, else its row is a reject.',
     setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
-    behaviour: { csvUnquoted: true },
   },
   {
     flag: '--xml-attributes',
@@ -143,23 +131,35 @@ export const OPEN_POINTS: readonly OpenPoint[] = [
     description: 'XML with values in attributes and dates as in JSON',
     handled: 'Both are read.',
     setting: '`EOD_FORMAT`',
-    behaviour: { xmlAttributes: true },
   },
   {
     flag: '--any-case',
     open: 'Whether the case of parameters matters.',
     description: 'match names and values of parameters in any case',
     handled: 'Names and values are sent as documented.',
-    behaviour: { anyCase: true },
   },
   {
     flag: '--exact-times',
     open: 'Whether the hours of `from` and `to` count, as a release note says.',
     description: 'answer for a day only if from and to include all of it',
     handled: 'A day is always asked for from 00:00:00 to 23:59:59.',
-    behaviour: { exactTimes: true },
   },
 ];
+
+/** The name of a flag among parsed options: `--no-gzip` → `gzip`. */
+export function optionName(flag: string): string {
+  const long = flag.split(' ')[0]?.replace(/^--(no-)?/, '') ?? '';
+  return long.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/**
+ * Every open point; a flag without a value switches on the behaviour of its name. The help of `eod sandbox`, `--contrary`,
+ * and the tables of docs/sandbox.md and docs/operations.md are made from it.
+ */
+export const OPEN_POINTS: readonly OpenPoint[] = POINTS.map((point) => ({
+  behaviour: { [optionName(point.flag)]: true },
+  ...point,
+}));
 
 /** The other reading of every open point. */
 export const CONTRARY: Partial<Behaviour> = OPEN_POINTS.reduce(

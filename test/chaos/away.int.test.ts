@@ -5,11 +5,12 @@ import { createLog } from '../../src/core/log.ts';
 import { openQueues, type Queues, type WindowJob } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
+import { type RestartablePostgres, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { startRestartableRedis } from '../support/chaos/redis.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { spawnEod } from '../support/eod.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -118,7 +119,7 @@ test('eod up outlives a Postgres that dies while the queue in it is being prepar
   const env = { ...SOURCE, DATABASE_URL: url, EOD_QUEUE_PREFIX: 'blocked', EOD_LOG_LEVEL: 'silent' };
   const up = spawnEod(['up'], { cwd, env });
   const waiting = "select from pg_locks where not granted and relation = 'blocked_queue.migration'::regclass";
-  await waitFor(async () => (await rowsOf(url, waiting)).length > 0, { what: 'a queue being prepared' });
+  await waitFor(async () => (await query(url, waiting)).length > 0, { what: 'a queue being prepared' });
   await postgres.restart('immediate');
   await up.output(/eod is up/);
   expect(up.stderr().match(/trying again for up to 60 s/g)).toHaveLength(1);

@@ -2,11 +2,13 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
-import { type RestartablePostgres, rowsOf, startRestartablePostgres } from '../support/chaos/postgres.ts';
+import { type RestartablePostgres, startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { newDatabase } from '../support/chaos/workload.ts';
 import { runCli } from '../support/cli.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -30,12 +32,9 @@ let sandbox: Sandbox;
 
 beforeAll(async () => {
   postgres = await startRestartablePostgres(temporaryFolder());
-  sandbox = await startSandbox({ instrumentsPerExchange: 20 });
+  sandbox = await openSandbox({ instrumentsPerExchange: 20 });
 });
-afterAll(async () => {
-  await sandbox.close();
-  await postgres.stop();
-});
+afterAll(() => postgres.stop());
 
 function start(args: readonly string[], databaseUrl: string) {
   return runCli([...args, '--json'], {
@@ -54,7 +53,7 @@ function start(args: readonly string[], databaseUrl: string) {
 }
 
 async function runIds(url: string): Promise<number[]> {
-  const found = await rowsOf<{ id: number }>(url, 'select id::int from etl.runs order by id');
+  const found = await query<{ id: number }>(url, 'select id::int from etl.runs order by id');
   return found.map(({ id }) => id);
 }
 
@@ -91,7 +90,7 @@ async function restartedWhileWriting(url: string, table: string, args: readonly 
   await blocker.query(`lock table ${table} in share mode`);
   const command = start(args, url);
   const waiting = 'select from pg_locks where not granted and relation = $1::regclass';
-  await waitFor(async () => (await rowsOf(url, waiting, [table])).length > 0, {
+  await waitFor(async () => (await query(url, waiting, [table])).length > 0, {
     what: `a command that writes to ${table}`,
   });
   await postgres.restart('immediate');

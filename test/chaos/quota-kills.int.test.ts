@@ -3,9 +3,9 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { type Program, startProgram } from '../support/chaos/process.ts';
 import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -44,12 +44,11 @@ test.concurrent.for(backends)(
     const clockFile = join(home, 'clock.json');
     const clock = sharedClock(clockFile);
     clock.standBeforeTurn(2_000);
-    const sandbox = await startSandbox({
+    const sandbox = await openSandbox({
       clock,
       instrumentsPerExchange: 20,
       behaviour: { callsPerHour: CALLS_PER_HOUR, delayMs: 100 },
     });
-    onTestFinished(() => sandbox.close());
     const pipeline = await openPipeline({
       sourceUrl: sandbox.url,
       backend,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, type TestContext, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import {
   type Backend,
@@ -14,6 +14,7 @@ import {
   start,
 } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const LIMITED = 'Calls per hour are limited.';
@@ -66,12 +67,11 @@ async function openFleet(
   { backend, workers, toTurn, allowed, settings }: FleetOptions,
 ): Promise<Fleet> {
   const clock = new RunningClock(toTurn);
-  const sandbox = await startSandbox({
+  const sandbox = await openSandbox({
     clock,
     instrumentsPerExchange: 20,
     behaviour: { callsPerHour: allowed },
   });
-  onTestFinished(() => sandbox.close());
   const common = {
     databaseUrl: (await testDatabase()).url,
     sourceUrl: sandbox.url,

@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
-import { rowsOf } from '../support/chaos/postgres.ts';
 import { type RestartableRedis, startRestartableRedis } from '../support/chaos/redis.ts';
 import { testDatabase } from '../support/database.ts';
 import {
@@ -15,6 +13,8 @@ import {
   type PipelineOptions,
   start,
 } from '../support/pipeline.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -30,8 +30,7 @@ async function openParts(
   { onTestFinished }: TestContext,
   options: Pick<PipelineOptions, 'settings'> & { readonly backend: Backend },
 ) {
-  const sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
-  onTestFinished(() => sandbox.close());
+  const sandbox = await openSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 150 } });
   const pipeline = await openPipeline({
     sourceUrl: sandbox.url,
     backend: options.backend,
@@ -87,7 +86,7 @@ test('a database connection that breaks in use fails its statement and nothing e
   await client.query('begin');
   const [backend] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows;
   const gone = new Promise((resolve) => client.once('end', resolve));
-  await rowsOf(url, 'select pg_terminate_backend($1)', [backend?.pid]);
+  await query(url, 'select pg_terminate_backend($1)', [backend?.pid]);
   // An error event nobody listened to would have ended the process by now.
   await gone;
   await expect(client.query('select 1')).rejects.toThrow();

@@ -5,9 +5,9 @@ import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { pythonWith, runPython } from '../support/python.ts';
+import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
 
 const PAGE = readFileSync(new URL('../../docs/analysts.md', import.meta.url), 'utf8');
 /** The code of a section, by its language; shell commands stand indented. */

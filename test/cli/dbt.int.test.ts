@@ -8,9 +8,9 @@ import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { pythonWith } from '../support/python.ts';
+import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
 
 const { url } = await testDatabase();
 const cwd = temporaryFolder();

@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { StateDifference } from '../../src/load/market/differences.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
-import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const DIFF = ['diff', '--operation', 'getbhavcopycm'];
@@ -23,8 +24,8 @@ const options = () => ({ cwd, env: { DATABASE_URL: url } });
 /** Runs 1 to 4: a day, its correction, nothing at all, and the day as it was first. */
 beforeAll(async () => {
   url = (await testDatabase()).url;
-  const first = await startSandbox({ dataDir: bhavFolder() });
-  const corrected = await startSandbox({
+  const first = await openSandbox({ dataDir: bhavFolder() });
+  const corrected = await openSandbox({
     dataDir: bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] }),
   });
   const load = async (source: Sandbox, ...flags: string[]) => {
@@ -36,7 +37,6 @@ beforeAll(async () => {
   expect(await load(corrected, '--force')).toMatchObject({ runId: 2, inserted: 2, updated: 2, withdrawn: 2 });
   expect(await load(corrected)).toMatchObject({ runId: 3, requests: 0, fetched: 0 });
   expect(await load(first, '--force')).toMatchObject({ runId: 4, updated: 4, withdrawn: 2 });
-  await Promise.all([first.close(), corrected.close()]);
 });
 
 const diff = (...flags: string[]) => runCli([...DIFF, ...flags], options());

@@ -2,19 +2,20 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
+import { query } from '../support/query.ts';
 import { freePrefix } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 interface Examination {
   readonly ok: boolean;
@@ -27,8 +28,7 @@ interface Examination {
 const cwd = temporaryFolder();
 const KEY = 'a key for tests';
 const { url: DATABASE_URL } = await testDatabase();
-const sandbox = await startSandbox({ accessKey: KEY });
-closeAfterFile(() => sandbox.close());
+const sandbox = await openSandbox({ accessKey: KEY });
 const redis = await startRedis();
 if (redis === undefined)
   throw new Error('there is no redis-server on the PATH: node scripts/ensure-services.mjs');
@@ -135,8 +135,7 @@ test('a format other than that of the newest kept answer is a warning, before it
 });
 
 describe('what is known of the answers', () => {
-  test('coverage that was changed by hand is found, and a replay mends it', async () => {
-    const { url } = await testDatabase();
+  test('coverage that was changed by hand is found, and a replay mends it', async ({ url }) => {
     const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
     const checked = async () => (await examine(env, '--offline')).check('coverage');
     const days = ['--from', '2025-02-26', '--to', '2025-02-27'];
@@ -175,8 +174,7 @@ describe('what is known of the answers', () => {
     expect(await checked()).toMatchObject({ state: 'ok' });
   });
 
-  test('a clock that was set back is told, with what follows', async () => {
-    const { url } = await testDatabase();
+  test('a clock that was set back is told, with what follows', async ({ url }) => {
     const places = async () =>
       (await examine({ ...SETTINGS, DATABASE_URL: url }, '--offline')).check('places');
     await execute(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
@@ -306,8 +304,7 @@ test('a Redis that drops jobs, one that might, one that keeps them', async () =>
   expect(await states({ 'maxmemory-policy': 'noeviction', appendonly: 'yes' })).toEqual(['ok', 'ok']);
 });
 
-test('jobs that the queue has lost', async () => {
-  const { url } = await testDatabase();
+test('jobs that the queue has lost', async ({ url }) => {
   const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
   const flags = ['--from', '2025-09-01', '--to', '2025-09-05', '--exchange', 'NSE', '--detach'];
   expect(await runCli(['backfill', 'GetBhavCopyCM', ...flags], { cwd, env })).toMatchObject({ code: 0 });

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { runCli, runJson } from '../support/cli.ts';
-import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { test } from './support.ts';
 
 const LIST = `exchange,symbol,ex_date,kind,ratio,note
 NSE,ABC,2024-01-03,split,5:1,From Rs 10 To Rs 2
@@ -11,8 +11,7 @@ NSE,ABC,2024-02-05,demerger,,Demerger
 BSE,XYZ,2024-02-06,dividend,2.50,
 `;
 
-test('events are listed, filtered and decided', async () => {
-  const { url } = await testDatabase();
+test('events are listed, filtered and decided', async ({ url }) => {
   const cwd = temporaryFolder();
   const options = { cwd, env: { DATABASE_URL: url } };
   expect((await runCli(['events'], options)).stdout).toContain(

@@ -1,14 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { dayAt, eachDay } from '../../src/core/days.ts';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox, SeenRequest } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 /** A Monday to a Friday, all sessions. */
@@ -16,13 +17,11 @@ const RANGE = ['--from', '2025-09-08', '--to', '2025-09-12'];
 const MIDDLE = ['--from', '2025-09-10', '--to', '2025-09-10'];
 const OPERATIONS = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetSeriesChange'];
 
-const open: Sandbox[] = [];
 async function setUp(fault?: string) {
-  const source = await startSandbox({
+  const source = await openSandbox({
     instrumentsPerExchange: 20,
     ...(fault === undefined ? {} : { behaviour: { faults: [{ kind: 'status', operation: fault }] } }),
   });
-  open.push(source);
   const { url } = await testDatabase();
   const env = {
     DATABASE_URL: url,
@@ -33,9 +32,6 @@ async function setUp(fault?: string) {
   };
   return { source, url, options: { cwd, env } };
 }
-afterAll(async () => {
-  for (const source of open) await source.close();
-});
 
 /** What the sandbox was asked since, each as `operation exchange first last`. */
 async function askedSince({ url }: Sandbox, requests: number): Promise<string[]> {

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const FOLDER = resolve('../shared/data/bhavcopy');
 const RANGE = ['--from', '2025-08-29', '--to', '2025-09-11'];
@@ -93,8 +94,7 @@ describe.concurrent('mistakes', () => {
   });
 });
 
-test('a year the calendar does not know is said once, where days of it are planned', async () => {
-  const { url } = await testDatabase();
+test('a year the calendar does not know is said once, where days of it are planned', async ({ url }) => {
   const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
   const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
   const asked = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];

@@ -1,16 +1,16 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
-import { runProgram } from '../../src/cli/program.ts';
+import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
-import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 
@@ -85,8 +85,7 @@ describe('eod import', () => {
     expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
   });
 
-  test('says on what a file and what was stored differ', async () => {
-    const { url } = await testDatabase();
+  test('says on what a file and what was stored differ', async ({ url }) => {
     const cwd = temporaryFolder();
     const options = { cwd, env: { DATABASE_URL: url } };
     const lines = readFileSync(
@@ -101,8 +100,7 @@ describe('eod import', () => {
     expect(stdout.match(/^\S+short\.csv +withdrawn /gm)).toHaveLength(2);
   });
 
-  test('a path that is not there is a mistake on the command line', async () => {
-    const { url } = await testDatabase();
+  test('a path that is not there is a mistake on the command line', async ({ url }) => {
     const result = await runCli(['import', 'nowhere.csv'], {
       cwd: temporaryFolder(),
       env: { DATABASE_URL: url },
@@ -116,45 +114,38 @@ const LOADED = "select from etl.windows where state = 'loaded'";
 const SQL = /select|insert|update /i;
 
 describe('an interrupted import', () => {
-  test('says so, prints its report, and ends its run', async () => {
-    const { url } = await testDatabase();
+  test('says so, prints its report, and ends its run', async ({ url }) => {
     const cwd = folderOfFiles();
-    const { cli, stdout, stderr, signal } = captureCli({
-      cwd,
-      env: { DATABASE_URL: url, EOD_CONCURRENCY: '1' },
-    });
-    const ended = runProgram(cli, ['import', join(cwd, 'archive'), '--json']);
-    await waitFor(
-      async () => (await query(url, "select from etl.windows where state = 'loaded'")).length > 0,
-      { timeoutMs: 20_000 },
-    );
-    signal('SIGINT');
-    expect(await ended).toBe(130);
-    const report = JSON.parse(stdout()) as ImportReport;
+    const env = { DATABASE_URL: url, EOD_CONCURRENCY: '1' };
+    const started = startCli(['import', join(cwd, 'archive'), '--json'], { cwd, env });
+    await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000 });
+    started.signal('SIGINT');
+    const { code, stdout, stderr } = await started.ended;
+    expect(code).toBe(130);
+    const report = JSON.parse(stdout) as ImportReport;
     expect(report.state).toBe('cancelled');
     expect(report.left).toBeGreaterThan(0);
-    expect(stderr()).toMatch(/^stopped: \d files left; import the same files again to go on$/m);
-    expect(stderr()).not.toMatch(SQL);
+    expect(stderr).toMatch(/^stopped: \d files left; import the same files again to go on$/m);
+    expect(stderr).not.toMatch(SQL);
     const states = await query(url, 'select state from etl.runs');
     expect(states).toEqual([{ state: 'cancelled' }]);
   });
 
-  test('ends its run also when Postgres goes away, once it is back', async () => {
-    const { url } = await testDatabase();
+  test('ends its run also when Postgres goes away, once it is back', async ({ url }) => {
     const proxy = await startCuttingProxy(url);
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: proxy.url, EOD_CONCURRENCY: '1' };
-    const { cli, stdout, stderr } = captureCli({ cwd, env });
-    const ended = runProgram(cli, ['import', join(cwd, 'archive'), '--json']);
+    const started = startCli(['import', join(cwd, 'archive'), '--json'], { cwd, env });
     await waitFor(async () => (await query(url, LOADED)).length > 0, { timeoutMs: 20_000 });
     proxy.setAway(true);
-    await waitFor(() => stderr().includes('trying again'), { timeoutMs: 20_000 });
+    await started.output(/trying again/);
     proxy.setAway(false);
-    expect(await ended).toBe(1);
+    const { code, stdout, stderr } = await started.ended;
+    expect(code).toBe(1);
     await proxy.close();
-    expect(stderr()).not.toMatch(SQL);
-    expect(stderr().trim().split('\n').at(-1)).toMatch(/^eod: Postgres: /);
-    expect(JSON.parse(stdout())).toMatchObject({ error: { kind: 'database_away', exitCode: 1 } });
+    expect(stderr).not.toMatch(SQL);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(/^eod: Postgres: /);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database_away', exitCode: 1 } });
     expect(await query(url, 'select state, error from etl.runs')).toEqual([
       { state: 'cancelled', error: 'stopped by an error; import the same files again to go on' },
     ]);

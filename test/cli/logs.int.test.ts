@@ -1,30 +1,26 @@
-import { afterEach, expect, test } from 'vitest';
-import { runProgram } from '../../src/cli/program.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import { expect, test } from 'vitest';
+import type { Behaviour } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
-import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const DAYS = ['--from', '2025-09-08', '--to', '2025-09-10', '--exchange', 'NSE'];
 const cwd = temporaryFolder();
-const sandboxes: Sandbox[] = [];
 
-afterEach(async () => {
-  for (const sandbox of sandboxes.splice(0)) await sandbox.close();
-});
-
-async function settings(behaviour: SandboxOptions['behaviour']) {
+async function openSource(behaviour: Partial<Behaviour> = {}) {
   const clock = { now: () => Date.parse('2025-09-12T22:00:00+05:30') };
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20, behaviour: behaviour ?? {} });
-  sandboxes.push(sandbox);
-  return {
-    EOD_BASE_URL: sandbox.url,
+  const source = await openSandbox({ clock, instrumentsPerExchange: 20, behaviour });
+  const settings = {
+    EOD_BASE_URL: source.url,
     EOD_ACCESS_KEY: 'key',
     EOD_NOT_READY_WAIT_MS: '10',
     EOD_BACKOFF_MS: '1',
+    DATABASE_URL: (await testDatabase()).url,
   };
+  return { source, settings };
 }
 
 /** The log among what a command printed to stderr. */
@@ -35,15 +31,11 @@ const logLines = (stderr: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test('a window that fails is a line that says which; one that is not ready yet is none', async () => {
-  const { url } = await testDatabase();
-  const env = {
-    ...(await settings({ notReady: 3, faults: [{ kind: 'status', operation: 'GetCircuitBreakers' }] })),
-    DATABASE_URL: url,
-    EOD_ATTEMPTS: '1',
-  };
+  const faults = [{ kind: 'status', operation: 'GetCircuitBreakers' }] as const;
+  const { settings } = await openSource({ notReady: 3, faults });
   const { code, stderr } = await runCli(['backfill', 'GetBhavCopyCM', 'GetCircuitBreakers', ...DAYS], {
     cwd,
-    env,
+    env: { ...settings, EOD_ATTEMPTS: '1' },
   });
   expect(code).toBe(1);
   const [alert, ...lines] = logLines(stderr).reverse();
@@ -63,8 +55,8 @@ test('a window that fails is a line that says which; one that is not ready yet i
 });
 
 test('at the level info each window is one line with its counts and times', async () => {
-  const { url } = await testDatabase();
-  const env = { ...(await settings({})), DATABASE_URL: url, EOD_LOG_LEVEL: 'info' };
+  const { settings } = await openSource();
+  const env = { ...settings, EOD_LOG_LEVEL: 'info' };
   const { code, stderr } = await runCli(['backfill', 'GetBhavCopyCM', ...DAYS], { cwd, env });
   expect(code).toBe(0);
   const windows = logLines(stderr).filter((line) => 'windowId' in line);
@@ -86,24 +78,22 @@ test('at the level info each window is one line with its counts and times', asyn
 });
 
 test('a Postgres that goes away is a line or two, and no SQL', async () => {
-  const { url } = await testDatabase();
-  const proxy = await startCuttingProxy(url);
-  const source = await settings({ delayMs: 100 });
-  const env = { ...source, DATABASE_URL: url, EOD_CONCURRENCY: '8' };
+  const { source, settings } = await openSource({ delayMs: 100 });
+  const proxy = await startCuttingProxy(settings.DATABASE_URL);
+  const env = { ...settings, EOD_CONCURRENCY: '8' };
   await runJson(['backfill', '--all', ...DAYS, '--detach'], { cwd, env });
-  const { cli, stderr, signal } = captureCli({
+  const { stderr, signal, ended } = startCli(['up', '--roles', 'worker'], {
     cwd,
     env: { ...env, DATABASE_URL: proxy.url, EOD_HTTP_PORT: '0' },
   });
-  const ended = runProgram(cli, ['up', '--roles', 'worker']);
-  await waitFor(() => (sandboxes[0]?.stats().requests ?? 0) > 5, { timeoutMs: 20_000 });
+  await waitFor(() => source.stats().requests > 5, { timeoutMs: 20_000 });
   proxy.setAway(true);
   await waitFor(() => logLines(stderr()).length > 0, { timeoutMs: 20_000 });
   // Workers, the queue and timers meet it again and again.
   await waitFor(() => proxy.refused() > 20, { timeoutMs: 30_000 });
   proxy.setAway(false);
-  const before = sandboxes[0]?.stats().requests ?? 0;
-  await waitFor(() => (sandboxes[0]?.stats().requests ?? 0) > before, { timeoutMs: 30_000 });
+  const before = source.stats().requests;
+  await waitFor(() => source.stats().requests > before, { timeoutMs: 30_000 });
   signal('SIGTERM');
   await ended;
   await proxy.close();

@@ -1,30 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { exampleDays } from '../../src/core/clock.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, unwrapped } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { countsOf } from '../support/pipeline.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 const RANGE = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
 const ARGS = ['backfill', 'GetBhavCopyCM', ...RANGE];
 const CORRECTION = { without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] };
-
-const open: Sandbox[] = [];
-async function serve(options: SandboxOptions): Promise<Sandbox> {
-  const sandbox = await startSandbox(options);
-  open.push(sandbox);
-  return sandbox;
-}
-afterAll(async () => {
-  for (const sandbox of open) await sandbox.close();
-});
 
 const settings = (databaseUrl: string, source: Sandbox) => ({
   cwd,
@@ -66,8 +58,8 @@ describe('a preview of a correction', () => {
   let corrected: Sandbox;
   beforeAll(async () => {
     url = (await testDatabase()).url;
-    const first = await serve({ dataDir: bhavFolder() });
-    corrected = await serve({ dataDir: bhavFolder(CORRECTION) });
+    const first = await openSandbox({ dataDir: bhavFolder() });
+    corrected = await openSandbox({ dataDir: bhavFolder(CORRECTION) });
     const { json } = await runJson<RunReport>(ARGS, settings(url, first));
     expect(json).toMatchObject({ state: 'completed', inserted: 200 });
   });
@@ -137,7 +129,7 @@ describe('a preview of a correction', () => {
 test('a preview into an empty database leaves it empty, rejects too, and the day as missing as before', async () => {
   const { url } = await testDatabase();
   // `n/a` is no price: one record is rejected.
-  const source = await serve({ dataDir: bhavFolder({ close: { TCS: 'n/a' } }) });
+  const source = await openSandbox({ dataDir: bhavFolder({ close: { TCS: 'n/a' } }) });
   const { env } = settings(url, source);
   const options = { cwd, env: { ...env, EOD_HISTORY_DAYS: '10000' } };
   const scope = ['GetBhavCopyCM', ...RANGE, '--exchange', 'BSE'];
@@ -153,14 +145,13 @@ test('a preview into an empty database leaves it empty, rejects too, and the day
   expect(after.json.gaps).toMatchObject([{ reason: 'never_asked', sessions: 1 }]);
 });
 
-test('an older answer than the stored one is stale', async () => {
-  const { url } = await testDatabase();
+test('an older answer than the stored one is stale', async ({ url }) => {
   const market = { instrumentsPerExchange: 30 };
   const range = ['--from', '2025-09-01', '--to', FOLDER_DAY];
   const args = ['backfill', 'GetBhavCopyCM', ...range, '--exchange', 'NSE'];
-  const newer = await runJson<RunReport>(args, settings(url, await serve({ ...market, revision: 2 })));
+  const newer = await runJson<RunReport>(args, settings(url, await openSandbox({ ...market, revision: 2 })));
   const before = await contents(url);
-  const older = await serve(market);
+  const older = await openSandbox(market);
   const { json } = await runJson<RunReport>([...args, '--force', '--preview'], settings(url, older));
   expect(json.stale).toBeGreaterThan(0);
   expect(json).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, preview: [] });
@@ -170,10 +161,10 @@ test('an older answer than the stored one is stale', async () => {
 
 test('an answer that lacks too many rows is suspicious: told, but not held against the operation', async () => {
   const { url } = await testDatabase();
-  const load = await runJson<RunReport>(ARGS, settings(url, await serve({ dataDir: bhavFolder() })));
+  const load = await runJson<RunReport>(ARGS, settings(url, await openSandbox({ dataDir: bhavFolder() })));
   expect(load.json.inserted).toBe(200);
   const before = await contents(url);
-  const short = settings(url, await serve({ dataDir: bhavFolder({ lessAtEnd: 11 }) }));
+  const short = settings(url, await openSandbox({ dataDir: bhavFolder({ lessAtEnd: 11 }) }));
   const reason = expect.stringMatching(/^11 of 100 rows of market\.bhavcopy_cm were not listed any more/);
   const { code, json } = await runJson<RunReport>([...ARGS, '--force', '--preview'], short);
   expect(code).toBe(0);
@@ -195,29 +186,27 @@ test('an answer that lacks too many rows is suspicious: told, but not held again
   expect(await contents(url)).toEqual(before);
 });
 
-test('a preview that fails, or is refused for good, leaves the coverage as it is', async () => {
-  const { url } = await testDatabase();
+test('a preview that fails, or is refused for good, leaves the coverage as it is', async ({ url }) => {
   const market = { instrumentsPerExchange: 30 };
   // Among so few companies no series changes: the days are complete without a record.
   const args = ['backfill', 'GetSeriesChange', '--from', '2025-08-25', '--to', FOLDER_DAY];
-  const load = await runJson<RunReport>(args, settings(url, await serve(market)));
+  const load = await runJson<RunReport>(args, settings(url, await openSandbox(market)));
   expect(load.json).toMatchObject({ state: 'completed', fetched: 0 });
   const before = await contents(url);
   for (const fault of [
     { kind: 'status', value: '404' },
     { kind: 'diagnostic', value: 'Function not enabled.' },
   ] as const) {
-    const broken = await serve({ ...market, behaviour: { faults: [fault] } });
+    const broken = await openSandbox({ ...market, behaviour: { faults: [fault] } });
     const { code, json } = await runJson<RunReport>([...args, '--force', '--preview'], settings(url, broken));
     expect([code, json.state]).toEqual([1, 'failed']);
     expect(await contents(url)).toEqual(before);
   }
 });
 
-test('a preview of days of which nothing is known writes down no holiday', async () => {
-  const { url } = await testDatabase();
+test('a preview of days of which nothing is known writes down no holiday', async ({ url }) => {
   const args = ['backfill', 'GetSeriesChange', '--from', '2025-08-25', '--to', FOLDER_DAY, '--preview'];
-  await runJson<RunReport>(args, settings(url, await serve({ instrumentsPerExchange: 30 })));
+  await runJson<RunReport>(args, settings(url, await openSandbox({ instrumentsPerExchange: 30 })));
   expect(await query(url, 'select * from etl.coverage')).toEqual([]);
 });
 
@@ -227,15 +216,14 @@ test.each([['--detach'], ['--dry-run']])('--preview %s makes no sense', async (f
   expect(stderr).toMatch(/'--preview' cannot be used with option/);
 });
 
-test('every operation can be previewed, before and after it is loaded', async () => {
-  const { url } = await testDatabase();
+test('every operation can be previewed, before and after it is loaded', async ({ url }) => {
   const few = (source: Sandbox) => {
     const { env } = settings(url, source);
     return { cwd, env: { ...env, EOD_INSTRUMENT_LIMIT: '1', EOD_CONCURRENCY: '4' } };
   };
   const { from, to } = exampleDays();
   const args = ['backfill', '--all', '--from', from, '--to', to];
-  const first = few(await serve({ instrumentsPerExchange: 20 }));
+  const first = few(await openSandbox({ instrumentsPerExchange: 20 }));
   await runCli(['gaps', '--from', from, '--to', to], first);
   const empty = await contents(url);
   const before = await runJson<RunReport>([...args, '--preview'], first);
@@ -243,7 +231,7 @@ test('every operation can be previewed, before and after it is loaded', async ()
   expect(await contents(url)).toEqual(empty);
   expect((await runJson<RunReport>(args, first)).json).toMatchObject({ state: 'completed' });
   const loaded = await contents(url);
-  const grown = few(await serve({ instrumentsPerExchange: 22 }));
+  const grown = few(await openSandbox({ instrumentsPerExchange: 22 }));
   const after = await runJson<RunReport>([...args, '--preview', '--force'], grown);
   expect(after.json).toMatchObject({ state: 'completed', failures: [] });
   expect(after.json.inserted).toBeGreaterThan(0);

@@ -12,10 +12,10 @@ import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
 import { forAllAsync } from '../support/for-all.ts';
+import { query as ask } from '../support/query.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query as ask } from './support.ts';
 
 const cwd = temporaryFolder();
 const { url } = await testDatabase();

@@ -1,13 +1,12 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { runCli, runJson } from '../support/cli.ts';
-import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 
-test('eod reconcile and eod findings: look, list, fail on demand', async () => {
-  const { url } = await testDatabase();
+test('eod reconcile and eod findings: look, list, fail on demand', async ({ url }) => {
   const options = { cwd, env: { DATABASE_URL: url } };
   const range = ['--from', '2025-09-01', '--to', '2025-09-12'];
 
@@ -45,8 +44,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async () => {
   );
 });
 
-test('nothing is said of days that were not checked since they were loaded', async () => {
-  const { url } = await testDatabase();
+test('nothing is said of days that were not checked since they were loaded', async ({ url }) => {
   const options = { cwd, env: { DATABASE_URL: url } };
   const findings = async () => (await runCli(['findings'], options)).stdout;
   const reconcile = async (day: string) =>

@@ -1,15 +1,16 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Place } from '../../src/core/place.ts';
 import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { query } from './support.ts';
 
 const cwd = temporaryFolder();
 const ROWS =
@@ -20,13 +21,12 @@ let sandbox: Sandbox;
 let url: string;
 let loaded: RunReport;
 beforeAll(async () => {
-  sandbox = await startSandbox({ instrumentsPerExchange: 30 });
+  sandbox = await openSandbox({ instrumentsPerExchange: 30 });
   url = (await testDatabase()).url;
   const env = { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi-4711' };
   const { json } = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
   loaded = json;
 });
-afterAll(() => sandbox.close());
 
 // No address of the source and no key: a replay needs neither.
 const options = (databaseUrl = url) => ({ cwd, env: { DATABASE_URL: databaseUrl } });

@@ -1,19 +1,17 @@
-import { expect, test } from 'vitest';
-import { runProgram } from '../../src/cli/program.ts';
+import { expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 const SOURCE = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key', EOD_HTTP_PORT: '0' };
 
-test('of an empty database it says what to do first', async () => {
-  const { url } = await testDatabase();
+test('of an empty database it says what to do first', async ({ url }) => {
   const status = (env = {}) => runCli(['status'], { cwd, env: { ...env, DATABASE_URL: url } });
   const { code, stdout } = await status(SOURCE);
   expect(code).toBe(0);
@@ -27,8 +25,7 @@ test('of an empty database it says what to do first', async () => {
   }
 });
 
-test('says when no worker has been seen for a minute, and so does --detach', async () => {
-  const { url } = await testDatabase();
+test('says when no worker has been seen for a minute, and so does --detach', async ({ url }) => {
   const env = { ...SOURCE, DATABASE_URL: url };
   const status = async () => (await runCli(['status'], { cwd, env })).stdout;
   expect(await status()).toMatch(/^no worker has been seen for a minute; "eod up" starts one$/m);
@@ -37,9 +34,8 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 1 window\n' });
   expect(detached.stderr).toBe('no worker has been seen for a minute; "eod up" starts one\n');
 
-  const { cli, stderr, signal } = captureCli({ cwd, env });
-  const ended = runProgram(cli, ['up', '--roles', 'worker']);
-  await waitFor(() => stderr().includes('eod is up'), { timeoutMs: 20_000 });
+  const up = startCli(['up', '--roles', 'worker'], { cwd, env });
+  await up.output(/eod is up/);
   expect(await status()).not.toContain('no worker');
   const { json } = await runJson<Status>(['status'], { cwd, env });
   expect(json.workers).toEqual({
@@ -48,16 +44,15 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
     cannotStore: null,
     cannotStoreSince: null,
   });
-  signal('SIGTERM');
-  await ended;
+  up.signal('SIGTERM');
+  await up.ended;
   await query(url, "update etl.workers set seen_at = '2025-09-08T22:00:00+05:30'");
   expect(await status()).toContain(
     'no worker has been seen for a minute, the last one at 2025-09-08 22:00:00;',
   );
 });
 
-test('says that Redis does not answer', async () => {
-  const { url } = await testDatabase();
+test('says that Redis does not answer', async ({ url }) => {
   const env = { DATABASE_URL: url, REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
   const { code, stdout } = await runCli(['status'], { cwd, env });
   expect(code).toBe(0);
@@ -106,14 +101,12 @@ test('nightly --dry-run says what the night would take, and asks nothing', async
 
 test('where there is no DATABASE_URL, up prints how to query the private Postgres', async () => {
   const own = temporaryFolder();
-  const { cli, stderr, signal } = captureCli({ cwd: own, env: { EOD_HTTP_PORT: '0' } });
-  const ended = runProgram(cli, ['up', '--roles', 'scheduler']);
-  await waitFor(() => stderr().includes('psql'), { timeoutMs: 50_000 });
-  const [, url = ''] =
-    /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod)'$/m.exec(stderr()) ?? [];
+  const up = startCli(['up', '--roles', 'scheduler'], { cwd: own, env: { EOD_HTTP_PORT: '0' } });
+  const says = /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod)'$/m;
+  const [, url = ''] = await up.output(says, 50_000);
   // Its tables are there, though nobody has migrated them.
   expect(await query(url, 'select market.state()::int as state')).toEqual([{ state: 0 }]);
-  expect(stderr()).toMatch(/^eod: DATABASE_URL is not set: created a private Postgres in .*postgres$/m);
-  signal('SIGTERM');
-  expect(await ended).toBe(0);
+  expect(up.stderr()).toMatch(/^eod: DATABASE_URL is not set: created a private Postgres in .*postgres$/m);
+  up.signal('SIGTERM');
+  expect((await up.ended).code).toBe(0);
 });

@@ -1,12 +1,5 @@
-import pg from 'pg';
+import { test as base } from 'vitest';
+import { testDatabase } from '../support/database.ts';
 
-/** Asks one thing of a database. */
-export async function query<Row extends object>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
+/** A test that may ask for a database of its own. */
+export const test = base.extend('url', async () => (await testDatabase()).url);

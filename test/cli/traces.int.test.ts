@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
 import { startProxy } from '../support/proxy.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startWebhook } from '../support/webhook.ts';
 
@@ -77,7 +77,7 @@ test('a run is a trace from the run to its statements, without the key; without 
   const cwd = temporaryFolder();
   const probe = join(cwd, 'probe.mjs');
   writeFileSync(probe, PROBE);
-  const sandbox = await startSandbox({
+  const sandbox = await openSandbox({
     clock,
     accessKey: KEY,
     instrumentsPerExchange: 20,
@@ -104,7 +104,6 @@ test('a run is a trace from the run to its statements, without the key; without 
   // From the file, which OpenTelemetry does not read by itself.
   writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
   const traced = await backfill(DAY, asked);
-  await sandbox.close();
   expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
 
   const spans = receiver.spans();
@@ -170,7 +169,7 @@ test('a run is a trace from the run to its statements, without the key; without 
 });
 
 test('behind a proxy calls, alerts and traces go through it, and none of them elsewhere', async () => {
-  const sandbox = await startSandbox({ clock, accessKey: KEY, instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock, accessKey: KEY, instrumentsPerExchange: 5 });
   const [receiver, webhook, { url }] = [await startReceiver(), await startWebhook(), await testDatabase()];
   const proxy = await startProxy(
     {
@@ -193,7 +192,6 @@ test('behind a proxy calls, alerts and traces go through it, and none of them el
       http_proxy: proxy.url.replace('//', '//eod:kiwi-proxy@'),
     },
   });
-  await sandbox.close();
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(webhook.heard.map(({ kind }) => kind)).toEqual(['run_completed']);
   expect(receiver.spans().map(({ name }) => name)).toContain('eod.run');

@@ -1,14 +1,13 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
-import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { test } from './support.ts';
 
 const DAY = '2025-08-29';
 
-test('what was not believed is listed with rows, and withdrawn when somebody accepts it', async () => {
-  const { url } = await testDatabase();
+test('what was not believed is listed with rows, and withdrawn when somebody accepts it', async ({ url }) => {
   const store = openPool(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is waiting for a decision\n');

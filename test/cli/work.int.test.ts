@@ -1,15 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { typeOnTerminal } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { query } from './support.ts';
+import { test } from './support.ts';
 
 const cwd = temporaryFolder();
 const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
@@ -20,12 +22,8 @@ const CONTENT = `select count(*)::int as rows, sum(revision)::int as revisions, 
 let sandbox: Sandbox;
 let slow: Sandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox({ instrumentsPerExchange: 60 });
-  slow = await startSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 60 } });
-});
-afterAll(async () => {
-  await sandbox.close();
-  await slow.close();
+  sandbox = await openSandbox({ instrumentsPerExchange: 60 });
+  slow = await openSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 60 } });
 });
 
 const environment = (databaseUrl: string, source = sandbox) => ({
@@ -76,8 +74,7 @@ describe('backfill', () => {
     expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
   });
 
-  test('plans, loads, skips what is loaded, and asks again with --force', async () => {
-    const { url } = await testDatabase();
+  test('plans, loads, skips what is loaded, and asks again with --force', async ({ url }) => {
     const options = { cwd, env: environment(url) };
     const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
 
@@ -127,8 +124,7 @@ describe('backfill', () => {
     });
   });
 
-  test('prints tables on stdout, the rest on stderr, and colours neither', async () => {
-    const { url } = await testDatabase();
+  test('prints tables on stdout, the rest on stderr, and colours neither', async ({ url }) => {
     const { stdout, stderr } = await runCli(['backfill', 'GetSeriesChange', ...RANGE], {
       cwd,
       env: environment(url),
@@ -138,8 +134,7 @@ describe('backfill', () => {
     expect(stdout + stderr).not.toContain('\u001b');
   });
 
-  test('windows that fail end with exit code 1 and are named', async () => {
-    const { url } = await testDatabase();
+  test('windows that fail end with exit code 1 and are named', async ({ url }) => {
     const nobody = {
       EOD_BASE_URL: 'http://127.0.0.1:1',
       EOD_OUTAGE_PATIENCE_MS: '1000',
@@ -156,12 +151,10 @@ describe('backfill', () => {
     expect(human.stderr + stderr).not.toContain('kiwi');
   });
 
-  test('a refused key is one line with what to do, however many windows it stopped', async () => {
-    const { url } = await testDatabase();
-    const guarded = await startSandbox({ accessKey: 'another-key', instrumentsPerExchange: 10 });
+  test('a refused key is one line with what to do, however many windows it stopped', async ({ url }) => {
+    const guarded = await openSandbox({ accessKey: 'another-key', instrumentsPerExchange: 10 });
     const env = { ...environment(url), EOD_BASE_URL: guarded.url, EOD_LOG_LEVEL: 'silent' };
     const { code, stderr } = await runCli(['backfill', '--all', ...RANGE], { cwd, env });
-    await guarded.close();
     expect(code).toBe(1);
     expect(stderr.split('\n').filter((line) => line.includes('refused'))).toHaveLength(1);
     expect(stderr).toMatch(
@@ -171,8 +164,7 @@ describe('backfill', () => {
 });
 
 describe('a run that is stopped', () => {
-  test('a command that waits for the next clock hour says so', async () => {
-    const { url } = await testDatabase();
+  test('a command that waits for the next clock hour says so', async ({ url }) => {
     const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
     const backfill = startCli(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
     await backfill.output(/ · the hour’s calls are used up, waiting until \d\d:00 IST\n/);
@@ -215,8 +207,7 @@ describe('a run that is stopped', () => {
     expect(again.stderr).toMatch(/complete/);
   });
 
-  test('cancel calls off what a detached run has left', async () => {
-    const { url } = await testDatabase();
+  test('cancel calls off what a detached run has left', async ({ url }) => {
     const options = { cwd, env: environment(url) };
     const detached = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
@@ -236,8 +227,7 @@ describe('a run that is stopped', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
-  test('cancel asks on a real terminal, where Ctrl-D and Ctrl-C are no yes', async () => {
-    const { url } = await testDatabase();
+  test('cancel asks on a real terminal, where Ctrl-D and Ctrl-C are no yes', async ({ url }) => {
     const options = { cwd, env: environment(url) };
     await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
@@ -250,8 +240,7 @@ describe('a run that is stopped', () => {
 });
 
 describe('eod up', () => {
-  test('works on detached runs, answers health checks, and stops on SIGTERM', async () => {
-    const { url } = await testDatabase();
+  test('works on detached runs, answers health checks, and stops on SIGTERM', async ({ url }) => {
     const env = environment(url);
     const up = startCli(['up'], { cwd, env });
     const [, health] = await up.output(/health: (http:\S+)\/healthz/);
@@ -288,8 +277,7 @@ describe('eod up', () => {
     expect(Date.now() - asked).toBeLessThan(10_000);
   });
 
-  test('a scheduler alone needs no source', async () => {
-    const { url } = await testDatabase();
+  test('a scheduler alone needs no source', async ({ url }) => {
     const up = startCli(['up', '--roles', 'scheduler'], {
       cwd,
       env: { DATABASE_URL: url, EOD_HTTP_PORT: '0' },

@@ -9,7 +9,7 @@ import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 test('a claim that comes as the key is being refused makes no call', async () => {
-  const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9' });
+  const pipeline = await openPipeline({});
   const { pool } = pipeline.db;
   await startRun(pipeline, backfill({ from: '2025-09-08', to: '2025-09-08', operations: ['GetBhavCopyCM'] }));
   const permit = permitOf(pipeline.config, pipeline.clock);

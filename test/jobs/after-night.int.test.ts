@@ -4,7 +4,6 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backfill, openPipeline, runToEnd, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -15,9 +14,8 @@ let time = Date.parse('2025-09-12T22:30:00+05:30');
 const clock = { now: () => time };
 
 test('the data sets are compared after a night has ended; an error in that does not fail the night', async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { instrumentsPerExchange: 60 },
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '2' },
   });
@@ -63,18 +61,13 @@ test('the data sets are compared after a night has ended; an error in that does 
     );
     expect(rows).toEqual([{ state: attempts === 5 ? 'failed' : 'due', attempts }]);
   }
-  await sandbox.close();
 });
 
 test('the alerts of a run are raised although the process that ended it was killed before', async () => {
   const webhook = await startWebhook();
-  const sandbox = await startSandbox({
-    clock,
-    instrumentsPerExchange: 5,
-    behaviour: { disabledOperations: ['GetCircuitBreakers'] },
-  });
+  const behaviour = { disabledOperations: ['GetCircuitBreakers'] };
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { clock, instrumentsPerExchange: 5, behaviour },
     settings: { EOD_ALERT_WEBHOOK: webhook.url },
   });
   const { pool } = pipeline.db;
@@ -109,12 +102,10 @@ test('the alerts of a run are raised although the process that ended it was kill
   await waitFor(async () => (await followUp())?.state === 'done');
   expect(webhook.heard.map(({ kind, facts }) => [kind, facts.run])).toEqual([['run_failed', runId]]);
   await second.stop();
-  await sandbox.close();
 });
 
 test('names that one run has brought and that cannot be brought in fail no run after it', async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
-  const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
+  const pipeline = await openPipeline({ sandbox: { instrumentsPerExchange: 5 }, clock });
   const { pool } = pipeline.db;
   await pool.query(`
     create function refuse() returns trigger language plpgsql as $$ begin raise 'no room'; end $$;
@@ -134,14 +125,12 @@ test('names that one run has brought and that cannot be brought in fail no run a
   await night('BSE', '2025-09-12');
   const named = await pool.query('select distinct exchange from market.instruments order by 1');
   expect(named.rows).toEqual([{ exchange: 'BSE' }, { exchange: 'NSE' }]);
-  await sandbox.close();
 });
 
 test('a run whose names cannot be brought up to date ends as failed and says why; resumed, it is tried again', async () => {
   const webhook = await startWebhook();
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { instrumentsPerExchange: 5 },
     clock,
     settings: { EOD_ALERT_WEBHOOK: webhook.url },
   });
@@ -160,5 +149,4 @@ test('a run whose names cannot be brought up to date ends as failed and says why
   await resumeRun(pipeline, runId);
   expect(await reportRun(pipeline.db.drizzle, runId)).toMatchObject({ state: 'completed', error: null });
   expect((await pool.query('select from market.instruments')).rowCount).toBeGreaterThan(0);
-  await sandbox.close();
 });

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deliverAlerts, raiseAlerts } from '../../src/jobs/alerts/send-alerts.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import {
@@ -24,10 +24,9 @@ async function openSetup(
   sandboxOptions: SandboxOptions,
   { databaseUrl, clock = EVENING }: { readonly databaseUrl?: string; readonly clock?: typeof EVENING } = {},
 ) {
-  const sandbox = await startSandbox({ clock: EVENING, instrumentsPerExchange: 40, ...sandboxOptions });
   const pipeline = await openPipeline({
     databaseUrl: databaseUrl ?? (await testDatabase()).url,
-    sourceUrl: sandbox.url,
+    sandbox: { clock: EVENING, instrumentsPerExchange: 40, ...sandboxOptions },
     clock,
     settings: {
       EOD_ALERT_WEBHOOK: webhook.url,
@@ -37,12 +36,7 @@ async function openSetup(
       EOD_INSTRUMENT_LIMIT: '5',
     },
   });
-  const run = async (asked: BackfillOptions) => {
-    const report = await runToEnd(pipeline, backfill(asked));
-    await sandbox.close();
-    return report;
-  };
-  return { pipeline, sandbox, run };
+  return { pipeline, run: (asked: BackfillOptions) => runToEnd(pipeline, backfill(asked)) };
 }
 
 const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
@@ -50,7 +44,7 @@ const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
 describe('alerts of a run', () => {
   test('a failed run raises one alert, with the reason', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await openSetup(webhook, {
+    const { pipeline } = await openSetup(webhook, {
       behaviour: { disabledOperations: ['GetCircuitBreakers'] },
     });
     const asked = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
@@ -64,7 +58,6 @@ describe('alerts of a run', () => {
     });
 
     await runToEnd(pipeline, asked);
-    await sandbox.close();
     expect(webhook.heard).toHaveLength(1);
     const { rows } = await pipeline.db.pool.query(
       'select kind, repeated, attempts, delivered_at is not null as heard from etl.alerts',
@@ -83,11 +76,10 @@ describe('alerts of a run', () => {
 
   test('a night that a refused key stops raises the alert of the key only, besides that of what failed before', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await openSetup(webhook, {
+    const { pipeline } = await openSetup(webhook, {
       behaviour: { keyDiesAfter: 3, disabledOperations: ['GetBhavCopyCM'] },
     });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
-    await sandbox.close();
     expect(report.state).toBe('failed');
     expect(kinds(webhook.heard).sort()).toEqual(['access_key', 'run_failed']);
     const failed = webhook.heard.find(({ kind }) => kind === 'run_failed');
@@ -111,10 +103,9 @@ describe('alerts of a run', () => {
   test('late data and the gap it leaves raise alerts', async () => {
     const webhook = await startWebhook();
     // Half past eleven, and the source still has nothing of the day.
-    const { pipeline, sandbox } = await openSetup(webhook, { clock: at(`${DAY}T15:00:00`) });
+    const { pipeline } = await openSetup(webhook, { clock: at(`${DAY}T15:00:00`) });
     const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
     await runToEnd(pipeline, await nightlyRequest(pipeline, scope));
-    await sandbox.close();
     expect(kinds(webhook.heard)).toContain('late_data');
     expect(webhook.heard.find(({ kind }) => kind === 'late_data')).toMatchObject({
       subject: `NSE ${DAY}`,
@@ -147,9 +138,8 @@ describe('alerts of a run', () => {
 
   test('a night without problems raises no alert', async () => {
     const webhook = await startWebhook();
-    const { pipeline, sandbox } = await openSetup(webhook, {});
+    const { pipeline } = await openSetup(webhook, {});
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));
-    await sandbox.close();
     expect(report.state).toBe('completed');
     expect(webhook.heard).toEqual([]);
   });
@@ -166,7 +156,7 @@ describe('delivery', () => {
   } as const;
 
   beforeAll(async () => {
-    pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9' });
+    pipeline = await openPipeline({});
   });
 
   beforeEach(async () => {

@@ -3,7 +3,6 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -60,8 +59,7 @@ test.each(folders.map((folder) => [relative(root, folder), folder]))(
   "real bhav copies, from the file through the source into the table %s: rows of each day and sums equal the files', to the digit",
   async (_name, folder) => {
     const files = daysOf(folder);
-    const sandbox = await startSandbox({ dataDir: folder });
-    const pipeline = await openPipeline({ sourceUrl: sandbox.url });
+    const pipeline = await openPipeline({ sandbox: { dataDir: folder } });
     const request = backfill({
       from: '2025-08-29',
       to: '2025-09-11',
@@ -83,7 +81,6 @@ test.each(folders.map((folder) => [relative(root, folder), folder]))(
     expect(stored.rows).toEqual(files);
     const again = await runToEnd(pipeline, { ...request, targets: request.targets.map(force) });
     expect(again).toMatchObject({ state: 'completed', fetched: rows, unchanged: rows });
-    await sandbox.close();
   },
 );
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
-import { type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterTest } from '../support/closing.ts';
+import type { SeenRequest } from '../../src/sandbox/index.ts';
 import { startServer } from '../support/http-server.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 const NAME = 'GetSectoralClassification';
 /** A Wednesday evening in India, after publication: the same for the pipeline and the source. */
@@ -29,8 +29,7 @@ const companiesOf = async (pipeline: Pipeline) =>
 describe('at a source where a range of days selects only what has changed', () => {
   const open = async () => {
     const behaviour = { classificationByChange: true };
-    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 300, behaviour });
-    closeAfterTest(() => sandbox.close());
+    const sandbox = await openSandbox({ clock, instrumentsPerExchange: 300, behaviour });
     const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
     const seen = async () => {
       const list = await (await fetch(`${sandbox.url}/_sandbox/requests?last=1000`)).json();

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
-import { type Behaviour, CONTRARY, startSandbox } from '../../src/sandbox/index.ts';
+import { type Behaviour, CONTRARY } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 /** An evening in India, after publication: the same for the pipeline and the sources. */
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
@@ -42,15 +43,13 @@ type Shapes = Behaviour['shapes'];
 
 /** Loads a day and the night after it, of every operation. @returns the rows of every table, as far as they can be known. */
 async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<string, string>> = {}) {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 100, behaviour });
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { instrumentsPerExchange: 100, behaviour },
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '1', EOD_LOOKBACK_SESSIONS: '1', ...settings },
   });
   const backfilled = await runToEnd(pipeline, backfill(BEFORE));
   const night = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TONIGHT }));
-  await sandbox.close();
   const rows = await rowsOf(pipeline);
   await pipeline.close();
   return { backfilled, night, rows };
@@ -113,7 +112,7 @@ describe('a source that reads its documentation in the other way', () => {
 
 test('a change of format makes one revision of the rows whose digits differ, and no second one', async () => {
   const behaviour = { shortNumbers: true };
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20, behaviour });
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 20, behaviour });
   const asked = backfill({ ...BEFORE, operations: ['GetFinRatioEOD'], instruments: ['TCS'], force: true });
   const { url } = await testDatabase();
   const updated: number[] = [];
@@ -123,7 +122,6 @@ test('a change of format makes one revision of the rows whose digits differ, and
     updated.push((await runToEnd(pipeline, asked)).updated);
     await pipeline.close();
   }
-  await sandbox.close();
   const [, , changed] = updated;
   expect(changed).toBeGreaterThan(0);
   expect(updated).toEqual([0, 0, changed, 0, 0]);
@@ -137,12 +135,13 @@ test('a contrary trial address fills the tables for its day as if it were today'
     at: typeof clock,
     settings: Readonly<Record<string, string>>,
   ) => {
-    const sandbox = await startSandbox({ clock: at, instrumentsPerExchange: 30, behaviour });
-    const limit = { EOD_INSTRUMENT_LIMIT: '1', ...settings };
-    const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock: at, settings: limit });
+    const pipeline = await openPipeline({
+      sandbox: { instrumentsPerExchange: 30, behaviour },
+      clock: at,
+      settings: { EOD_INSTRUMENT_LIMIT: '1', ...settings },
+    });
     const report = await runToEnd(pipeline, backfill({ from: DAY, to: DAY }));
     expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0 });
-    await sandbox.close();
     return rowsOf(pipeline);
   };
   const contrary = { ...CONTRARY, shapes: 'sample' } as const;

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { fixture } from './import-support.ts';
 
@@ -34,8 +33,8 @@ function tableOf(rows: readonly Record<string, string | null>[]): string {
 }
 
 beforeAll(async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
-  pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '40' } });
+  const sandbox = { instrumentsPerExchange: 150 };
+  pipeline = await openPipeline({ sandbox, clock, settings: { EOD_INSTRUMENT_LIMIT: '40' } });
   const both = { to: '2025-09-12', exchanges: ['BSE', 'NSE'] };
   const operations = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetConsolidatedPledge', 'GetSeriesChange'];
   const runs = [
@@ -48,7 +47,6 @@ beforeAll(async () => {
     }),
   ];
   for (const run of runs) expect((await runToEnd(pipeline, run)).state).toBe('completed');
-  await sandbox.close();
   for (const file of FILES) {
     files += 1;
     const report = await importFiles(pipeline, { paths: [fixture(`cookbook/${file}`)], force: false });

@@ -1,18 +1,16 @@
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
-import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { backfill, countsOf, marketContents, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { replay } from './replay-support.ts';
 
 const NOW = '2025-09-06T09:00:00+05:30';
-const sandbox = await startSandbox({ clock: clockFrom(NOW) });
-closeAfterFile(() => sandbox.close());
+const sandbox = await openSandbox({ clock: clockFrom(NOW) });
 
 const REQUEST = backfill({ from: '2025-08-18', to: '2025-09-05', instruments: ['INFY', '20MICRONS', 'M&M'] });
 

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { marketContents } from '../support/pipeline.ts';
-import { fixture, importInto, newFile, openStore, query } from './import-support.ts';
+import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
@@ -38,8 +38,7 @@ const stored = (context: Context) =>
   ).then((rows) => rows.map((one) => (one as { row: string }).row));
 
 describe('deliveries', () => {
-  test('come with the full bhav copy, a row for each of its rows', async () => {
-    const context = await openStore();
+  test('come with the full bhav copy, a row for each of its rows', async ({ context }) => {
     const report = await importInto(context, [FULL]);
     expect(report.files[0]).toMatchObject({ format: 'nse-full', rows: 100, inserted: 100, rejected: 0 });
     expect(report.files[0]?.tables).toEqual({ bhavcopy_cm: 50, deliveries: 50 });
@@ -146,8 +145,7 @@ describe('deliveries', () => {
     expect(await stored(empty)).toEqual(before);
   });
 
-  test('that cannot be read are rejected, and the prices beside them are stored', async () => {
-    const context = await openStore();
+  test('that cannot be read are rejected, and the prices beside them are stored', async ({ context }) => {
     const rows = Array.from({ length: 30 }, (_, at) => `S${at} EQ 100 60 60.00`);
     const report = await importInto(context, [full(...rows, 'ZZ EQ 100 many 60.00')]);
     expect(report).toMatchObject({ state: 'completed', inserted: 61, rejected: 1 });

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { decideEvent } from '../../src/jobs/events/decide-event.ts';
 import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { importInto, openStore } from './import-support.ts';
+import { importInto, openStore, test } from './import-support.ts';
 
 const folder = temporaryFolder();
 let files = 0;
@@ -57,8 +57,7 @@ const stored = async ({ db }: Context) =>
   ).rows;
 
 describe('corporate events', () => {
-  test('are not worked out again by a run that brings nothing of them', async () => {
-    const context = await openStore();
+  test('are not worked out again by a run that brings nothing of them', async ({ context }) => {
     const isins = { ABC: 'INE000A01010', XYZ: 'INE000B01018' };
     await importInto(context, [prices('2024-01-01', isins), list(['ABC', '2024-01-02', '2:1'])]);
     const before = await stored(context);

@@ -405,18 +405,6 @@ describe('whatever happens', () => {
   });
 });
 
-test.each([
-  [408, 3],
-  [429, 3],
-  [500, 3],
-  [503, 3],
-  [404, 1],
-])('a request that is answered with status %i is made %i times in all', (status, times) => {
-  let attempt = 1;
-  while (decide('http_status', { attempt }, { status }).act === 'retry') attempt += 1;
-  expect(attempt).toBe(times);
-});
-
 describe('work that calls nobody', () => {
   const outage = new Error('Connection terminated unexpectedly');
 

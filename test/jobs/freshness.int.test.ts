@@ -7,13 +7,11 @@ import { type Pair, readCompleteness, scheduledPairs } from '../../src/load/stat
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
-import { closeAfterTest } from '../support/closing.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
+import { serve } from '../support/serve.ts';
 
-const NOBODY = 'http://127.0.0.1:1';
 const clock = clockFrom('2025-09-12T23:30:00+05:30');
 /** One that is scheduled for the exchange, and one that is only ever loaded by hand. */
 const PAIRS: readonly Pair[] = [
@@ -72,7 +70,7 @@ const states = fc.array(
 const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
 
 test('the last days say what the whole history says, wherever the data begins and ends', async () => {
-  const pipeline = await openPipeline({ sourceUrl: NOBODY, clock, settings: { EOD_EXCHANGES: 'NSE' } });
+  const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
   await syncSessions(pipeline, '2024-09-01');
   await forAllAsync([history, history], { numRuns: 40 }, async (...histories) => {
     for (const [at, { missing, states }] of histories.entries()) {
@@ -93,10 +91,9 @@ test('the last days say what the whole history says, wherever the data begins an
 });
 
 test('Tonight, the coverage and the status say the same of data that ends long ago', async () => {
-  const pipeline = await openPipeline({ sourceUrl: NOBODY, clock });
+  const pipeline = await openPipeline({ clock });
   await syncSessions(pipeline, '2024-01-01');
-  const server = await startHttpServer(pipeline, { roles: ['web'], stopping: new AbortController().signal });
-  closeAfterTest(() => server.close());
+  const server = await serve(pipeline, ['web']);
   const textOf = async (path: string) =>
     (await (await fetch(`${server.url}${path}`)).text())
       .replaceAll('<wbr/>', '')

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
@@ -12,17 +12,16 @@ import { writeCoverage } from '../../src/load/state/coverage.ts';
 import type { CoverageState } from '../../src/load/state/coverage-registers.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const NOBODY = 'http://127.0.0.1:1';
 const at = (time: string): Clock => ({ now: () => Date.parse(`${time}:00+05:30`) });
 
 async function pipelineAt(clock: Clock, databaseUrl?: string) {
   const url = databaseUrl ?? (await testDatabase()).url;
-  return openPipeline({ databaseUrl: url, sourceUrl: NOBODY, clock });
+  return openPipeline({ databaseUrl: url, clock });
 }
 type Pipeline = Awaited<ReturnType<typeof pipelineAt>>;
 
@@ -226,7 +225,7 @@ describe('why a session is not there', () => {
 });
 
 test('the view and the status say the same as the gaps, as of the session’s publication', async () => {
-  const pipeline = await openPipeline({ sourceUrl: NOBODY });
+  const pipeline = await openPipeline({});
   const sessions = pipeline.calendar.lastSessions('BSE', '2025-02-21', 25);
   await writeCoverage(pipeline.db.drizzle, {
     operation: 'GetTotalTradeHighlights',
@@ -324,7 +323,7 @@ describe('etl.sessions', () => {
     const saturday = '2025-09-06';
     const calendar = loadCalendar();
     calendar.learn([{ exchange: 'NSE', day: saturday }]);
-    const sandbox = await startSandbox({ calendar, instrumentsPerExchange: 20 });
+    const sandbox = await openSandbox({ calendar, instrumentsPerExchange: 20 });
     const { url } = await testDatabase();
     const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
     const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: saturday, to: saturday };
@@ -351,7 +350,6 @@ describe('etl.sessions', () => {
     expect(
       (await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: saturday })).total,
     ).toBe(0);
-    await sandbox.close();
   });
 });
 
@@ -365,11 +363,7 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
         copyFileSync(join(FOLDER, name), join(holed, name));
     }
     const { url } = await testDatabase();
-    const pipelineOf = async (dataDir: string) => {
-      const sandbox = await startSandbox({ dataDir });
-      onTestFinished(() => sandbox.close());
-      return openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
-    };
+    const pipelineOf = (dataDir: string) => openPipeline({ databaseUrl: url, sandbox: { dataDir } });
     const before = await pipelineOf(holed);
     const week = { from: '2025-09-05', to: '2025-09-11' };
     await runToEnd(before, backfill({ ...week, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }));

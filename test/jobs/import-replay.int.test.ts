@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
@@ -10,25 +10,25 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { prune } from '../../src/load/state/answers/kept.ts';
 import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   asFullBhavcopy,
+  BSE_UDIFF,
   csvOf,
   fixture,
   importInto,
   linesOf,
+  NSE_UDIFF,
   newFile,
   openStore,
   query,
   storedSums,
+  test,
 } from './import-support.ts';
 import { replay, rowsOf } from './replay-support.ts';
 
-const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
-const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 const OLD_ZIP = fixture('files/cm01OCT2019bhav.csv.zip');
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 
@@ -95,8 +95,7 @@ describe('what an import read', () => {
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });
 
-  test('is kept once for all sessions of a csv, and each is found in it again', async () => {
-    const context = await openStore();
+  test('is kept once for all sessions of a csv, and each is found in it again', async ({ context }) => {
     const [header = '', ...nse] = linesOf(NSE_UDIFF);
     const next = nse.map((line) => line.replaceAll('2025-08-29', '2025-09-01'));
     const both = newFile('both.csv', [header, ...nse, ...next, ...linesOf(BSE_UDIFF).slice(1)]);
@@ -112,15 +111,14 @@ describe('what an import read', () => {
   });
 });
 
-function pipelineAt(databaseUrl: string, sourceUrl: string): Promise<Pipeline> {
-  return openPipeline({ databaseUrl, sourceUrl, clock: systemClock });
+function pipelineOnFolder(databaseUrl: string): Promise<Pipeline> {
+  return openPipeline({ databaseUrl, sandbox: { dataDir: fixture('bhavcopy') }, clock: systemClock });
 }
 
 describe('files and answers of the service in turn', () => {
   test('fill an empty database in the order they were fetched: the same rows, history included', async () => {
     const { url } = await testDatabase();
-    const sandbox = await startSandbox({ dataDir: fixture('bhavcopy') });
-    const service = await pipelineAt(url, sandbox.url);
+    const service = await pipelineOnFolder(url);
     const files = await openStore(url);
     const ask = (from: string, exchange: string) =>
       runToEnd(
@@ -149,7 +147,6 @@ describe('files and answers of the service in turn', () => {
     await importInto(files, [newFile('bse.csv', bse), OLD_ZIP, fixture('files/EQ070421.CSV')]);
     expect(await ask('2025-09-09', 'BSE')).toMatchObject({ inserted: 0 });
     expect(await importInto(files, [BSE_UDIFF])).toMatchObject({ updated: 0, differences: [] });
-    await sandbox.close();
 
     const before = await contents(files);
     expect(before.history.bhavcopy_cm?.length).toBeGreaterThan(100);
@@ -182,14 +179,12 @@ describe('files and answers of the service in turn', () => {
 
   test('where they are loaded already, a replay ends with the same values and loses none', async () => {
     const { url } = await testDatabase();
-    const sandbox = await startSandbox({ dataDir: fixture('bhavcopy') });
-    const service = await pipelineAt(url, sandbox.url);
+    const service = await pipelineOnFolder(url);
     const files = await openStore(url);
     await runToEnd(
       service,
       backfill({ from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
     );
-    await sandbox.close();
     await importInto(files, [NSE_UDIFF]);
     const before = await contents(files);
     expect(await replay(files, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: 100 });
@@ -321,16 +316,14 @@ describe('a row of a file that is rejected', () => {
     );
   });
 
-  test('one of too many is loaded with its whole day once the code can read it', async () => {
-    const context = await openStore();
+  test('one of too many is loaded with its whole day once the code can read it', async ({ context }) => {
     expect(await importInto(context, [spoilt(20)])).toMatchObject({ state: 'failed', inserted: 0 });
     await mend(context);
     expect(await replay(context, {})).toMatchObject({ state: 'completed', inserted: 100, rejected: 0 });
     expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 
-  test('stays as it is when its file is no longer kept, and the file is named', async () => {
-    const context = await openStore();
+  test('stays as it is when its file is no longer kept, and the file is named', async ({ context }) => {
     const file = spoilt(2);
     await importInto(context, [file]);
     const open = await openRejectIds(context.db.drizzle, {});

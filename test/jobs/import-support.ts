@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { test as base } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -14,6 +15,10 @@ import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 export const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
+
+/** Bhav copies of one day each. */
+export const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
+export const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 
 /** What an import needs, on a database of its own or the one given. */
 export async function openStore(
@@ -32,6 +37,9 @@ export async function openStore(
   closeAfterFile(() => db.close());
   return { config, log, db, calendar: loadCalendar(), clock: systemClock };
 }
+
+/** A test that may ask for a store of its own. */
+export const test = base.extend('context', () => openStore());
 
 export function importInto(
   context: Context,

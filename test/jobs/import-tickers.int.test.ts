@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { fixture, importInto, linesOf, newFile, openStore, query } from './import-support.ts';
+import { BSE_UDIFF, importInto, linesOf, newFile, openStore, query } from './import-support.ts';
 import { replay } from './replay-support.ts';
-
-const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 
 describe('BSE scrip codes', () => {
   const head =

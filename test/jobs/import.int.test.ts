@@ -1,28 +1,28 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   asFullBhavcopy,
+  BSE_UDIFF,
   fileSums,
   fixture,
   importInto,
   linesOf,
+  NSE_UDIFF,
   newFile,
   openStore,
   query,
   storedSums,
+  test,
 } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
-const NSE_UDIFF = fixture('bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv');
-const BSE_UDIFF = fixture('bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV');
 const ACCEPTED = [
   NSE_UDIFF,
   BSE_UDIFF,
@@ -106,8 +106,7 @@ describe('files of every format', () => {
     expect(await storedSums(context, 'NSE', '2024-11-18')).toMatchObject({ rows: 0 });
   });
 
-  test('one that gzip has compressed has the same rows, and can be replayed', async () => {
-    const context = await openStore();
+  test('one that gzip has compressed has the same rows, and can be replayed', async ({ context }) => {
     const folder = temporaryFolder();
     const bytes = readFileSync(fixture('files/EQ070421.CSV'));
     writeFileSync(join(folder, 'EQ070421.CSV.gz'), gzipSync(bytes));
@@ -155,14 +154,16 @@ describe('files of every format', () => {
 describe('a file and what is stored of its day', () => {
   test('a service answer and the official file agree; where they do not, the differences are listed', async () => {
     const { url } = await testDatabase();
-    const sandbox = await startSandbox({ dataDir: fixture('bhavcopy') });
     const ahead = Date.parse('2025-09-12T22:00:00+05:30') - Date.now();
     const clock: Clock = { now: () => Date.now() + ahead };
-    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, clock });
+    const pipeline = await openPipeline({
+      databaseUrl: url,
+      sandbox: { dataDir: fixture('bhavcopy') },
+      clock,
+    });
     const range = { from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
     const loaded = await runToEnd(pipeline, backfill(range));
     expect(loaded.inserted).toBe(100);
-    await sandbox.close();
 
     const agreed = await importInto(pipeline, [NSE_UDIFF]);
     expect(agreed).toMatchObject({ inserted: 0, updated: 0, unchanged: 100, withdrawn: 0, differences: [] });
@@ -257,8 +258,7 @@ describe('a file and what is stored of its day', () => {
 });
 
 describe('an import that is interrupted', () => {
-  test('is cancelled by a signal between two files, and goes on when run again', async () => {
-    const context = await openStore();
+  test('is cancelled by a signal between two files, and goes on when run again', async ({ context }) => {
     const abort = new AbortController();
     const stopped = await importInto(context, ACCEPTED, {
       signal: abort.signal,
@@ -277,8 +277,7 @@ describe('an import that is interrupted', () => {
     expect(rest.files.filter(({ state }) => state === 'loaded')).toHaveLength(stopped.left);
   });
 
-  test('is cancelled like any other run', async () => {
-    const context = await openStore();
+  test('is cancelled like any other run', async ({ context }) => {
     let cancelled: Promise<void> | undefined;
     const report = await importInto(context, ACCEPTED, {
       onProgress(runId) {
@@ -303,8 +302,7 @@ describe('an import that is interrupted', () => {
     ]);
   });
 
-  test('leaves statistics of the table whose partitions it has filled', async () => {
-    const context = await openStore();
+  test('leaves statistics of the table whose partitions it has filled', async ({ context }) => {
     await importInto(context, [NSE_UDIFF]);
     expect(
       await query(
@@ -314,8 +312,7 @@ describe('an import that is interrupted', () => {
     ).toEqual([{ rows: 100 }]);
   });
 
-  test('a path that does not exist is a usage error: nothing is imported', async () => {
-    const context = await openStore();
+  test('a path that does not exist is a usage error: nothing is imported', async ({ context }) => {
     await expect(importInto(context, [NSE_UDIFF, join(temporaryFolder(), 'none.csv')])).rejects.toMatchObject(
       { kind: 'usage' },
     );

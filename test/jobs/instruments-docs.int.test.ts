@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { tables } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
 const RANGE = { from: '2025-08-29', to: '2025-09-12' };
@@ -38,12 +38,12 @@ const JOINED = [
 let pipeline: Pipeline;
 
 beforeAll(async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 150 });
   pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const both = { ...RANGE, exchanges: ['BSE', 'NSE'] };
   expect((await runToEnd(pipeline, backfill(both))).state).toBe('completed');
   await sandbox.close();
-  const declared = await startSandbox({
+  await openSandbox({
     clock,
     instrumentsPerExchange: 150,
     port: sandbox.port,
@@ -51,7 +51,6 @@ beforeAll(async () => {
   });
   const operations = ['GetConsolidatedPledge', 'GetFinRatioEOD'];
   expect((await runToEnd(pipeline, backfill({ ...both, operations, force: true }))).state).toBe('completed');
-  await declared.close();
 });
 
 test('docs/instruments.md joins every table that names an instrument', () => {

@@ -7,7 +7,6 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
@@ -40,7 +39,6 @@ const clock = manualClock(at(`${DAY}T12:00:00`));
 beforeAll(async () => {
   monitor = await startMonitor();
   pipeline = await openPipeline({
-    sourceUrl: 'http://127.0.0.1:9',
     clock,
     settings: { EOD_EXCHANGES: 'NSE' },
   });
@@ -263,9 +261,8 @@ describe('a heartbeat', () => {
     const NIGHT = at(`${DAY}T23:30:00`);
     clock.moveTo(NIGHT);
     monitor.asked.length = 0;
-    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 20 });
     const real = await openPipeline({
-      sourceUrl: sandbox.url,
+      sandbox: { instrumentsPerExchange: 20 },
       clock,
       settings: {
         EOD_EXCHANGES: 'NSE',
@@ -277,7 +274,6 @@ describe('a heartbeat', () => {
     });
     const report = await runToEnd(real, await nightlyRequest(real, { date: DAY }));
     await waitFor(() => webhook.heard.length === 2 && monitor.asked.length === 1);
-    await sandbox.close();
     expect(report.state).toBe('completed');
     expect(heard().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
     expect(webhook.heard.find(({ kind }) => kind === 'run_completed')?.message).toMatch(

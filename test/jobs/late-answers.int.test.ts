@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
@@ -11,7 +11,7 @@ import { takePlace } from '../../src/load/state/place.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
 import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
-import { openStore } from './import-support.ts';
+import { openStore, test } from './import-support.ts';
 import {
   fetched,
   fixReading,
@@ -28,8 +28,7 @@ const all = async (context: Context, query: string) => (await context.db.pool.qu
 const live = async (context: Context) =>
   (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
 describe('an answer that is loaded after one that was fetched later', () => {
-  test('takes nothing away, brings nothing back and leaves the coverage as it is', async () => {
-    const context = await openStore();
+  test('takes nothing away, brings nothing back and leaves the coverage as it is', async ({ context }) => {
     await fetched(1, records(0, 53))(context);
     await fetched(3, records(2, 53))(context);
     const before = await live(context);
@@ -78,8 +77,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await all(context, 'select from etl.rejects where resolved_at is null')).toHaveLength(2);
   });
 
-  test('changes a row only where it was saved later', async () => {
-    const context = await openStore();
+  test('changes a row only where it was saved later', async ({ context }) => {
     await fetched(3, records(0, 2))(context);
     const [same, newer] = [
       { ...records(0, 1)[0], ClosePrice: 7 },
@@ -103,8 +101,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     );
   });
 
-  test('changes nothing where the later answer is kept no longer, and says so', async () => {
-    const context = await openStore();
+  test('changes nothing where the later answer is kept no longer, and says so', async ({ context }) => {
     await fetched(1, records(0, 20))(context);
     await fetched(3, records(0, 2))(context, { instruments: ['S000', 'S001'] });
     await context.db.pool.query('update etl.answers set hash = null');
@@ -125,8 +122,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 20 }]);
   });
 
-  test('does not make a day empty whose later answer was rejected as a whole', async () => {
-    const context = await openStore();
+  test('does not make a day empty whose later answer was rejected as a whole', async ({ context }) => {
     const day = '2025-08-01';
     await fetched(3, [{ Unknown: 1 }])(context, { day });
     await fetched(2, [])(context, { day });
@@ -151,8 +147,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(await all(context, 'select resolved_at from etl.rejects')).toEqual([{ resolved_at: null }]);
   });
 
-  test('is applied with those fetched later in the order in which they were fetched', async () => {
-    const context = await openStore();
+  test('is applied with those fetched later in the order in which they were fetched', async ({ context }) => {
     await fetched(1, records(0, 20))(context);
     // Four rows less may be, three more then not: with the second in between, the third is not believed.
     const third = await fetched(3, records(4, 20))(context);
@@ -202,8 +197,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('leaves to a person what it holds back again, counted and listed once', async () => {
-    const context = await openStore();
+  test('leaves to a person what it holds back again, counted and listed once', async ({ context }) => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
     const found = async () => ({
@@ -223,8 +217,7 @@ describe('a replay', () => {
     expect(await found()).toEqual({ counted: [], listed: [] });
   });
 
-  test('does not take a reject that came again for the one that was resolved before', async () => {
-    const context = await openStore();
+  test('does not take a reject that came again for the one that was resolved before', async ({ context }) => {
     const bad = (at: number) => ({ ...records(at, at + 1)[0], ClosePrice: 'unknown' });
     await fetched(1, [...records(0, 20), bad(20)])(context);
     // It has a reject as well, so that it does not list the whole day, and the first one is replayed too.
@@ -235,8 +228,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('with unchanged code writes nothing at all, whatever came before', async () => {
-    const context = await openStore();
+  test('with unchanged code writes nothing at all, whatever came before', async ({ context }) => {
     await fetched(1, records(0, 20))(context);
     await fetched(2, records(0, 20, { SavedAt: '08-29-2025 21:10:00', ClosePrice: 5 }))(context);
     await fetched(4, records(2, 21))(context);
@@ -284,8 +276,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(withoutAnswers);
   });
 
-  test('does not lose an answer that is loaded after it was planned', async () => {
-    const context = await openStore();
+  test('does not lose an answer that is loaded after it was planned', async ({ context }) => {
     await fetched(1, records(0, 20))(context);
     const runId = (await planReplay(context, {})) ?? 0;
     await fetched(2, records(1, 22, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
@@ -434,8 +425,7 @@ describe('a replay', () => {
     expect(await named()).toEqual(await live(context));
   });
 
-  test('leaves the day on which a row was first loaded, if it is listed again later', async () => {
-    const context = await openStore();
+  test('leaves the day on which a row was first loaded, if it is listed again later', async ({ context }) => {
     await fetched(1, records(0, 40))(context);
     await fetched(3, records(0, 39))(context);
     await fetched(2, records(0, 40, { ClosePrice: 7 }))(context);
@@ -448,8 +438,7 @@ describe('a replay', () => {
     expect(row).toEqual({ first: true });
   });
 
-  test('into emptied tables leaves revisions that begin as the ones before them end', async () => {
-    const context = await openStore();
+  test('into emptied tables leaves revisions that begin as the ones before them end', async ({ context }) => {
     for (const minute of [1, 2]) await fetched(minute, records(0, 20))(context);
     const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
     await fetched(3, records(0, 20, { ClosePrice: 9, SavedAt: '08-29-2025 21:30:00' }))(context);
@@ -550,8 +539,7 @@ test('a day in doubt is not empty because of an answer without rows whose withdr
   expect(await coverage()).toEqual([{ day, state: 'empty', records: 0, diagnostic: null }]);
 });
 
-test('a record that says it was saved after the call is taken as saved then', async () => {
-  const context = await openStore();
+test('a record that says it was saved after the call is taken as saved then', async ({ context }) => {
   const odd = await fetched(1, records(0, 1, { SavedAt: '01-01-2199 00:00:00' }))(context);
   expect(odd.warnings).toEqual([expect.stringMatching(/^1 records? .*2199.*saved at the time of the call$/)]);
   expect(await all(context, 'select source_saved_at from market.bhavcopy_cm')).toEqual([

@@ -6,8 +6,8 @@ import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
+import { closeAfterTest } from '../support/closing.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 
 const night = (day: string) => Date.parse(`${day}T22:40:00+05:30`);
@@ -17,13 +17,13 @@ const INSTRUMENTS = ['TCS', 'INFY', 'RELIANCE'];
 async function openNights(name: string, first: string) {
   const clock = manualClock(night(first));
   const sourceClock = manualClock(night(first));
-  const sandbox = await startSandbox({ clock: sourceClock, instrumentsPerExchange: 60 });
   const pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { clock: sourceClock, instrumentsPerExchange: 60 },
     clock,
     settings: { EOD_INSTRUMENTS: INSTRUMENTS.join(','), EOD_LOOKBACK_SESSIONS: '2' },
   });
   const worker = await startWorker(pipeline);
+  closeAfterTest(() => worker.stop());
   const operation = operationNamed(name);
   const gaps = async () => {
     const { gaps, pending } = await readGaps(pipeline, { operations: [operation] });
@@ -53,11 +53,6 @@ async function openNights(name: string, first: string) {
       );
       return Object.fromEntries(rows.map(({ day, states }) => [day, states]));
     },
-    async close() {
-      await worker.stop();
-      await pipeline.close();
-      await sandbox.close();
-    },
   };
 }
 
@@ -70,7 +65,6 @@ test('ratios that are out a night late are asked for again the next night, and l
   expect(await nights.night('2025-09-11')).toEqual({ '2025-09-10': 6, '2025-09-11': 6 });
   expect(new Set(Object.values(await nights.states()))).toEqual(new Set(['loaded']));
   expect(await nights.gaps()).toEqual({ missing: [], pending: [] });
-  await nights.close();
 });
 
 test('nothing at all is believed after the nights that look back, and not asked for again', async () => {
@@ -88,7 +82,6 @@ test('nothing at all is believed after the nights that look back, and not asked 
     '2025-09-12',
     '2025-09-15',
   ]);
-  await nights.close();
 });
 
 test('pledges of a day in the middle of a week that were late come with the next week', async () => {
@@ -99,7 +92,6 @@ test('pledges of a day in the middle of a week that were late come with the next
   expect((await nights.states())['2025-09-12']).toBe('not_published');
   await nights.night('2025-09-20');
   expect((await nights.states())['2025-09-12']).toBe('loaded');
-  await nights.close();
 });
 
 test('a quarter is asked for from its end on, until its figures come', async () => {
@@ -117,7 +109,6 @@ test('a quarter is asked for from its end on, until its figures come', async () 
   expect((await nights.states())['2025-03-31']).toBe('loaded');
   expect(await nights.night('2025-06-21')).toEqual({});
   expect(await nights.gaps()).toEqual({ missing: [], pending: [] });
-  await nights.close();
 });
 
 test('the watermark does not follow a day of the future: the sessions of a downtime are asked for', async () => {
@@ -140,7 +131,6 @@ test('the watermark does not follow a day of the future: the sessions of a downt
     '2025-02-13',
     '2025-02-14',
   ]);
-  await nights.close();
 });
 
 test('no question is asked twice: end-of-day ratios come from GetFinRatioEOD unless their type is asked for', async () => {
@@ -164,5 +154,4 @@ test('no question is asked twice: end-of-day ratios come from GetFinRatioEOD unl
   const report = await ended(nights.pipeline, run);
   expect(report).toMatchObject({ requests: asked, windows: { skipped: asked } });
   expect(report.skips).toMatchObject([{ reason: "the same question as GetFinRatioEOD's" }]);
-  await nights.close();
 });

@@ -6,9 +6,9 @@ import { windowJobId } from '../../src/jobs/worker/job-ids.ts';
 import { type Queues, queuedIds } from '../../src/jobs/worker/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
+import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { startServer } from '../support/http-server.ts';
@@ -22,10 +22,13 @@ import {
   marketContents,
   openPipeline,
   type Pipeline,
+  queueEmpty,
   runToEnd,
   start,
+  workToEnd,
 } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -94,14 +97,13 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     });
 
   beforeAll(async () => {
-    sandbox = await startSandbox({ instrumentsPerExchange: 30 });
+    sandbox = await openSandbox({ instrumentsPerExchange: 30 });
     databaseUrl = (await testDatabase()).url;
     prefix = freePrefix();
     const pipeline = await open();
     counts = countsOf(await runToEnd(pipeline, REQUEST));
     undisturbed = await marketContents(pipeline);
     await pipeline.close();
-    return () => sandbox.close();
   });
   beforeEach(async () => {
     databaseUrl = (await testDatabase()).url;
@@ -109,9 +111,10 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
   });
 
   async function finish(pipeline: Pipeline, runId: number): Promise<void> {
-    const worker = await startWorker(pipeline);
-    const report = await ended(pipeline, runId);
-    await worker.stop();
+    await expectAll(pipeline, await workToEnd(pipeline, runId));
+  }
+
+  async function expectAll(pipeline: Pipeline, report: RunReport): Promise<void> {
     expect(countsOf(report)).toEqual(counts);
     expect(await marketContents(pipeline)).toEqual(undisturbed);
   }
@@ -142,16 +145,13 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     const runId = await start(pipeline, REQUEST);
     await pauseRun(pipeline.db.drizzle, runId);
     const worker = await startWorker(pipeline);
-    await waitFor(async () =>
-      Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),
-    );
+    await queueEmpty(pipeline);
     // The queue is empty now and the worker waits for jobs; the run goes on without anybody telling the queue.
     await pipeline.db.pool.query("update etl.runs set state = 'running' where id = $1", [runId]);
     await requeueLostWindows(pipeline);
     const report = await ended(pipeline, runId);
     await worker.stop();
-    expect(countsOf(report)).toEqual(counts);
-    expect(await marketContents(pipeline)).toEqual(undisturbed);
+    await expectAll(pipeline, report);
   });
 
   test('windows whose process died between commit and enqueue are found although the queue knows others', async () => {
@@ -166,9 +166,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
     await requeueLostWindows(pipeline);
     const jobId = windowJobId({ runId, windowId: late.rows[0]?.id ?? 0 });
     expect(await queuedIds(pipeline.queues.windows.backfill)).toContain(jobId);
-    const worker = await startWorker(pipeline);
-    await ended(pipeline, runId);
-    await worker.stop();
+    await workToEnd(pipeline, runId);
     const found = await pipeline.db.pool.query('select state from etl.windows where id = $1', [
       late.rows[0]?.id,
     ]);
@@ -183,9 +181,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
       [runId],
     );
     await pipeline.db.pool.query("update etl.runs set deferred = '[]' where id = $1", [runId]);
-    const worker = await startWorker(pipeline);
-    expect((await ended(pipeline, runId)).state).toBe('completed');
-    await worker.stop();
+    expect((await workToEnd(pipeline, runId)).state).toBe('completed');
   });
 
   test('in part, whichever part it is and at any moment, every window is done all the same', async () => {
@@ -229,8 +225,7 @@ describe.each(backends)('when the queue in %s is lost', (backend) => {
         );
         const report = await ended(pipeline, runId);
         await worker.stop();
-        expect(countsOf(report)).toEqual(counts);
-        expect(await marketContents(pipeline)).toEqual(undisturbed);
+        await expectAll(pipeline, report);
         await pipeline.close();
       },
     );

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts';
+import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { mostly, openPipeline, runToEnd } from '../support/pipeline.ts';
 
@@ -15,9 +15,9 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
   /** The nightly run of a day, and what the tables know afterwards. */
   async function night(date: string, source: SandboxOptions = {}) {
     const clock = evening(date);
-    const sandbox: Sandbox = await startSandbox({ clock, instrumentsPerExchange: 150, ...source });
+    const sandbox = { instrumentsPerExchange: 150, ...source };
     const settings = { EOD_INSTRUMENT_LIMIT: '1', EOD_LOOKBACK_SESSIONS: '2' };
-    const pipeline = await openPipeline({ databaseUrl, sourceUrl: sandbox.url, backend, clock, settings });
+    const pipeline = await openPipeline({ databaseUrl, sandbox, backend, clock, settings });
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date }));
     expect(report).toMatchObject({ state: 'completed', failures: [], kind: 'nightly' });
     const covered = await pipeline.db.pool.query<{ day: string }>(
@@ -33,7 +33,6 @@ describe.each(mostly('redis'))('night after night, the queue in %s', (backend) =
       [report.runId],
     );
     await pipeline.close();
-    await sandbox.close();
     const bhavcopies = report.operations.filter((one) => one.operation === 'GetBhavCopyCM');
     return {
       report,

@@ -34,6 +34,13 @@ async function loadDays(db: Database, rows: readonly Row[]): Promise<void> {
   }
 }
 
+/** What is found of these lines in a database of their own. */
+async function findingsOf(rows: readonly Row[]): Promise<string[]> {
+  const db = await openStore();
+  await loadDays(db, rows);
+  return findings(db);
+}
+
 async function findings(db: Database): Promise<string[]> {
   const context = { config, log: createLog(config), db, clock: systemClock, calendar: loadCalendar() };
   await checkQuality(context, { from: FIRST, to: THIRD });
@@ -44,32 +51,29 @@ async function findings(db: Database): Promise<string[]> {
 }
 
 test('names a previous close that nothing explains', async () => {
-  const db = await openStore();
-  await loadDays(db, [
+  const found = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('AAA', { day: SECOND, close: '11', previous: '10.5' }),
     line('AAA', { day: THIRD, close: '12', previous: '10.5' }),
   ]);
-  expect(await findings(db)).toEqual(['2025-09-12 AAA EQ: 11 (close of 2025-09-11), 10.5']);
+  expect(found).toEqual(['2025-09-12 AAA EQ: 11 (close of 2025-09-11), 10.5']);
 });
 
 test('a line that did not trade yesterday is compared with its last trade', async () => {
-  const db = await openStore();
-  await loadDays(db, [
+  const found = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('BBB', { day: SECOND, close: '1', previous: '0' }),
     line('AAA', { day: THIRD, close: '12', previous: '10' }),
   ]);
-  expect(await findings(db)).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
+  expect(found).toEqual(['2025-09-12 AAA EQ: 10.50 (close of 2025-09-10), 10']);
 });
 
 test('nothing is compared across a session that is not loaded', async () => {
-  const db = await openStore();
-  await loadDays(db, [
+  const found = await findingsOf([
     line('AAA', { day: FIRST, close: '10.50', previous: '9' }),
     line('AAA', { day: THIRD, close: '12', previous: '10' }),
   ]);
-  expect(await findings(db)).toEqual([]);
+  expect(found).toEqual([]);
 });
 
 test('a first listing, a move between series and a corporate action explain it', async () => {
@@ -106,11 +110,9 @@ test('a first listing, a move between series and a corporate action explain it',
 });
 
 test('most lines of a day at once are one finding about the file', async () => {
-  const db = await openStore();
   const day = (date: string, previous: string) =>
     Array.from({ length: 40 }, (_, at) => line(`S${at}`, { day: date, close: '10', previous }));
-  await loadDays(db, [...day(FIRST, '10'), ...day(SECOND, '10'), ...day(THIRD, '9')]);
-  expect(await findings(db)).toEqual([
+  expect(await findingsOf([...day(FIRST, '10'), ...day(SECOND, '10'), ...day(THIRD, '9')])).toEqual([
     '2025-09-12 : the closes of the session before, 40 of 40 lines have another previous close',
   ]);
 });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { type RunningEod, spawnEod } from '../support/eod.ts';
 import {
   backfill,
@@ -12,6 +12,7 @@ import {
   runToEnd,
   start,
 } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -56,13 +57,12 @@ describe('two worker processes on one queue', () => {
 
   beforeAll(async () => {
     // Slow enough that a worker nearly always has a window under way.
-    sandbox = await startSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 150 } });
+    sandbox = await openSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 150 } });
     const pipeline = await open('postgres');
     const report = await runToEnd(pipeline, REQUEST);
     expect(report).toMatchObject({ state: 'completed', failures: [] });
     expected = { counts: countsOf(report), market: await marketContents(pipeline) };
     await pipeline.close();
-    return () => sandbox.close();
   });
 
   test.concurrent.each(mostly('redis'))(

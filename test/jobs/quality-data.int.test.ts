@@ -5,7 +5,6 @@ import { checks } from '../../src/load/market/checks/index.ts';
 import { lostDayChecks } from '../../src/load/market/checks/lost-days.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
@@ -15,10 +14,9 @@ const DAY = '2025-09-10';
 let pipeline: Pipeline;
 
 beforeAll(async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 150 });
-  pipeline = await openPipeline({ sourceUrl: sandbox.url, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
+  const sandbox = { instrumentsPerExchange: 150 };
+  pipeline = await openPipeline({ sandbox, clock, settings: { EOD_INSTRUMENT_LIMIT: '3' } });
   const report = await runToEnd(pipeline, backfill(RANGE));
-  await sandbox.close();
   expect(report.state).toBe('completed');
 });
 

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { importInto, linesOf, newFile, openStore } from './import-support.ts';
 
@@ -18,10 +17,8 @@ const there = existsSync(DATA);
 if (!there) console.log('../shared/data/bhavcopy is not there: real bhav copies are not reconciled');
 
 test.runIf(there)('real bhav copies keep the rules; one that is spoiled does not', async () => {
-  const sandbox = await startSandbox({ clock, dataDir: DATA });
-  const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
+  const pipeline = await openPipeline({ sandbox: { dataDir: DATA }, clock });
   const report = await runToEnd(pipeline, backfill({ ...RANGE, operations: ['GetBhavCopyCM'] }));
-  await sandbox.close();
   const { pool } = pipeline.db;
   const look = async () => {
     await checkQuality(pipeline, RANGE);

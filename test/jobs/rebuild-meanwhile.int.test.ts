@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
@@ -8,7 +8,7 @@ import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { shuffled } from '../support/shuffled.ts';
-import { openStore } from './import-support.ts';
+import { openStore, test } from './import-support.ts';
 import { fetched, records, replay } from './replay-support.ts';
 
 const DAYS = ['2025-08-18', '2025-08-19', '2025-08-20', '2025-08-21', '2025-08-22', '2025-08-25'];
@@ -72,8 +72,7 @@ test.each([false, true])(
   },
 );
 
-test('days that were lost are found, and a replay brings them back', async () => {
-  const context = await openStore();
+test('days that were lost are found, and a replay brings them back', async ({ context }) => {
   for (const load of answers()) await load(context);
   const before = await contents(context);
   const [first, second] = DAYS;

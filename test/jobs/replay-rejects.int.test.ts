@@ -1,14 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/days.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { prune } from '../../src/load/state/answers/kept.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterFile } from '../support/closing.ts';
-import { backfill, ended, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
 import { placeOf } from '../support/place.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
 const DAY = {
@@ -34,8 +32,7 @@ const mend = (records: SourceRecord[]) => {
 
 let source: Meddler;
 beforeAll(async () => {
-  const sandbox = await startSandbox({ instrumentsPerExchange: 20 });
-  closeAfterFile(sandbox.close);
+  const sandbox = await openSandbox({ instrumentsPerExchange: 20 });
   source = await startMeddler(sandbox.url);
 });
 
@@ -168,10 +165,8 @@ test('the rejects of a window that failed are resolved once its run is resumed a
   const { runId } = await runToEnd(pipeline, backfill(DAY));
   expect((await rejectsOf(pipeline)).length).toBeGreaterThan(10);
   source.meddle = () => undefined;
-  const worker = await startWorker(pipeline);
   await resumeRun(pipeline, runId);
-  expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', rejected: 0 });
-  await worker.stop();
+  expect(await workToEnd(pipeline, runId)).toMatchObject({ state: 'completed', rejected: 0 });
   expect(await rejectsOf(pipeline)).toEqual([]);
 });
 

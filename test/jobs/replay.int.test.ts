@@ -5,7 +5,6 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { replay, rowsOf } from './replay-support.ts';
@@ -16,7 +15,6 @@ const clock: Clock = (() => {
   return { now: () => Date.now() + offset };
 })();
 const WEEK = { from: '2025-09-08', to: '2025-09-12' };
-const NOWHERE = 'http://127.0.0.1:9';
 
 async function instrumentsOf({ db }: Pipeline) {
   const found = await db.pool.query('select * from market.instruments order by instrument_id');
@@ -46,10 +44,9 @@ describe('all operations, corrected once and with an instrument missing once', (
       { instrumentsPerExchange: 39, revision: 1 },
     ];
     for (const version of versions) {
-      const sandbox = await startSandbox({ ...version, clock });
       original = await openPipeline({
         databaseUrl: url,
-        sourceUrl: sandbox.url,
+        sandbox: version,
         clock,
         settings: { EOD_INSTRUMENT_LIMIT: '2' },
       });
@@ -64,7 +61,6 @@ describe('all operations, corrected once and with an instrument missing once', (
       const targets = week.targets.concat(backfill(quarter).targets);
       const report = await runToEnd(original, { ...week, targets });
       expect(report.state).toBe('completed');
-      await sandbox.close();
     }
   });
 
@@ -80,10 +76,7 @@ describe('all operations, corrected once and with an instrument missing once', (
   });
 
   test('an empty database becomes the same, row for row, history and coverage included', async () => {
-    const empty = await openPipeline({
-      sourceUrl: NOWHERE,
-      clock,
-    });
+    const empty = await openPipeline({ clock });
     const { signal } = new AbortController();
     const copied = await copyAnswers(original.db.drizzle, empty.db, {}, signal);
     expect(copied).toBe(await count(original, 'etl.answers'));

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
-import { type Sandbox, type SeenRequest, startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterFile } from '../support/closing.ts';
+import type { Sandbox, SeenRequest } from '../../src/sandbox/index.ts';
 import { startServer } from '../support/http-server.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const DAY = { from: '2025-09-05', to: '2025-09-05' };
@@ -12,8 +12,7 @@ describe('ratios are selected', () => {
   let sandbox: Sandbox;
   let pipeline: Pipeline;
   beforeAll(async () => {
-    sandbox = await startSandbox({ clock, instrumentsPerExchange: 60 });
-    closeAfterFile(() => sandbox.close());
+    sandbox = await openSandbox({ clock, instrumentsPerExchange: 60 });
     pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
   });
 

@@ -3,8 +3,17 @@ import { cancelRun, resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
-import { backfill, ended, mostly, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import {
+  backfill,
+  ended,
+  mostly,
+  openPipeline,
+  type Pipeline,
+  queueEmpty,
+  start,
+} from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const REQUEST = backfill({
@@ -18,8 +27,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
   let pipeline: Pipeline;
   let worker: RunningWorker;
   beforeAll(async () => {
-    sandbox = await startSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 30 } });
-    return () => sandbox.close();
+    sandbox = await openSandbox({ instrumentsPerExchange: 20, behaviour: { delayMs: 30 } });
   });
   beforeEach(async () => {
     pipeline = await openPipeline({
@@ -53,9 +61,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     expect(state).toBe('cancelled');
     expect(windows.open).toBe(0);
     expect(windows.cancelled).toBeGreaterThan(0);
-    await waitFor(async () =>
-      Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),
-    );
+    await queueEmpty(pipeline);
     const after = await report(runId);
     expect(after.windows).toEqual(windows);
     expect(new Set(after.failures.map((one) => one.state))).toEqual(new Set(['cancelled']));
@@ -94,9 +100,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     expect(state).toBe('paused');
     expect(windows.open).toBeGreaterThan(0);
     const asked = sandbox.stats().requests;
-    await waitFor(async () =>
-      Object.values(await pipeline.queues.windows.backfill.getJobCounts()).every((jobs) => jobs === 0),
-    );
+    await queueEmpty(pipeline);
     expect(sandbox.stats().requests).toBe(asked);
     await resumeRun(pipeline, runId);
     expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', failures: [] });

@@ -52,7 +52,6 @@ describe.each(backends)('schedules kept in %s', (backend) => {
   beforeEach(async () => {
     const options = {
       databaseUrl: database.url,
-      sourceUrl: 'http://127.0.0.1:9',
       backend,
       prefix: freePrefix(),
     };
@@ -116,7 +115,7 @@ describe.each(backends)('schedules kept in %s', (backend) => {
 
   test('whose tick has lost its data plan the night all the same', async () => {
     // On a database of its own, because it plans a run.
-    const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9', backend });
+    const pipeline = await openPipeline({ backend });
     const due = Date.parse('2025-09-12T21:15:00+05:30');
     const id = `repeat:GetBhavCopyCM-BSE:${due}`;
     await pipeline.queues.ticks.addBulk([{ name: 'tick', data: {} as TickJob, opts: { jobId: id } }]);
@@ -129,16 +128,13 @@ describe.each(backends)('schedules kept in %s', (backend) => {
     await scheduler.stop();
   });
 
+  function scheduleOnNse(operation: string, repeat: { pattern: string; tz: string }) {
+    const data = { database: one.queues.databaseId, operation, exchange: 'NSE' };
+    return one.queues.ticks.upsertJobScheduler(`${operation}-NSE`, repeat, { name: 'tick', data, opts: {} });
+  }
+
   test('of an operation that is gone are pruned, with their ticks', async () => {
-    await one.queues.ticks.upsertJobScheduler(
-      'GetGone-NSE',
-      { pattern: '0 22 * * *', tz: 'Asia/Kolkata' },
-      {
-        name: 'tick',
-        data: { database: one.queues.databaseId, operation: 'GetGone', exchange: 'NSE' },
-        opts: {},
-      },
-    );
+    await scheduleOnNse('GetGone', { pattern: '0 22 * * *', tz: 'Asia/Kolkata' });
     expect(await waiting()).toBe(1);
     await syncSchedules(one);
     expect(await kept()).toEqual(declared());
@@ -146,15 +142,7 @@ describe.each(backends)('schedules kept in %s', (backend) => {
   });
 
   test('are changed when the declaration has changed', async () => {
-    await one.queues.ticks.upsertJobScheduler(
-      'GetSeriesChange-NSE',
-      { pattern: '1 2 * * 3', tz: 'UTC' },
-      {
-        name: 'tick',
-        data: { database: one.queues.databaseId, operation: 'GetSeriesChange', exchange: 'NSE' },
-        opts: {},
-      },
-    );
+    await scheduleOnNse('GetSeriesChange', { pattern: '1 2 * * 3', tz: 'UTC' });
     await syncSchedules(other);
     expect(await kept()).toEqual(declared());
     expect(await waiting()).toBe(ALL.length);

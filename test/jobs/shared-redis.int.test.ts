@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { databaseId } from '../../src/load/state/database-identity.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { backends, backfill, openPipeline, start, workToEnd } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute, withDatabase } from '../support/template.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -13,7 +12,7 @@ const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetBhavCopyCM'] });
 
 test('two databases on one Redis, with the same prefix, work each on their own windows', async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const prefix = freePrefix();
   const open = async () => openPipeline({ sourceUrl: sandbox.url, backend: 'redis', prefix, clock });
   const [one, other] = [await open(), await open()];
@@ -21,19 +20,14 @@ test('two databases on one Redis, with the same prefix, work each on their own w
   // Runs and windows have the same numbers in both, and so had their jobs.
   const runs = [await start(one, REQUEST), await start(other, REQUEST)] as const;
   expect(runs[0]).toBe(runs[1]);
-  const worker = await startWorker(one);
-  expect(await ended(one, runs[0])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
+  expect(await workToEnd(one, runs[0])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
   const left = Object.values(await other.queues.windows.backfill.getJobCounts());
   expect(left.reduce((sum, count) => sum + count, 0)).toBe(10);
-  await worker.stop();
-  const second = await startWorker(other);
-  expect(await ended(other, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
-  await second.stop();
-  await sandbox.close();
+  expect(await workToEnd(other, runs[1])).toMatchObject({ state: 'completed', windows: { loaded: 10 } });
 });
 
 test.each(backends)('a job of another database is refused, in the queue on %s', async (backend) => {
-  const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:9', backend });
+  const pipeline = await openPipeline({ backend });
   const { databaseId: database, windows } = pipeline.queues;
   const done: number[] = [];
   const worker = pipeline.queues.work(

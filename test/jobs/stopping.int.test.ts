@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
 import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -16,7 +16,7 @@ const SETTINGS = { EOD_STALL_MS: '60000', EOD_TIMEOUT_MS: '60000' };
 describe('a worker told to stop in mid-window', () => {
   /** A worker with one window under way at a source that takes `delayMs` to answer. */
   async function underWay(backend: (typeof backends)[number], delayMs: number) {
-    const sandbox = await startSandbox({ instrumentsPerExchange: 30, behaviour: { delayMs } });
+    const sandbox = await openSandbox({ instrumentsPerExchange: 30, behaviour: { delayMs } });
     const options = { databaseUrl: (await testDatabase()).url, backend, settings: SETTINGS };
     const pipeline = await openPipeline({ ...options, sourceUrl: sandbox.url });
     const worker = startCli(['up', '--roles', 'worker'], {
@@ -32,15 +32,13 @@ describe('a worker told to stop in mid-window', () => {
   }
 
   test.concurrent.each(backends)('lets it finish where that is soon (queue in %s)', async (backend) => {
-    const { sandbox, pipeline, worker, runId, windows } = await underWay(backend, 800);
+    const { pipeline, worker, runId, windows } = await underWay(backend, 800);
     const toldAt = performance.now();
     worker.signal('SIGTERM');
     expect((await worker.ended).code).toBe(0);
     expect(performance.now() - toldAt).toBeLessThan(5_000);
     expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 1 }]);
     expect((await ended(pipeline, runId)).state).toBe('completed');
-    await pipeline.close();
-    await sandbox.close();
   });
 
   test.concurrent.each(backends)(
@@ -54,19 +52,15 @@ describe('a worker told to stop in mid-window', () => {
       expect(await windows()).toEqual([{ state: 'pending', error: null, attempts: 1 }]);
       await sandbox.close();
 
-      const quick = await startSandbox({ instrumentsPerExchange: 30 });
       const next = await openPipeline({
         ...options,
-        sourceUrl: quick.url,
+        sandbox: { instrumentsPerExchange: 30 },
         prefix: pipeline.config.EOD_QUEUE_PREFIX,
       });
       const second = await startWorker(next);
       expect((await ended(next, runId, 5_000)).state).toBe('completed');
       expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 2 }]);
       await second.stop();
-      await next.close();
-      await pipeline.close();
-      await quick.close();
     },
   );
 });
@@ -74,11 +68,7 @@ describe('a worker told to stop in mid-window', () => {
 test.concurrent.each(['postgres', 'redis'] as const)(
   'a process told to stop ends in time where %s accepts connections and never answers',
   async (backend) => {
-    const pipeline = await openPipeline({
-      databaseUrl: (await testDatabase()).url,
-      sourceUrl: 'http://127.0.0.1:1',
-      backend,
-    });
+    const pipeline = await openPipeline({ databaseUrl: (await testDatabase()).url, backend });
     const name = backend === 'postgres' ? 'DATABASE_URL' : 'REDIS_URL';
     const proxy = await startCuttingProxy(pipeline.environment[name] ?? '');
     const env = { ...pipeline.environment, [name]: proxy.url, EOD_HTTP_PORT: '0' };
@@ -101,7 +91,7 @@ test.concurrent.each(['postgres', 'redis'] as const)(
 );
 
 test('a worker that is closed while it connects leaves no connection behind', async () => {
-  const pipeline = await openPipeline({ sourceUrl: 'http://127.0.0.1:1' });
+  const pipeline = await openPipeline({});
   const { db, queues } = pipeline;
   const worker = queues.work('backfill', async () => undefined, { concurrency: 1 });
   await worker.close();

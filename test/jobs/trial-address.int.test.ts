@@ -4,10 +4,10 @@ import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
 import { tables } from '../../src/operations/registry.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli } from '../support/cli.ts';
-import { closeAfterFile } from '../support/closing.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { replay } from './replay-support.ts';
 
@@ -20,9 +20,7 @@ const INSTRUMENTS = 3;
 
 async function trialAddress(): Promise<Sandbox> {
   const behaviour = { trialDay: TRIAL_DAY, trialDays: { GetTop5GainersLosers: MOVERS_DAY } };
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60, behaviour });
-  closeAfterFile(() => sandbox.close());
-  return sandbox;
+  return openSandbox({ clock, instrumentsPerExchange: 60, behaviour });
 }
 
 /** The days in each table that has rows, by its date column or, for ratios, the day they are of. */
@@ -132,7 +130,6 @@ test('a rebuild from the kept answers, on another day and without the setting, h
   const before = await known();
   const later = await openPipeline({
     databaseUrl: pipeline.environment.DATABASE_URL as string,
-    sourceUrl: 'http://127.0.0.1:9',
     clock: { now: () => clock.now() + 30 * 86_400_000 },
   });
   expect(await replay(later, {}, { rebuild: true })).toMatchObject({ state: 'completed', rejected: 0 });

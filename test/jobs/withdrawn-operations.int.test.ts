@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
-import { type Behaviour, startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterTest } from '../support/closing.ts';
+import type { Behaviour } from '../../src/sandbox/index.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
@@ -15,8 +15,7 @@ const ASKED = {
 };
 
 async function open(behaviour: Partial<Behaviour>) {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 60, behaviour });
-  closeAfterTest(() => sandbox.close());
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 60, behaviour });
   const pipeline = await openPipeline({ sourceUrl: sandbox.url, clock });
   return { sandbox, pipeline };
 }

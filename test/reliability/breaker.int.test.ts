@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { createLog } from '../../src/core/log.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { createBreaker } from '../../src/jobs/worker/breaker.ts';
 import { createSourceClock, permitOf } from '../../src/jobs/worker/quota.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { clockFrom, coverageRows, EVENING, openSetup, start, tally, windowsOf } from './support.ts';
+import { clockFrom, coverageRows, EVENING, openSetup, start, tally, test, windowsOf } from './support.ts';
 
 const ASKED = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 
@@ -111,8 +111,7 @@ const FORTNIGHT = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '20
 
 describe('a source that is down', () => {
   test('is tried seldom while it is, uses up no attempts, and everything is loaded once it is back', async () => {
-    const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 40 });
-    onTestFinished(() => sandbox.close());
+    const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 40 });
     const { state, url } = await door(sandbox.port);
     // The first window tries the key alone, so all five failures that open the circuit may be its own.
     const setup = await openSetup({ sourceUrl: url, settings: { EOD_ATTEMPTS: '1' } });
@@ -163,12 +162,11 @@ describe('a source that is down', () => {
   });
 
   test('is found to be back by the next run: one call tries it, and every window waits for that call', async () => {
-    const sandbox = await startSandbox({
+    const sandbox = await openSandbox({
       clock: clockFrom(EVENING),
       instrumentsPerExchange: 40,
       behaviour: { delayMs: 200 },
     });
-    onTestFinished(() => sandbox.close());
     const { state, url } = await door(sandbox.port);
     const setup = await openSetup({ sourceUrl: url, settings: { EOD_OUTAGE_PATIENCE_MS: '60000' } });
     expect(await setup.run({ ...FORTNIGHT, from: '2025-09-10' })).toMatchObject({ state: 'failed' });

@@ -2,11 +2,11 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, createSettableClock, systemClock, today } from '../../src/core/clock.ts';
 import { addDays, type Day } from '../../src/core/days.ts';
-import { query } from '../cli/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const MINUTES = 60_000;

@@ -1,13 +1,12 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
-import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, start, tally, test, windowsOf } from './support.ts';
 
 const states = async (setup: Parameters<typeof coverageRows>[0]) =>
   Object.fromEntries((await coverageRows(setup)).map(({ day, state }) => [day, state]));
 
-test('a holiday, an open day without records and one with records are told apart', async () => {
-  const setup = await openSetup();
+test('a holiday, an open day without records and one with records are told apart', async ({ setup }) => {
   const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
@@ -30,8 +29,7 @@ test('a holiday, an open day without records and one with records are told apart
   await accountsOf(setup, report);
 });
 
-test('a range that is all holiday costs no call', async () => {
-  const setup = await openSetup();
+test('a range that is all holiday costs no call', async ({ setup }) => {
   const report = await setup.run({ operations: ['GetBhavCopyCM'], from: '2025-08-27', to: '2025-08-27' });
   expect(report).toMatchObject({ state: 'completed', requests: 0, windows: { skipped: 2 } });
   expect(await states(setup)).toEqual({ '2025-08-27': 'holiday' });

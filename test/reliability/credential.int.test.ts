@@ -1,11 +1,11 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { ended, mostly } from '../support/pipeline.ts';
 import { freePrefix } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { accountsOf, coverageRows, openSetup, type Setup, start, tally, windowsOf } from './support.ts';
@@ -93,8 +93,7 @@ test.each(LINES)('every credential line stops everything after one call: %s', as
 });
 
 test('the alert is given once, and the command says what is wrong and ends with 1', async () => {
-  const source = await startSandbox({ accessKey: 'another', instrumentsPerExchange: 40 });
-  onTestFinished(() => source.close());
+  const source = await openSandbox({ accessKey: 'another', instrumentsPerExchange: 40 });
   const env = {
     EOD_BASE_URL: source.url,
     EOD_ACCESS_KEY: 'refused',

@@ -4,11 +4,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended, mostly } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
@@ -144,12 +144,11 @@ test.each([
   'a refusal at the turn of the hour does not close it: a source %i s behind is asked again each minute',
   async (behind, looks) => {
     const clock = manualClock(at('22:50:00'));
-    const sandbox = await startSandbox({
+    const sandbox = await openSandbox({
       clock: { now: () => clock.now() - behind * 1_000 },
       instrumentsPerExchange: 40,
       behaviour: { callsPerHour: 8 },
     });
-    onTestFinished(() => sandbox.close());
     const sourceUrl = await startServer((request, response) => {
       response.sendDate = false;
       get(`${sandbox.url}${request.url}`, (answer) => {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../load/support.ts';
 import { bodyOf, loadBody, sampleOf } from './hostile-records.ts';
-import { coverageRows, openSetup, start, windowsOf } from './support.ts';
+import { coverageRows, openSetup, start, test, windowsOf } from './support.ts';
 
 /** Texts that mean something to SQL, to COPY, to JSON or to an address. */
 const TEXTS = [
@@ -78,8 +78,7 @@ describe('texts of the source', () => {
 });
 
 describe('texts of whoever asks', () => {
-  test('instruments reach the source as they are, and are stored as they are', async () => {
-    const setup = await openSetup();
+  test('instruments reach the source as they are, and are stored as they are', async ({ setup }) => {
     const before = await inventory(setup.db);
     const report = await setup.run({
       operations: ['GetFinRatioEOD'],
@@ -103,8 +102,7 @@ describe('texts of whoever asks', () => {
     expect(await inventory(setup.db)).toBe(before);
   });
 
-  test('an instrument longer than any name is an error before anything is planned', async () => {
-    const setup = await openSetup();
+  test('an instrument longer than any name is an error before anything is planned', async ({ setup }) => {
     const asked = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
     const long = 'x'.repeat(6_000);
     await expect(start(setup, { ...asked, instruments: ['TCS', long] })).rejects.toMatchObject({
@@ -143,8 +141,7 @@ describe('texts of whoever asks', () => {
     expect(await inventory(setup.db)).toBe(before);
   });
 
-  test('names of operations are known ones or errors', async () => {
-    const setup = await openSetup();
+  test('names of operations are known ones or errors', async ({ setup }) => {
     const before = await inventory(setup.db);
     for (const text of TEXTS) {
       expect(() => operationNamed(text)).toThrow(/unknown operation/);

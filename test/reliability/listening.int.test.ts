@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
-import { startHttpServer } from '../../src/web/server.ts';
+import { serve } from '../support/serve.ts';
 import { openSetup } from './support.ts';
 
 /** An address of this machine that others can reach, where it has one. */
@@ -20,12 +20,9 @@ function reachable(host: string, port: number): Promise<boolean> {
 test('what we serve listens on loopback, and elsewhere only where it is told to', async () => {
   if (outside === undefined) console.log('this machine has no address but loopback: only that one is tried');
   const setup = await openSetup();
-  const alive = { roles: ['worker'], stopping: new AbortController().signal };
-  const health = await startHttpServer(setup, alive);
-  onTestFinished(() => health.close());
+  const health = await serve(setup);
   const open = { ...setup, config: { ...setup.config, EOD_HTTP_HOST: '0.0.0.0' } };
-  const told = await startHttpServer(open, alive);
-  onTestFinished(() => told.close());
+  const told = await serve(open);
 
   const portOf = ({ url }: { url: string }) => Number(new URL(url).port);
   for (const server of [health, setup.sandbox]) {

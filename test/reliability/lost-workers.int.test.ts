@@ -1,11 +1,10 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { ended } from '../support/pipeline.ts';
-import { coverageRows, openSetup, start, windowsOf } from './support.ts';
+import { coverageRows, start, test, windowsOf } from './support.ts';
 
 const ASKED = { from: '2025-09-08', to: '2025-09-09', operations: ['GetSeriesChange'], exchanges: ['NSE'] };
 
-test('a window that has lost its worker too often fails without another call', async () => {
-  const setup = await openSetup();
+test('a window that has lost its worker too often fails without another call', async ({ setup }) => {
   const runId = await start(setup, ASKED);
   // As five workers leave it that were killed while they worked on it, and a sixth.
   await setup.db.pool.query("update etl.windows set state = 'running', attempts = 6, lost_workers = 5");
@@ -19,8 +18,7 @@ test('a window that has lost its worker too often fails without another call', a
   expect(setup.sandbox.stats().requests).toBe(0);
 });
 
-test('a window that has lost fewer workers is worked on as usual', async () => {
-  const setup = await openSetup();
+test('a window that has lost fewer workers is worked on as usual', async ({ setup }) => {
   const runId = await start(setup, ASKED);
   await setup.db.pool.query("update etl.windows set state = 'running', attempts = 5, lost_workers = 4");
   await setup.work();

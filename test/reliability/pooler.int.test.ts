@@ -4,12 +4,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { backends } from '../support/pipeline.ts';
+import { withClient } from '../support/query.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -46,21 +47,7 @@ pool_mode = ${mode}
   const pooled = new URL(direct);
   pooled.hostname = '127.0.0.1';
   pooled.port = String(port);
-  await waitFor(
-    async () => {
-      const client = new pg.Client({ connectionString: pooled.href });
-      client.on('error', () => undefined);
-      try {
-        await client.connect();
-        return true;
-      } catch {
-        return false;
-      } finally {
-        await client.end().catch(() => undefined);
-      }
-    },
-    { what: 'pgbouncer' },
-  );
+  await waitFor(() => withClient(pooled.href, async () => true), { what: 'pgbouncer' });
   return pooled;
 }
 
@@ -133,8 +120,7 @@ test.each(backends)(
   'through pgbouncer with pool_mode = session the pipeline works, the queue on %s',
   async (backend) => {
     const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
-    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
-    onTestFinished(() => sandbox.close());
+    const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
     const { REDIS_URL, ...env } = settings(await startPooler('session'), sandbox.url);
     const options = { env: backend === 'redis' ? { ...env, REDIS_URL } : env, cwd: temporaryFolder() };
     const asked = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];

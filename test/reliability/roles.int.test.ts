@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { type Backend, mostly } from '../support/pipeline.ts';
+import { query } from '../support/query.ts';
 import { redisUrl } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -111,19 +112,9 @@ async function refusedToReader(urls: Record<Role, string>): Promise<string[]> {
   return refused;
 }
 
-async function query(url: string, sql: string) {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
 describe.each(mostly('postgres'))('the three roles of docs/security.md, the queue on %s', (backend) => {
   test('migrate as the owner, work as the worker, look as the reader', async () => {
-    const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+    const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
     const { urls, grant } = await prepare();
     const cwd = temporaryFolder();
     const asRole = (role: Role) => ({ env: settings(urls[role], backend, sandbox), cwd });
@@ -179,9 +170,9 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     await expect(query(urls.worker, 'drop table market.series_changes')).rejects.toThrow(/must be owner/);
     await expect(query(urls.worker, 'create table etl.mine ()')).rejects.toThrow(/permission denied/);
 
-    const state = await query(urls.reader, 'select market.state()::int as state');
-    expect(state[0].state).toBeGreaterThan(0);
-    expect(await query(urls.reader, `select from market.bhavcopy_cm_at(${state[0].state})`)).toHaveLength(
+    const [now] = await query(urls.reader, 'select market.state()::int as state');
+    expect(now?.state).toBeGreaterThan(0);
+    expect(await query(urls.reader, `select from market.bhavcopy_cm_at(${now?.state})`)).toHaveLength(
       (await query(urls.reader, 'select from market.bhavcopy_cm')).length,
     );
     await query(
@@ -204,21 +195,19 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     ]) {
       await expect(query(urls.reader, refused), refused).rejects.toThrow(/permission denied/);
     }
-    await sandbox.close();
   });
 });
 
 test('a worker before the first migrate is told what to do', async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const { urls } = await prepare();
   const env = settings(urls.worker, 'postgres', sandbox);
   const { code, stderr } = await runCli(['nightly'], { env, cwd: temporaryFolder() });
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/eod migrate/) });
-  await sandbox.close();
 });
 
 test('a role that lacks a right is told which role has it', async () => {
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const { urls, grant } = await prepare();
   const cwd = temporaryFolder();
   const as = (role: Role, command: string) =>
@@ -240,7 +229,6 @@ test('a role that lacks a right is told which role has it', async () => {
   expect(looked).toMatchObject(refusal(`the role ${nameOf(urls.reader)} lacks rights of a worker`));
   expect(looked.stderr).not.toContain('eod migrate');
   expect(looked.stderr.trim().split('\n')).toHaveLength(1);
-  await sandbox.close();
 });
 
 test('readers are made and unmade, whatever they are called', async () => {

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { releaseWindow, splitWindow } from '../../src/load/state/windows/windows.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterTest } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended, queueEmpty } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { clockFrom, EVENING, openSetup, type Setup, start, windowsOf } from './support.ts';
+import { clockFrom, EVENING, openSetup, type Setup, start, test, windowsOf } from './support.ts';
 
 const NIGHT = {
   from: '2025-09-08',
@@ -20,10 +19,9 @@ const QUESTIONS = 6;
 
 /** A sandbox behind a server that takes its time, and what it was asked: in all, and the most of one question at once. */
 async function slowSource() {
-  const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const underWay = new Map<string, number>();
   const asked = { url: '', requests: 0, atOnce: 0, mayAnswer: Promise.resolve() };
-  closeAfterTest(sandbox.close);
   asked.url = await startServer(async (request, response) => {
     const url = request.url ?? '';
     asked.requests += 1;

@@ -3,11 +3,9 @@ import { createServer as createSecureServer } from 'node:https';
 import { inspect } from 'node:util';
 import { brotliDecompressSync } from 'node:zlib';
 import { Redis } from 'ioredis';
-import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { askedOf, SETTINGS, serve } from '../extract/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
@@ -15,7 +13,9 @@ import { spawnEod } from '../support/eod.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/http-server.ts';
 import { backends, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
+import { withClient } from '../support/query.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -46,9 +46,7 @@ function expectSecret(text: string, what: string): void {
 
 /** All rows of all tables of these schemas, and the statements the server remembers. */
 async function postgresText(url: string, schemas: readonly string[]): Promise<string> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
+  return withClient(url, async (client) => {
     const tables = await client.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = any($1)`,
       [schemas],
@@ -60,9 +58,7 @@ async function postgresText(url: string, schemas: readonly string[]): Promise<st
     }
     const running = await client.query<{ text: string }>('select query as text from pg_stat_activity');
     return [...texts, ...running.rows.map(({ text }) => text)].join('\n');
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** Every key of a prefix with its value, whatever its type. */
@@ -105,7 +101,7 @@ function processList(): string {
 
 describe.each(backends)('the access key (queue on %s)', (backend) => {
   test('appears nowhere but in the outgoing request, whatever goes wrong', async () => {
-    const sandbox = await startSandbox({
+    const sandbox = await openSandbox({
       accessKey: KEY,
       instrumentsPerExchange: 40,
       behaviour: {
@@ -119,7 +115,6 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
         ],
       },
     });
-    onTestFinished(() => sandbox.close());
     const { url } = await testDatabase();
     const prefix = freePrefix();
     const env = {
@@ -277,12 +272,11 @@ test.each(ENCODINGS)(
 
 test('what the source sends cannot steer the terminal; JSON keeps it', async () => {
   const hostile = 'odd \u001b]0;owned\u0007\u009b2J\u202etxt\u2066\u007f\r end';
-  const sandbox = await startSandbox({
+  const sandbox = await openSandbox({
     accessKey: KEY,
     instrumentsPerExchange: 5,
     behaviour: { faults: [{ kind: 'diagnostic', value: hostile }] },
   });
-  onTestFinished(() => sandbox.close());
   const env = {
     EOD_BASE_URL: sandbox.url,
     EOD_ACCESS_KEY: KEY,

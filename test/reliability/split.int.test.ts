@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { dayAt, daysBetween } from '../../src/core/days.ts';
-import { type Behaviour, startSandbox } from '../../src/sandbox/index.ts';
-import { closeAfterTest } from '../support/closing.ts';
+import type { Behaviour } from '../../src/sandbox/index.ts';
 import { startServer } from '../support/http-server.ts';
 import { ended, mostly } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import {
   accountsOf,
   clockFrom,
@@ -108,10 +108,9 @@ test('days too far back, refused with the number of days that are kept, are no l
  * names. `refused` are the first days of those.
  */
 async function sourceThat(answers: (from: string, to: string) => boolean, line: string) {
-  const sandbox = await startSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const refused: string[] = [];
   const source = { url: '', refused, answers };
-  closeAfterTest(sandbox.close);
   source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', sandbox.url);
     const [from = '', to = ''] = ['from', 'to'].map((name) =>

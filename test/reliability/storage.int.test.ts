@@ -1,12 +1,12 @@
 import { renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import { startHttpServer } from '../../src/web/server.ts';
 import { runCli } from '../support/cli.ts';
 import { ended } from '../support/pipeline.ts';
+import { serve } from '../support/serve.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -49,8 +49,7 @@ async function health(url: string) {
 test('while the disk is full no call is made beyond those in flight, everybody says why, and no call is made twice', async () => {
   const webhook = await startWebhook();
   const setup = await openSetup({ settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_CONCURRENCY: '3' } });
-  const server = await startHttpServer(setup, { roles: ['worker'], stopping: new AbortController().signal });
-  onTestFinished(() => server.close());
+  const server = await serve(setup, ['worker']);
   const free = await fillDisk(setup, 'bhavcopy_cm');
   const runId = await start(setup, ASKED);
   await setup.work();

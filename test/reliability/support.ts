@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { test as base } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
-import { type Behaviour, type Sandbox, startSandbox } from '../../src/sandbox/index.ts';
+import type { Behaviour, Sandbox } from '../../src/sandbox/index.ts';
 import { closeAfterTest } from '../support/closing.ts';
 import { type Backend, type BackfillOptions, backfill, ended, openPipeline } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
 
 /** A clock that showed `start` when it was made and goes on from there. */
 export function clockFrom(start: string): Clock {
@@ -42,12 +44,11 @@ export interface Setup extends WorkContext {
 /** The setup of one test, on a database of its own. Everything is closed after the test. */
 export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
   const clock = options.clock ?? clockFrom(EVENING);
-  const sandbox = await startSandbox({
+  const sandbox = await openSandbox({
     clock: options.sourceClock ?? clock,
     instrumentsPerExchange: options.instruments ?? 40,
     behaviour: options.behaviour ?? {},
   });
-  closeAfterTest(() => sandbox.close());
   const pipeline = await openPipeline({
     sourceUrl: options.sourceUrl ?? sandbox.url,
     clock,
@@ -79,6 +80,9 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
     },
   };
 }
+
+/** A test that may ask for a setup with nothing special about it. */
+export const test = base.extend('setup', () => openSetup());
 
 export interface Asked extends BackfillOptions {
   /** A scheduled run: its tick. */

@@ -126,7 +126,7 @@ describe('text nobody knows', () => {
 
   test('is retried, then fails that window alone, with its first 500 characters', async () => {
     const setup = await openSetup({
-      settings: { EOD_ATTEMPTS: '3', EOD_CONCURRENCY: '1' },
+      settings: { EOD_ATTEMPTS: '7', EOD_CONCURRENCY: '1' },
       behaviour: { faults: [{ kind: 'diagnostic', value: text, operation: 'GetCircuitBreakers' }] },
     });
     const report = await setup.run({

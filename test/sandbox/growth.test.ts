@@ -44,17 +44,20 @@ function market(): Market {
   });
 }
 
+/** What is asked of an operation, but for its days. */
+const ASKED = {
+  exchange: 'NSE',
+  range: null,
+  day: null,
+  instruments: [],
+  options: {},
+  format: 'Json',
+  dates: 'String',
+} as const;
+
 test('an operation the simulation knows nothing of is answered from its declaration', async () => {
-  const query: Query = {
-    operation: twelfth,
-    exchange: 'NSE',
-    range: { from: '2025-09-06', to: '2025-09-09' },
-    day: null,
-    instruments: [],
-    options: {},
-    format: 'Json',
-    dates: 'String',
-  };
+  const range = { from: '2025-09-06', to: '2025-09-09' };
+  const query: Query = { ...ASKED, operation: twelfth, range };
   const { body } = await answer(market(), query, DEFAULT_BEHAVIOUR, new Map());
   const rows = (JSON.parse(body) as { Value: Record<string, unknown>[] }).Value;
   expect(new Set(rows.map((row) => row.TradDt))).toEqual(new Set(['09-08-2025', '09-09-2025']));
@@ -95,14 +98,11 @@ function grown(name: string): Operation {
 test('two operations that fill one table give a field added later the same value', async () => {
   const addedBy = async (name: string, options: Query['options']) => {
     const query: Query = {
+      ...ASKED,
       operation: grown(name),
-      exchange: 'NSE',
-      range: null,
       day: '2025-09-09',
       instruments: ['TCS'],
       options: { natureOfReport: 'Consolidated', ...options },
-      format: 'Json',
-      dates: 'String',
     };
     return (
       JSON.parse((await answer(market(), query, DEFAULT_BEHAVIOUR, dataSets)).body) as { AddedLater: string }
@@ -115,16 +115,8 @@ test('two operations that fill one table give a field added later the same value
 
 test('a field added later is empty where the exchanges’ own files are served, which lack it', async () => {
   const files = findBhavcopies(fileURLToPath(new URL('../fixtures/bhavcopy', import.meta.url)));
-  const query: Query = {
-    operation: grown('GetBhavCopyCM'),
-    exchange: 'NSE',
-    range: { from: '2025-08-29', to: '2025-08-29' },
-    day: null,
-    instruments: [],
-    options: {},
-    format: 'Json',
-    dates: 'String',
-  };
+  const range = { from: '2025-08-29', to: '2025-08-29' };
+  const query: Query = { ...ASKED, operation: grown('GetBhavCopyCM'), range };
   const known = new Map([['GetBhavCopyCM', { sample: realBhavcopy(files) }]]);
   const { body } = await answer(market(), query, DEFAULT_BEHAVIOUR, known);
   const rows = (JSON.parse(body) as { Value: Record<string, unknown>[] }).Value;

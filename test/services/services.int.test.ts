@@ -1,25 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { schemaState } from '../../src/load/database/migrate.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { hasSystemPostgres15, POSTGRES_15, startSystemPostgres15 } from '../support/postgres-15.ts';
+import { query } from '../support/query.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { execute, withDatabase } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-
-async function ask(url: string, query: string): Promise<unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(query)).rows;
-  } finally {
-    await client.end();
-  }
-}
 
 /** What docs/operations.md says of backups, with a row of market that has a revision of before. */
 async function checkDumps(adminUrl: string, url: string): Promise<void> {
@@ -41,33 +31,33 @@ async function checkDumps(adminUrl: string, url: string): Promise<void> {
   const whole = await restored('restored');
   const rows = 'select symbol, close_price::text, revision from';
   for (const table of ['market.bhavcopy_cm', 'market_history.bhavcopy_cm']) {
-    expect(await ask(whole, `${rows} ${table}`)).toEqual(await ask(url, `${rows} ${table}`));
+    expect(await query(whole, `${rows} ${table}`)).toEqual(await query(url, `${rows} ${table}`));
   }
   const after = openPool(whole);
   expect(await schemaState(after)).toBe('current');
   // The sequences go on where they were: the next load is another one.
   await loadBhav(after, [bhavRow({ symbol: 'TCS', close_price: '12' })]);
   await after.close();
-  expect(await ask(whole, `${rows} market.bhavcopy_cm`)).toEqual([
+  expect(await query(whole, `${rows} market.bhavcopy_cm`)).toEqual([
     { symbol: 'TCS', close_price: '12', revision: 3 },
   ]);
   const answers = await restored('answers', 'etl');
-  expect(await ask(answers, 'select count(*)::int as loads from etl.loads')).toEqual([{ loads: 2 }]);
+  expect(await query(answers, 'select count(*)::int as loads from etl.loads')).toEqual([{ loads: 2 }]);
 }
 
 describe('the servers the other tests run on', () => {
   test('every test database is migrated and its own', async () => {
     const [one, other] = await Promise.all([testDatabase(), testDatabase()]);
     expect(one.url).not.toBe(other.url);
-    await ask(one.url, 'create table public.mine ()');
+    await query(one.url, 'create table public.mine ()');
     const tables =
       "select table_schema, table_name from information_schema.tables where table_schema <> 'pg_catalog'";
-    const names = async (url: string) => JSON.stringify(await ask(url, tables));
+    const names = async (url: string) => JSON.stringify(await query(url, tables));
     expect(await names(one.url)).toContain('"mine"');
     expect(await names(other.url)).not.toContain('"mine"');
     expect(await names(other.url)).toContain('"bhavcopy_cm"');
     await one.drop();
-    await expect(ask(one.url, 'select 1')).rejects.toThrow('does not exist');
+    await expect(query(one.url, 'select 1')).rejects.toThrow('does not exist');
   });
 
   test('Redis evicts nothing and keeps nothing on disk', async () => {
@@ -90,7 +80,7 @@ describe('the servers the other tests run on', () => {
     const server = await startSystemPostgres15();
     try {
       const database = await testDatabase(server.url);
-      const [row] = await ask(
+      const [row] = await query(
         database.url,
         "select current_setting('server_version_num')::int / 10000 as version",
       );

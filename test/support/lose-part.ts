@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import type { Backend } from './pipeline.ts';
+import { withClient } from './query.ts';
 import { redisUrl } from './redis.ts';
 
 /** A part of the queue: about `share` of its keys in Redis, or of the rows of its tables in Postgres. */
@@ -47,14 +47,4 @@ export async function losePart(
     }
     return gone;
   });
-}
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }

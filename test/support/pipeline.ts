@@ -12,9 +12,11 @@ import { transaction } from '../../src/load/database/transaction.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import type { RunRequest } from '../../src/load/state/run-request.ts';
 import { operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { closeAfterFile } from './closing.ts';
 import { testDatabase } from './database.ts';
 import { freePrefix, redisUrl } from './redis.ts';
+import { openSandbox } from './sandbox.ts';
 import { QUEUE_PREFIX } from './template.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -30,10 +32,16 @@ export const backends: readonly Backend[] = ['postgres', 'redis'];
 export const mostly = (backend: Backend): readonly Backend[] =>
   process.env.TEST_BOTH_QUEUES === '1' ? backends : [backend];
 
+/** An address at which nobody answers. */
+const NOBODY = 'http://127.0.0.1:9';
+
 export interface PipelineOptions {
   /** A database that is there; a new one when not given. */
   readonly databaseUrl?: string;
-  readonly sourceUrl: string;
+  /** The source; where neither this nor a sandbox is given, an address at which nobody answers. */
+  readonly sourceUrl?: string;
+  /** A sandbox of its own to ask, at the same time of day if it is given no other. */
+  readonly sandbox?: SandboxOptions;
   /** Postgres when not given. */
   readonly backend?: Backend;
   /** Of another pipeline, to share its queue; a new one when not given. */
@@ -52,11 +60,12 @@ export interface Pipeline extends WorkContext {
 /** All a worker needs, on real servers; closed after the file's last test if not before. */
 export async function openPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { backend = 'postgres' } = options;
+  const sourceUrl = options.sourceUrl ?? (await sandboxUrl(options)) ?? NOBODY;
   const url = options.databaseUrl ?? (await testDatabase()).url;
   // Of a new database the first queue has its tables already.
   const isFirst = options.databaseUrl === undefined && backend === 'postgres';
   const environment: Record<string, string> = {
-    EOD_BASE_URL: options.sourceUrl,
+    EOD_BASE_URL: sourceUrl,
     EOD_ACCESS_KEY: 'a key for tests',
     EOD_QUEUE_PREFIX: options.prefix ?? (isFirst ? QUEUE_PREFIX : freePrefix()),
     EOD_CONCURRENCY: '3',
@@ -82,7 +91,7 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
   const queues = await openQueues({ db, config, log });
   const source = createSource(
     {
-      baseUrl: options.sourceUrl,
+      baseUrl: sourceUrl,
       accessKey: config.EOD_ACCESS_KEY ?? '',
       dateDialect: config.EOD_DATE_DIALECT,
       dateFormat: config.EOD_DATE_FORMAT,
@@ -117,6 +126,11 @@ export async function openPipeline(options: PipelineOptions): Promise<Pipeline> 
   };
   closeAfterFile(pipeline.close);
   return pipeline;
+}
+
+async function sandboxUrl({ sandbox, clock }: PipelineOptions): Promise<string | undefined> {
+  if (sandbox === undefined) return undefined;
+  return (await openSandbox({ ...(clock === undefined ? {} : { clock }), ...sandbox })).url;
 }
 
 export interface BackfillOptions {
@@ -180,7 +194,11 @@ export async function queueEmpty({ queues }: QueueContext): Promise<void> {
 
 /** Runs a request to its end with one worker. */
 export async function runToEnd(context: WorkContext, request: RunRequest): Promise<RunReport> {
-  const runId = await start(context, request);
+  return workToEnd(context, await start(context, request));
+}
+
+/** Works on a run that was started, to its end, with one worker. */
+export async function workToEnd(context: WorkContext, runId: number): Promise<RunReport> {
   const worker = await startWorker(context);
   try {
     return await ended(context, runId);

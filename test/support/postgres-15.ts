@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { serverAccount } from '../../src/load/database/embedded/account.ts';
 import { freePort } from './free-port.ts';
+import { withClient } from './query.ts';
 import { makeDisposable, prepareTemplate } from './template.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -45,7 +45,7 @@ export async function startSystemPostgres15(): Promise<{ url: string; stop(): Pr
   };
   process.once('exit', abandon);
   const url = `postgres://eod@127.0.0.1:${port}/postgres`;
-  await waitFor(() => accepts(url), { what: 'the system Postgres 15' });
+  await waitFor(() => withClient(url, async () => true), { what: 'the system Postgres 15' });
   await makeDisposable(url);
   await prepareTemplate(url);
   return {
@@ -57,15 +57,4 @@ export async function startSystemPostgres15(): Promise<{ url: string; stop(): Pr
       rmSync(home, { recursive: true, force: true });
     },
   };
-}
-
-async function accepts(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return true;
-  } finally {
-    await client.end().catch(() => undefined);
-  }
 }

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import pg from 'pg';
 import { prepareQueueTables } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { query } from './query.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 
@@ -13,7 +13,8 @@ export const QUEUE_PREFIX = 'test';
 /** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
 export async function prepareTemplate(adminUrl: string): Promise<void> {
   const template = templateName();
-  if (await exists(adminUrl, template)) return;
+  const found = await query(adminUrl, 'select from pg_database where datname = $1', [template]);
+  if (found.length === 1) return;
   // Migrated under another name: a run that breaks off must not leave half a template behind.
   const draft = `${template}_${randomBytes(4).toString('hex')}`;
   await execute(adminUrl, `create database ${draft}`);
@@ -51,24 +52,7 @@ export function withDatabase(adminUrl: string, name: string): string {
   return url.href;
 }
 
-async function exists(adminUrl: string, name: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: adminUrl });
-  await client.connect();
-  try {
-    const found = await client.query('select from pg_database where datname = $1', [name]);
-    return found.rowCount === 1;
-  } finally {
-    await client.end();
-  }
-}
-
 /** Runs one statement on a connection of its own. */
 export async function execute(adminUrl: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: adminUrl });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  await query(adminUrl, statement);
 }

@@ -8,7 +8,6 @@ import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { pauseRun } from '../../src/load/state/runs.ts';
-import { startSandbox } from '../../src/sandbox/index.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
@@ -60,10 +59,8 @@ async function serve(context: Pipeline, settings: Partial<Pipeline['config']> = 
 /** A run that failed, one that is complete, rejects, findings, a suspicious window, an event without a ratio. */
 async function fill(): Promise<void> {
   const faults = [{ kind: 'status' as const, value: '404', operation: 'GetSeriesChange' }];
-  const sandbox = await startSandbox({ clock, instrumentsPerExchange: 40, behaviour: { faults } });
-  closeAfterFile(() => sandbox.close());
   pipeline = await openPipeline({
-    sourceUrl: sandbox.url,
+    sandbox: { instrumentsPerExchange: 40, behaviour: { faults } },
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '3', EOD_ATTEMPTS: '1', EOD_CALLS_PER_HOUR: '5000' },
   });

@@ -3,11 +3,9 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { startHttpServer } from '../../src/web/server.ts';
 import { testDatabase } from '../support/database.ts';
 import { backends, openPipeline } from '../support/pipeline.ts';
-
-const SOURCE = 'http://127.0.0.1:1';
+import { serve } from '../support/serve.ts';
 
 async function ask(url: string, method = 'GET') {
   const answer = await fetch(url, { method });
@@ -16,54 +14,46 @@ async function ask(url: string, method = 'GET') {
 
 test.each(backends)('tells whether database and queue answer, with the queue on %s', async (backend) => {
   const database = await testDatabase();
-  const context = await openPipeline({ databaseUrl: database.url, sourceUrl: SOURCE, backend });
+  const context = await openPipeline({ databaseUrl: database.url, backend });
   const stopping = new AbortController();
-  const health = await startHttpServer(context, { roles: ['worker'], stopping: stopping.signal });
-  try {
-    expect(await ask(`${health.url}/healthz?x=1`)).toMatchObject({
-      status: 200,
-      body: { roles: ['worker'] },
-    });
-    const ready = {
-      status: 200,
-      body: {
-        ready: true,
-        database: 'ok',
-        queue: 'ok',
-        storage: 'ok',
-        waitingAnswers: 0,
-        lockWaits: 0,
-        stopping: false,
-      },
-    };
-    expect(await ask(`${health.url}/readyz`)).toEqual(ready);
-    expect((await ask(`${health.url}/`)).status).toBe(404);
-    expect((await ask(`${health.url}/healthz`, 'POST')).status).toBe(405);
+  const health = await serve(context, ['worker'], stopping.signal);
+  expect(await ask(`${health.url}/healthz?x=1`)).toMatchObject({
+    status: 200,
+    body: { roles: ['worker'] },
+  });
+  const ready = {
+    status: 200,
+    body: {
+      ready: true,
+      database: 'ok',
+      queue: 'ok',
+      storage: 'ok',
+      waitingAnswers: 0,
+      lockWaits: 0,
+      stopping: false,
+    },
+  };
+  expect(await ask(`${health.url}/readyz`)).toEqual(ready);
+  expect((await ask(`${health.url}/`)).status).toBe(404);
+  expect((await ask(`${health.url}/healthz`, 'POST')).status).toBe(405);
 
-    stopping.abort();
-    expect(await ask(`${health.url}/readyz`)).toMatchObject({ status: 503, body: { stopping: true } });
-    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+  stopping.abort();
+  expect(await ask(`${health.url}/readyz`)).toMatchObject({ status: 503, body: { stopping: true } });
+  expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 
-    await database.drop();
-    const { status, body } = await ask(`${health.url}/readyz`);
-    expect({ status, body }).toMatchObject({ status: 503, body: { ready: false, database: 'no answer' } });
-    expect(JSON.stringify(body)).not.toContain('eod_test');
-  } finally {
-    await health.close();
-  }
+  await database.drop();
+  const { status, body } = await ask(`${health.url}/readyz`);
+  expect({ status, body }).toMatchObject({ status: 503, body: { ready: false, database: 'no answer' } });
+  expect(JSON.stringify(body)).not.toContain('eod_test');
 });
 
 test('a malformed request is refused, and the server goes on', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
-  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
-  try {
-    for (const target of ['//', '//[', 'http://', '*']) {
-      expect(await statusOf(health.url, target)).toMatch(/^HTTP\/1\.1 40[04] /);
-    }
-    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
-  } finally {
-    await health.close();
+  const context = await openPipeline({});
+  const health = await serve(context);
+  for (const target of ['//', '//[', 'http://', '*']) {
+    expect(await statusOf(health.url, target)).toMatch(/^HTTP\/1\.1 40[04] /);
   }
+  expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 });
 
 /** The first line of the answer to a request whose target `fetch` would not send. */
@@ -129,37 +119,33 @@ const requests = fc
 test.each([[], ['web']])(
   'no request, however malformed or unfinished, ends the server (%s)',
   async (...roles) => {
-    const context = await openPipeline({ sourceUrl: SOURCE });
-    const health = await startHttpServer(context, { roles, stopping: new AbortController().signal });
+    const context = await openPipeline({});
+    const health = await serve(context, roles);
     const { hostname, port } = new URL(health.url);
-    try {
-      await fc.assert(
-        fc.asyncProperty(requests, async (request) => {
-          const socket = connect(Number(port), hostname);
-          // Reset by the server, which is its right.
-          socket.on('error', () => undefined);
-          if (request.leaves) {
-            socket.write(request.text, () => socket.destroy());
-            await once(socket, 'close');
-            return;
-          }
-          socket.end(request.text, 'latin1');
-          const answer = await text(socket).catch(() => '');
-          expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
-        }),
-        { numRuns: 600 },
-      );
-      expect((await ask(`${health.url}/healthz`)).status).toBe(200);
-      expect((await ask(`${health.url}/readyz`)).status).toBe(200);
-    } finally {
-      await health.close();
-    }
+    await fc.assert(
+      fc.asyncProperty(requests, async (request) => {
+        const socket = connect(Number(port), hostname);
+        // Reset by the server, which is its right.
+        socket.on('error', () => undefined);
+        if (request.leaves) {
+          socket.write(request.text, () => socket.destroy());
+          await once(socket, 'close');
+          return;
+        }
+        socket.end(request.text, 'latin1');
+        const answer = await text(socket).catch(() => '');
+        expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
+      }),
+      { numRuns: 600 },
+    );
+    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
+    expect((await ask(`${health.url}/readyz`)).status).toBe(200);
   },
 );
 
 test('requests that are never finished do not keep others out', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
-  const health = await startHttpServer(context, { roles: [], stopping: new AbortController().signal });
+  const context = await openPipeline({});
+  const health = await serve(context);
   const { hostname, port } = new URL(health.url);
   const halves = Array.from({ length: 300 }, () => {
     const socket = connect(Number(port), hostname);
@@ -167,21 +153,13 @@ test('requests that are never finished do not keep others out', async () => {
     socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n');
     return new Promise((resolve) => socket.on('close', resolve).resume());
   });
-  try {
-    await Promise.all(halves);
-    expect((await ask(`${health.url}/healthz`)).status).toBe(200);
-  } finally {
-    await health.close();
-  }
+  await Promise.all(halves);
+  expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 });
 
 test('a port that is taken is told as such', async () => {
-  const context = await openPipeline({ sourceUrl: SOURCE });
-  const options = { roles: ['worker'], stopping: new AbortController().signal };
-  const first = await startHttpServer(context, options);
+  const context = await openPipeline({});
+  const first = await serve(context);
   const config = { ...context.config, EOD_HTTP_PORT: Number(new URL(first.url).port) };
-  await expect(startHttpServer({ ...context, config }, options)).rejects.toThrow(
-    /cannot listen on .*EOD_HTTP_PORT/,
-  );
-  await first.close();
+  await expect(serve({ ...context, config })).rejects.toThrow(/cannot listen on .*EOD_HTTP_PORT/);
 });

@@ -3,20 +3,15 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { QueueContext } from '../../src/jobs/context.ts';
-import { startHttpServer } from '../../src/web/server.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
-import { closeAfterTest } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
 import { ended, mostly, openPipeline, queueEmpty } from '../support/pipeline.ts';
+import { serve } from '../support/serve.ts';
 
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-async function serve(context: QueueContext) {
-  const health = await startHttpServer(context, {
-    roles: ['worker'],
-    stopping: new AbortController().signal,
-  });
-  closeAfterTest(() => health.close());
+async function scraper(context: QueueContext) {
+  const health = await serve(context, ['worker']);
   return async () => {
     const response = await fetch(`${health.url}/metrics`);
     expect(response.status).toBe(200);
@@ -54,7 +49,7 @@ test.each(mostly('redis'))(
       settings: { EOD_CALLS_PER_HOUR: '500', EOD_NIGHTLY_RESERVE: '0.2', EOD_ATTEMPTS: '1' },
       behaviour: { faults: [{ kind: 'status', value: '404', operation: 'GetSeriesChange' }] },
     });
-    const scrape = await serve(setup);
+    const scrape = await scraper(setup);
     const before = await scrape();
     expect(before('eod_database_up')).toBe(1);
     expect(before('eod_last_complete_session_timestamp_seconds', NSE)).toBeUndefined();
@@ -82,7 +77,7 @@ test.each(mostly('redis'))(
     const own = await scrape();
     await queueEmpty(setup);
     // Another server: the first one reads facts of the database again in some seconds only.
-    const after = await (await serve(setup))();
+    const after = await (await scraper(setup))();
     expect(after('eod_last_complete_session_timestamp_seconds', NSE)).toBe(
       Date.parse('2025-09-11T00:00:00+05:30') / 1000,
     );
@@ -107,8 +102,7 @@ test.each(mostly('redis'))(
 
 test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
   const setup = await openSetup();
-  const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
-  closeAfterTest(() => health.close());
+  const health = await serve(setup);
   const text = await (await fetch(`${health.url}/metrics`)).text();
   const exposed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
     type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
@@ -139,8 +133,7 @@ test('promtool takes rules and metrics (it is in the package prometheus)', async
   expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
   expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
   const setup = await openSetup();
-  const health = await startHttpServer(setup, { roles: [], stopping: new AbortController().signal });
-  closeAfterTest(() => health.close());
+  const health = await serve(setup);
   const text = await (await fetch(`${health.url}/metrics`)).text();
   const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
   expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
@@ -156,10 +149,9 @@ test('a database that is away takes what it tells with it, and not what the proc
   const database = await testDatabase();
   const context = await openPipeline({
     databaseUrl: database.url,
-    sourceUrl: 'http://127.0.0.1:1',
     clock: clockFrom('2025-09-12T22:02:00+05:30'),
   });
-  const scrape = await serve(context);
+  const scrape = await scraper(context);
   await database.drop();
   const read = await scrape();
   expect(read('eod_database_up')).toBe(0);

@@ -14,26 +14,24 @@ import {
   parseRange,
   type RangeFlags,
 } from '../options.ts';
-import { type Column, count, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, plural, table } from '../output.ts';
 
-const FINDING_COLUMNS: readonly Column<Finding>[] = [
-  { head: 'date', cell: ({ date }) => date },
-  { head: 'severity', cell: ({ severity }) => severity },
-  { head: 'check', cell: ({ check }) => check },
-  { head: 'exchange', cell: ({ exchange }) => exchange },
-  { head: 'instrument', cell: ({ instrument }) => instrument },
-  { head: 'expected', cell: ({ expected }) => expected },
-  { head: 'found', cell: ({ found }) => found },
-];
+const FINDING_COLUMNS = columnsOf<Finding>(
+  'date',
+  'severity',
+  'check',
+  'exchange',
+  'instrument',
+  'expected',
+  'found',
+);
 
 const RESOLVED: Column<Finding> = { head: 'resolved', cell: ({ resolvedAt }) => resolvedAt };
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
-  { head: 'check', cell: ({ check }) => check },
-  { head: 'severity', cell: ({ severity }) => severity },
-  { head: 'open', cell: ({ open }) => open },
+  ...columnsOf<CheckResult>('check', 'severity', 'open'),
   { head: 'new', cell: ({ fresh }) => fresh },
-  { head: 'resolved', cell: ({ resolved }) => resolved },
+  ...columnsOf<CheckResult>('resolved'),
 ];
 
 interface FindingFlags extends RangeFlags, JsonFlag {

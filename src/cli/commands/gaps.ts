@@ -21,15 +21,11 @@ import {
   exchangeOption,
   jsonOption,
 } from '../options.ts';
-import { type Column, plural, table } from '../output.ts';
+import { type Column, columnsOf, plural, table } from '../output.ts';
 import type { GapFlags } from '../parse-request.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
-  { head: 'operation', cell: (gap) => gap.operation },
-  { head: 'exchange', cell: (gap) => gap.exchange },
-  { head: 'from', cell: (gap) => gap.from },
-  { head: 'to', cell: (gap) => gap.to },
-  { head: 'sessions', cell: (gap) => gap.sessions },
+  ...columnsOf<Gap>('operation', 'exchange', 'from', 'to', 'sessions'),
   {
     head: 'why',
     cell: ({ reason, detail }) =>

@@ -2,15 +2,14 @@ import type { ImportReport } from '../../jobs/import/import-files.ts';
 import type { FileDifference, FileReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
-import { type Column, count, firstLines, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, firstLines, plural, table } from '../output.ts';
 import { changedColumns, runText } from '../run-output.ts';
 
 /** How many files and differences are printed for people; the JSON document has more. */
 const MOST_LISTED = 20;
 
 const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
-  { head: 'file', cell: (row) => row.file },
-  { head: 'change', cell: (row) => row.change },
+  ...columnsOf<FileDifference>('file', 'change'),
   { head: 'row', cell: (row) => Object.values(row.key).join(' ') },
   { head: 'columns, stored → file', cell: (row) => changedColumns(row, timeZone) },
 ];

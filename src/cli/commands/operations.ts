@@ -2,7 +2,7 @@ import type { DataSetDescription, FieldDescription, TableDescription } from '../
 import { allowedText } from '../../operations/operation.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
-import { bold, type Column, table } from '../output.ts';
+import { bold, type Column, columnsOf, table } from '../output.ts';
 
 const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
   { head: 'operation', cell: (one) => one.name },
@@ -16,11 +16,9 @@ const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
 ];
 
 const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
-  { head: 'column', cell: (field) => field.column },
-  { head: 'type', cell: (field) => field.type },
-  { head: 'unit', cell: (field) => field.unit },
+  ...columnsOf<FieldDescription>('column', 'type', 'unit'),
   { head: 'source field', cell: (field) => field.source },
-  { head: 'meaning', cell: (field) => field.meaning },
+  ...columnsOf<FieldDescription>('meaning'),
 ];
 
 export const commands: Commands = {

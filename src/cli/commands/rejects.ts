@@ -12,13 +12,12 @@ import {
   printRecord,
 } from '../cli.ts';
 import { examples, exchangeOption, jsonOption, limitOption, parseExchanges } from '../options.ts';
-import { type Column, firstLines, momentText, plural, rangeText, table } from '../output.ts';
+import { type Column, columnsOf, firstLines, momentText, plural, rangeText, table } from '../output.ts';
 import { failuresText } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'reject', cell: (one) => one.id },
-  { head: 'operation', cell: (one) => one.operation },
-  { head: 'exchange', cell: (one) => one.exchange },
+  ...columnsOf<OpenReject>('operation', 'exchange'),
   { head: 'days', cell: (one) => rangeText(one) },
   { head: 'place', cell: (one) => one.position },
   { head: 'why', cell: (one) => whyText(one) },

@@ -3,20 +3,18 @@ import type { RunReport } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import { examples, jsonOption, limitOption, parseRunId, runIdArgument } from '../options.ts';
-import { type Column, count, momentText, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
 const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'run', cell: (run) => run.runId },
-  { head: 'kind', cell: (run) => run.kind },
-  { head: 'state', cell: (run) => run.state },
+  ...columnsOf<RunReport>('kind', 'state'),
   // With the year there would be no room for the last column.
   {
     head: 'started',
     cell: (run) => momentText(run.startedAt, timeZone).slice('2025-'.length, -':00'.length),
   },
-  { head: 'from', cell: (run) => run.from },
-  { head: 'to', cell: (run) => run.to },
+  ...columnsOf<RunReport>('from', 'to'),
   { head: 'windows', cell: windowsText },
 ];
 

@@ -2,11 +2,10 @@ import { systemClock } from '../../core/clock.ts';
 import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
-import { type Column, table } from '../output.ts';
+import { type Column, columnsOf, table } from '../output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
-  { head: 'operation', cell: (one) => one.operation },
-  { head: 'exchange', cell: (one) => one.exchange },
+  ...columnsOf<NextTick>('operation', 'exchange'),
   { head: 'cron', cell: (one) => one.pattern },
   { head: 'next', cell: (one) => one.nextLocal },
 ];

@@ -10,6 +10,7 @@ import {
   type Column,
   cannotStoreText,
   clockTime,
+  columnsOf,
   count,
   fittedTable,
   noWorkersText,
@@ -19,19 +20,17 @@ import {
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
-  { head: 'operation', cell: (one) => one.operation },
-  { head: 'exchange', cell: (one) => one.exchange },
+  ...columnsOf<OperationStatus>('operation', 'exchange'),
   { head: 'complete to', cell: (one) => one.lastComplete ?? 'nothing' },
   { head: '', cell: (one) => (one.late ? 'late' : '') },
 ];
 
 const RUN_COLUMNS: readonly Column<RunProgress>[] = [
   { head: 'run', cell: (run) => run.runId },
-  { head: 'kind', cell: (run) => run.kind },
-  { head: 'state', cell: (run) => run.state },
+  ...columnsOf<RunProgress>('kind', 'state'),
   { head: 'windows', cell: (run) => run.total },
   { head: 'done', cell: (run) => run.ended },
-  { head: 'fetched', cell: (run) => run.fetched },
+  ...columnsOf<RunProgress>('fetched'),
 ];
 
 const STATE_NAMES: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { parseWholeNumber } from '../../core/input.ts';
 import type { refusedWithdrawals } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
-import { type Column, count, momentText, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
 type Refused = Awaited<ReturnType<typeof refusedWithdrawals>>[number];
 
@@ -17,8 +17,7 @@ const SAMPLES = 3;
 
 const COLUMNS: readonly Column<Refused>[] = [
   { head: 'withdrawal', cell: (one) => one.id },
-  { head: 'operation', cell: (one) => one.operation },
-  { head: 'exchange', cell: (one) => one.exchange },
+  ...columnsOf<Refused>('operation', 'exchange'),
   { head: 'day', cell: (one) => one.day ?? '' },
   { head: 'not listed', cell: (one) => one.gone },
   { head: 'would be left', cell: (one) => one.left },

@@ -74,6 +74,44 @@ export function Section({
   );
 }
 
+/**
+ * Links to the years of a page.
+ *
+ * @param recent what is shown if no year is chosen, if that is possible.
+ */
+export function Years({
+  path,
+  years,
+  chosen,
+  recent,
+}: {
+  readonly path: string;
+  readonly years: readonly number[];
+  readonly chosen: number | null;
+  readonly recent?: string;
+}) {
+  return (
+    <nav class="years" aria-label={recent === undefined ? 'Years' : 'Days'}>
+      <ul>
+        {recent === undefined ? null : (
+          <li>
+            <a href={path} aria-current={chosen === null ? 'true' : undefined}>
+              {recent}
+            </a>
+          </li>
+        )}
+        {years.map((year) => (
+          <li key={year}>
+            <a href={`${path}?year=${year}`} aria-current={year === chosen ? 'true' : undefined}>
+              {year}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
 /** A list of names and values. */
 export function Facts({
   facts,

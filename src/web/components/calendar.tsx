@@ -1,4 +1,5 @@
 import { type Day, daysBetween, weekday } from '../../core/days.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
@@ -100,6 +101,8 @@ export function YearStrip({
   const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
   const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
   const months = days.filter(({ day }) => day.endsWith('-01'));
+  const cellOf = ({ day }: CoverageDay, shape: string) =>
+    `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`;
   return (
     <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
       {months.map(({ day }) => (
@@ -111,10 +114,7 @@ export function YearStrip({
         class="cell-nothing"
         d={days
           .filter(({ day, kind }) => kind === 'nothing' && !isWeekend(day))
-          .map(
-            ({ day }) =>
-              `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${SMALL.complete}`,
-          )
+          .map((one) => cellOf(one, SMALL.complete))
           .join('')}
       />
       {Object.entries(SMALL).map(([kind, shape]) => (
@@ -123,7 +123,7 @@ export function YearStrip({
           class={`cell-${kind}`}
           d={days
             .filter((one) => one.kind === kind)
-            .map(({ day }) => `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`)
+            .map((one) => cellOf(one, shape))
             .join('')}
         />
       ))}
@@ -147,6 +147,9 @@ export const MONTHS = [
   'December',
 ];
 
+/** `February 2025`, of a day or month. */
+const monthText = (day: string) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`;
+
 const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
 /** A year as twelve months. Each day that is known is a link. */
@@ -157,16 +160,9 @@ export function YearCalendar({
   readonly days: readonly CoverageDay[];
   readonly linkOf: (day: Day) => string;
 }) {
-  const months = new Map<string, CoverageDay[]>();
-  for (const one of days) {
-    const month = one.day.slice(0, 7);
-    const same = months.get(month);
-    if (same === undefined) months.set(month, [one]);
-    else same.push(one);
-  }
   return (
     <div class="months">
-      {[...months].map(([month, ofMonth]) => (
+      {[...groupBy(days, ({ day }) => day.slice(0, 7))].map(([month, ofMonth]) => (
         <MonthTable key={month} month={month} days={ofMonth} linkOf={linkOf} />
       ))}
     </div>
@@ -182,14 +178,13 @@ function MonthTable({
   readonly days: readonly CoverageDay[];
   readonly linkOf: (day: Day) => string;
 }) {
-  const name = `${MONTHS[Number(month.slice(5, 7)) - 1]} ${month.slice(0, 4)}`;
   const lead = (weekday(`${month}-01`) + 6) % 7;
   const cells: (CoverageDay | null)[] = [...Array.from({ length: lead }, () => null), ...days];
   while (cells.length % 7 !== 0) cells.push(null);
   const weeks = Array.from({ length: cells.length / 7 }, (_, at) => cells.slice(at * 7, at * 7 + 7));
   return (
     <table class="month">
-      <caption>{name}</caption>
+      <caption>{monthText(month)}</caption>
       <thead>
         <tr>
           {WEEKDAYS.map((day) => (
@@ -216,11 +211,10 @@ function DayCell({ day, linkOf }: { readonly day: CoverageDay; readonly linkOf: 
   const number = Number(day.day.slice(8));
   if (day.kind === 'nothing') return <span class="day">{number}</span>;
   const text = dayText(day);
-  const month = `${MONTHS[Number(day.day.slice(5, 7)) - 1]} ${day.day.slice(0, 4)}`;
   return (
     <a class={`day day-${day.kind}`} href={linkOf(day.day)} title={text}>
       {number}
-      <span class="hidden">{` ${month}${text.slice(day.day.length)}`}</span>
+      <span class="hidden">{` ${monthText(day.day)}${text.slice(day.day.length)}`}</span>
       {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}
     </a>
   );

@@ -1,5 +1,7 @@
 import { Fragment } from 'preact';
+import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../load/state/completeness.ts';
+import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */
 export function Name({ children }: { readonly children: string }) {
@@ -22,5 +24,14 @@ export function DataSet({ operation, exchange }: Pair) {
     <>
       <Name>{operation}</Name> <span class="exchange">{exchange}</span>
     </>
+  );
+}
+
+/** The same as a link to its calendar, or to one of its days. */
+export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?: Day | undefined }) {
+  return (
+    <a href={coveragePath({ operation, exchange }, day)}>
+      <DataSet operation={operation} exchange={exchange} />
+    </a>
   );
 }

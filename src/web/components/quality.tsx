@@ -1,10 +1,9 @@
 import type { Finding } from '../../load/state/findings.ts';
 import type { OpenReject } from '../../load/state/rejects.ts';
 import { rejectCommand } from '../commands.ts';
-import { coveragePath } from '../page.tsx';
 import { Command, Moment } from './basics.tsx';
 import { Badge } from './marks.tsx';
-import { DataSet } from './names.tsx';
+import { DataSet, DataSetLink } from './names.tsx';
 import { DAYS, Table } from './table.tsx';
 
 /** Rejected records and what is wrong with them. */
@@ -23,11 +22,7 @@ export function RejectsTable({
         { head: 'Reject', cell: (one) => one.id },
         {
           head: 'Data set',
-          cell: (one) => (
-            <a href={one.from === one.to ? coveragePath(one, one.from) : coveragePath(one)}>
-              <DataSet {...one} />
-            </a>
-          ),
+          cell: (one) => <DataSetLink {...one} day={one.from === one.to ? one.from : undefined} />,
         },
         DAYS,
         {

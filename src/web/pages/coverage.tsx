@@ -1,12 +1,13 @@
 import { today } from '../../core/clock.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
 import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { readFreshness } from '../../load/state/freshness.ts';
-import { GAP_REASONS, type GapReason } from '../../load/state/gap-reasons.ts';
+import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
-import { Command, Empty, Section } from '../components/basics.tsx';
+import { Command, Empty, Section, Years } from '../components/basics.tsx';
 import { Legend, totalsText, YearCalendar, YearStrip } from '../components/calendar.tsx';
 import { DataSet } from '../components/names.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
@@ -95,21 +96,17 @@ export async function dataSetPage(context: PageContext, asked: Asked): Promise<P
 
 /** The missing sessions by reason, and what to do about them. */
 function Missing({ set, token }: { readonly set: DataSetDays; readonly token: string | null }) {
-  const reasons = new Map<GapReason, string[]>();
-  for (const { day, kind, reason } of set.days) {
-    if (kind !== 'missing' || reason === null) continue;
-    const same = reasons.get(reason);
-    if (same === undefined) reasons.set(reason, [day]);
-    else same.push(day);
-  }
-  if (reasons.size === 0) return null;
+  const missing = set.days.flatMap(({ day, kind, reason }) =>
+    kind === 'missing' && reason !== null ? [{ day, reason }] : [],
+  );
+  if (missing.length === 0) return null;
   return (
     <Section id="missing" title="Missing, by reason">
       <ul class="plain">
-        {[...reasons].map(([reason, days]) => (
+        {[...groupBy(missing, ({ reason }) => reason)].map(([reason, days]) => (
           <li key={reason}>
             <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'session')}, the newest{' '}
-            <a href={coveragePath(set, days.at(-1) ?? '')}>{days.at(-1)}</a>
+            <a href={coveragePath(set, days.at(-1)?.day)}>{days.at(-1)?.day}</a>
           </li>
         ))}
       </ul>
@@ -127,30 +124,5 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
         ) : null}
       </div>
     </Section>
-  );
-}
-
-/** Links to the years of a page. */
-function Years({
-  path,
-  years,
-  chosen,
-}: {
-  readonly path: string;
-  readonly years: readonly number[];
-  readonly chosen: number;
-}) {
-  return (
-    <nav class="years" aria-label="Years">
-      <ul>
-        {years.map((year) => (
-          <li key={year}>
-            <a href={`${path}?year=${year}`} aria-current={year === chosen ? 'true' : undefined}>
-              {year}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
   );
 }

@@ -12,10 +12,10 @@ import { listSuspiciousWindows } from '../../load/state/run-facts.ts';
 import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
-import { DataSet } from '../components/names.tsx';
+import { DataSetLink } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality.tsx';
 import { DAYS, RUN, Table } from '../components/table.tsx';
-import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
@@ -95,14 +95,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
                 caption="Suspicious windows"
                 rows={suspicious}
                 columns={[
-                  {
-                    head: 'Data set',
-                    cell: (one) => (
-                      <a href={coveragePath(one, one.to)}>
-                        <DataSet {...one} />
-                      </a>
-                    ),
-                  },
+                  { head: 'Data set', cell: (one) => <DataSetLink {...one} day={one.to} /> },
                   DAYS,
                   RUN,
                   { head: 'Why', wide: true, cell: (one) => one.reason },

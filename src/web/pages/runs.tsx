@@ -13,9 +13,9 @@ import { COMMANDS, runCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
-import { DataSet } from '../components/names.tsx';
+import { DataSet, DataSetLink } from '../components/names.tsx';
 import { type Column, DAYS, RUN, Table } from '../components/table.tsx';
-import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 import { runIdOf } from './asked.ts';
 
 const A_PAGE = 25;
@@ -180,14 +180,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
               rows={failed}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },
-                {
-                  head: 'Data set',
-                  cell: (one) => (
-                    <a href={coveragePath(one)}>
-                      <DataSet {...one} />
-                    </a>
-                  ),
-                },
+                { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
                 DAYS,
                 { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') },
                 { head: 'State', cell: (one) => <Badge mark={markOfState(one.state)}>{one.state}</Badge> },

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { within } from '../../core/waits.ts';
 import { count, duration, isUnusual, plural } from '../../core/wording.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
@@ -18,9 +19,9 @@ import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
-import { DataSet } from '../components/names.tsx';
+import { DataSet, DataSetLink } from '../components/names.tsx';
 import { type Column, Table } from '../components/table.tsx';
-import { coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const REFRESH_S = 15;
 
@@ -263,14 +264,7 @@ function waitReasonText(reason: WaitReason, zone: string): string {
 }
 
 const COLUMNS: readonly Column<LatestSession>[] = [
-  {
-    head: 'Data set',
-    cell: ({ operation, exchange }) => (
-      <a href={coveragePath({ operation, exchange })}>
-        <DataSet operation={operation} exchange={exchange} />
-      </a>
-    ),
-  },
+  { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
   {
     head: 'Latest session',
     cell: ({ lastDue, late, reason }) =>
@@ -408,12 +402,8 @@ function Calls({ quota, zone }: { readonly quota: QuotaStatus | null; readonly z
 const TIMES = 12;
 
 function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {
-  const times = new Map<string, NextTick[]>();
-  for (const tick of [...ticks].sort((a, b) => (a.next < b.next ? -1 : 1))) {
-    const same = times.get(tick.next);
-    if (same === undefined) times.set(tick.next, [tick]);
-    else same.push(tick);
-  }
+  const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
+  const times = groupBy(sorted, ({ next }) => next);
   const listed = [...times].slice(0, TIMES);
   const more = times.size - listed.length;
   return (

@@ -12,10 +12,10 @@ import {
 import { knownYears, listDataSets } from '../../jobs/runs/read-coverage.ts';
 import type { Pair } from '../../load/state/completeness.ts';
 import { COMMANDS } from '../commands.ts';
-import { Command, Empty } from '../components/basics.tsx';
+import { Command, Empty, Years } from '../components/basics.tsx';
 import { TimeChart } from '../components/chart.tsx';
-import { DataSet } from '../components/names.tsx';
-import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
+import { DataSetLink } from '../components/names.tsx';
+import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 
 /** What is shown if no year is requested. */
 const RECENT_DAYS = 90;
@@ -146,9 +146,7 @@ function ChartHead({ pair, text }: { readonly pair: Pair; readonly text: string 
   return (
     <>
       <h2>
-        <a href={coveragePath(pair)}>
-          <DataSet {...pair} />
-        </a>
+        <DataSetLink {...pair} />
       </h2>
       <p class="muted">{text}</p>
     </>
@@ -165,23 +163,7 @@ async function spanOf(context: PageContext, { query }: Asked, pairs: readonly Pa
     year === null
       ? { from: addDays(to, -RECENT_DAYS), to, name: `the last ${RECENT_DAYS} days` }
       : { from: `${year}-01-01`, to: `${year}-12-31`, name: `in ${year}` };
-  const chooser = (
-    <nav class="years" aria-label="Days">
-      <ul>
-        <li>
-          <a href={path} aria-current={year === null ? 'true' : undefined}>
-            Last {RECENT_DAYS} days
-          </a>
-        </li>
-        {years.map((one) => (
-          <li key={one}>
-            <a href={`${path}?year=${one}`} aria-current={one === year ? 'true' : undefined}>
-              {one}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </nav>
-  );
+  const recent = `Last ${RECENT_DAYS} days`;
+  const chooser = <Years path={path} years={years} chosen={year} recent={recent} />;
   return { span, chooser };
 }

@@ -1,6 +1,6 @@
 import { tables } from '../../../src/operations/registry.ts';
+import { query } from '../query.ts';
 import type { SandboxFigures } from './eod.ts';
-import { rowsOf } from './postgres.ts';
 
 const COUNTS = ['fetched', 'inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'rejected'] as const;
 const SUMS = [...COUNTS, 'requests', 'bytes', 'withdrawn'] as const;
@@ -64,7 +64,7 @@ const CHECKS: readonly { readonly what: string; readonly statement: string }[] =
 export async function checkBooks(url: string): Promise<string[]> {
   const problems: string[] = [];
   for (const { what, statement } of CHECKS) {
-    const found = await rowsOf(url, statement);
+    const found = await query(url, statement);
     if (found.length > 0) {
       problems.push(`${what} (${found.length}): ${JSON.stringify(found.slice(0, 5))}`);
     }
@@ -78,7 +78,7 @@ export async function checkBudget(
   { byHour, byDiagnostic }: SandboxFigures,
   callsPerHour: number,
 ): Promise<string[]> {
-  const budget = await rowsOf<{ hour: string; calls: number }>(
+  const budget = await query<{ hour: string; calls: number }>(
     url,
     `select to_char(hour at time zone 'Asia/Kolkata', 'YYYY-MM-DD"T"HH24') as hour, sum(calls)::int as calls
        from etl.call_budget group by 1`,

@@ -1,5 +1,5 @@
 import { tables } from '../../../src/operations/registry.ts';
-import { rowsOf } from './postgres.ts';
+import { query } from '../query.ts';
 
 /** Columns that say when and by which load a row came: these may differ. */
 const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'run_id', 'load_id'];
@@ -35,7 +35,7 @@ export async function compareDatabases(expected: string, actual: string): Promis
 }
 
 async function textRows(url: string, statement: string, values: readonly unknown[]): Promise<string[]> {
-  const rows = await rowsOf<{ row: string }>(url, statement, values);
+  const rows = await query<{ row: string }>(url, statement, values);
   return rows.map(({ row }) => row);
 }
 

@@ -1,10 +1,11 @@
 import { brotliDecompressSync } from 'node:zlib';
-import pg from 'pg';
+import type pg from 'pg';
 import { readCsvFile } from '../../../src/extract/files/read-file.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import type { Rows } from '../../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../../src/operations/table.ts';
+import { withClient } from '../query.ts';
 
 const TIME_ZONE = 'Asia/Kolkata';
 
@@ -62,9 +63,7 @@ interface Known {
  * differ from what comes out. The source of the suite never withdraws a row, so none of its answers may.
  */
 export async function checkFold(url: string): Promise<string[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
+  return withClient(url, async (client) => {
     const problems: string[] = [];
     const known = new Map(tables.map((table) => [table, new Map<string, Known>()]));
     for (const kept of (await client.query<Kept>(KEPT)).rows) {
@@ -74,9 +73,7 @@ export async function checkFold(url: string): Promise<string[]> {
     }
     for (const [table, rows] of known) problems.push(...(await compare(client, table, [...rows.values()])));
     return problems;
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 function apply(

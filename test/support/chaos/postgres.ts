@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
 import { reachablePrograms, serverAccount } from '../../../src/load/database/embedded/account.ts';
 import { findBinaries, initialise, isServing } from '../../../src/load/database/embedded/cluster.ts';
 import { freePort } from '../free-port.ts';
@@ -98,21 +97,4 @@ export async function startRestartablePostgres(
       await server.ended;
     },
   };
-}
-
-/** Rows of one statement, on a connection of its own: the server may have been restarted since. */
-export async function rowsOf<Row extends pg.QueryResultRow>(
-  url: string,
-  statement: string,
-  values: readonly unknown[] = [],
-): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url, application_name: 'chaos' });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    const result = await client.query<Row>(statement, [...values]);
-    return result.rows;
-  } finally {
-    await client.end().catch(() => undefined);
-  }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../../../src/core/errors.ts';
-import { rowsOf } from './postgres.ts';
+import { query } from '../query.ts';
 
 const LOOK_EVERY_MS = 50;
 
@@ -45,7 +45,7 @@ export function watchProgress(url: string): Progress {
     let lastError = '';
     for (;;) {
       // A server that is away is asked again.
-      const [seen] = await rowsOf<Look>(url, LOOK).catch((error) => {
+      const [seen] = await query<Look>(url, LOOK).catch((error) => {
         lastError = messageOf(error);
         return [];
       });

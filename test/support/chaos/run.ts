@@ -2,13 +2,14 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../../src/core/errors.ts';
+import { query } from '../query.ts';
 import { waitFor } from '../wait-for.ts';
 import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
 import { compareDatabases } from './compare.ts';
 import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
 import { checkFold } from './fold.ts';
 import { type ActKind, type Backend, planActs } from './plan.ts';
-import { type RestartablePostgres, rowsOf, startRestartablePostgres } from './postgres.ts';
+import { type RestartablePostgres, startRestartablePostgres } from './postgres.ts';
 import { type Program, tail } from './process.ts';
 import { type Pause, type Progress, watchProgress } from './progress.ts';
 import { randomFrom } from './random.ts';
@@ -238,7 +239,7 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
   'restart Redis, empty': async ({ redis }) => redis?.restart(),
   'cut connections to Redis': async ({ redis }) => redis?.cutConnections(),
   'cut connections to Postgres': ({ url, random }) =>
-    rowsOf(
+    query(
       url,
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
@@ -255,12 +256,12 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     const { id } = await replayAfter(url, before);
     // So that it is killed while it folds a part.
     const isUnderWay = `select from etl.windows where run_id = $1 and started_at is not null`;
-    await waitFor(async () => replay.ending() !== null || (await rowsOf(url, isUnderWay, [id])).length > 0, {
+    await waitFor(async () => replay.ending() !== null || (await query(url, isUnderWay, [id])).length > 0, {
       what: 'the replay',
     });
     replay.kill('SIGKILL');
     await replay.ended;
-    const [run] = await rowsOf<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
+    const [run] = await query<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
     if (run?.state === 'running') beside.push(startEod(place, ['resume', String(id)]));
   },
   'import files': async ({ place, imports }) => {
@@ -286,12 +287,12 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     beside.push(startEod(nightPlace(place), nightlyArgs(workload)));
     beside.push(startEod(place, [...backfillArgs(workload.second), '--detach']));
     // One of them is written, the other is being planned, and Postgres goes away.
-    await waitFor(async () => (await rowsOf(url, 'select from etl.runs')).length > 1, {
+    await waitFor(async () => (await query(url, 'select from etl.runs')).length > 1, {
       timeoutMs: 60_000,
       what: 'another run',
     });
     await postgres.restart(random() < 0.5 ? 'fast' : 'immediate');
-    await waitFor(async () => (await rowsOf(url, ALL_AT_WORK)).length > 0, {
+    await waitFor(async () => (await query(url, ALL_AT_WORK)).length > 0, {
       timeoutMs: 60_000,
       what: 'the second backfill and the night',
     });
@@ -299,13 +300,13 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
 };
 
 const newestRun = async (url: string) =>
-  (await rowsOf<{ id: number }>(url, 'select coalesce(max(id), 0)::int as id from etl.runs'))[0]?.id ?? 0;
+  (await query<{ id: number }>(url, 'select coalesce(max(id), 0)::int as id from etl.runs'))[0]?.id ?? 0;
 
 const replayAfter = (url: string, before: number) =>
   waitFor(
     async () => {
-      const query = "select id::int from etl.runs where id > $1 and kind = 'replay' order by id limit 1";
-      return (await rowsOf<{ id: number }>(url, query, [before]).catch(() => []))[0] ?? null;
+      const newer = "select id::int from etl.runs where id > $1 and kind = 'replay' order by id limit 1";
+      return (await query<{ id: number }>(url, newer, [before]).catch(() => []))[0] ?? null;
     },
     { timeoutMs: 240_000, what: 'a replay' },
   );
@@ -328,7 +329,7 @@ interface Outcome extends Performance {
 async function reckon({ setup, expected, sandbox, ...outcome }: Outcome): Promise<ChaosFigures> {
   const { url, group, progress } = setup;
   const stats = await sandbox.stats();
-  const windows = await rowsOf<{ state: string; windows: number; attempts: number }>(
+  const windows = await query<{ state: string; windows: number; attempts: number }>(
     url,
     'select state, count(*)::int as windows, sum(attempts)::int as attempts from etl.windows group by 1 order by 1',
   );
