@@ -18,7 +18,6 @@ import {
   rankedRecords,
   sourceTime,
   storedRow,
-  withdrawKeysStatement,
   withdrawStatement,
   type Years,
 } from './merge-sql.ts';
@@ -56,8 +55,6 @@ interface FoldSql extends ApplySql {
   readonly begin: readonly string[];
   /** The same, but only rows whose keys the records of the answer that is being loaded have. */
   readonly beginOwn: readonly string[];
-  /** Withdraws rows by their keys, see `mergeSql`. */
-  readonly withdrawKeys: string;
   /** Stores the most rows that each day ever had. $1: exchange, $2: days. */
   readonly storeDayRows: string;
 }
@@ -125,7 +122,6 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
       folded,
       (row) => `${isConcerned(table, market, { own, lists }, row, '$2')} and ${isAnyPart('$3')}`,
     ),
-    withdrawKeys: withdrawKeysStatement(table, folded),
     ...replaceStatements(table, market, folded, isOfPart(table, lists)),
     storeDayRows: replaceDayRows(table.name, tables.dayRows),
   };

@@ -24,7 +24,6 @@ import {
   NO_DAY,
   onDays,
   replaceRefusedWithdrawals,
-  undecidedWithdrawals,
 } from '../state/withdrawals.ts';
 import { foldSql, listedInFull } from './fold-sql.ts';
 import {
@@ -346,22 +345,12 @@ async function foldInOrder(
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
       await client.query(text, [exchange, days, instruments, pruned.state]);
-    for (const { day, place, rows } of accepted) {
-      if (!decidedBy(place).has(day) && days.includes(day)) {
-        await client.query(sql.withdrawKeys, [load.loadId, JSON.stringify(rows), place]);
-      }
-    }
   }
   const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
   if (pruned !== null) {
     const isDecided = (one: DayMark) => decidedBy(one.place).has(one.day ?? NO_DAY);
     for (const one of await emptiedBy(tx, scope, asked && days)) if (!isDecided(one)) marks.push(one);
-    // What pruned answers lacked stays undecided until another one lists the day.
-    for (const one of await undecidedWithdrawals(tx, { table: table.name, exchange, ofDays: onDays(days) })) {
-      const day = one.day ?? NO_DAY;
-      if (!decidedBy(one.place).has(day)) refusals.set(day, one);
-    }
   }
   /** Days that the answers so far are about. */
   const seen = new Set<string>();

@@ -136,17 +136,16 @@ export async function writeWithdrawals(
   );
 }
 
-/** Days for which a person has accepted that an answer lacks rows, its place, and the keys of the rows. */
+/** Days for which a person has accepted that an answer lacks rows, and its place. */
 export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
-): Promise<{ day: string; place: Place; rows: readonly RowKey[] }[]> {
+): Promise<{ day: string; place: Place }[]> {
   const { table_name, state, day } = withdrawals;
   return tx
     .select({
       day: sql<string>`coalesce(${day}, ${NO_DAY})::text`,
       place: placeText(withdrawals.place),
-      rows: withdrawals.rows,
     })
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')))
@@ -226,27 +225,6 @@ export async function replaceRefusedWithdrawals(
       .where(eq(id, other.id));
   }
   return refused.filter((one) => !stored.some((other) => isSame(one, other)));
-}
-
-/** The undecided refused withdrawals of some days, in the order of their answers. */
-export async function undecidedWithdrawals(
-  tx: NodePgDatabase,
-  { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
-): Promise<(DayWithdrawal & { readonly place: Place })[]> {
-  return tx
-    .select({
-      table: withdrawals.table_name,
-      day: withdrawals.day,
-      gone: withdrawals.gone,
-      most: withdrawals.most,
-      left: withdrawals.rows_left,
-      refused: withdrawals.reason,
-      rows: withdrawals.rows,
-      place: placeText(withdrawals.place),
-    })
-    .from(withdrawals)
-    .where(and(isUndecided(exchange, [table]), ofDays))
-    .orderBy(withdrawals.place);
 }
 
 const asWithdrawal = {

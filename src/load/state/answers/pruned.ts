@@ -4,7 +4,7 @@ import type { Place } from '../../../core/place.ts';
 import { tableGroupOf } from '../../../operations/registry.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, pruned } from '../schema/source.ts';
-import { loads } from '../schema/work.ts';
+import { loads, withdrawals } from '../schema/work.ts';
 
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
 // they left is in the tables and their history, as of a numbered state, so later folds begin with the rows of that state.
@@ -50,7 +50,8 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<P
 
 /**
  * The last place up to which the answers of a group can be pruned: all of them were fetched before a moment, and they,
- * but no later one, are loaded in some state.
+ * but no later one, are loaded in some state. Answers since a withdrawal that was held back stay: they are folded if a
+ * person accepts it.
  *
  * @returns null if there is none.
  */
@@ -71,6 +72,8 @@ export async function placeToPrune(
     )
     select ${placeText(sql`place`)} as place, state::float8 as state from cuts
      where fetched_at < ${before.toISOString()}::timestamptz and (next is null or state < next)
+       and place < coalesce((select min(w.place) from ${withdrawals} w where w.state = 'refused' and w.exchange = ${exchange}
+         and w.operation = any(${sql.param(operations)}::text[])), 'infinity')
      order by cuts.place desc limit 1`);
   return found.rows[0] ?? null;
 }
