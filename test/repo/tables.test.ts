@@ -35,6 +35,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   repeatable_migrations: 'database/migrate.ts',
   answers: 'state/answers/',
   response_bodies: 'state/answers/',
+  past_begins: 'state/loads/',
   pruned: 'state/answers/',
   runs: 'state/runs.ts',
   sessions: 'state/sessions.ts',
