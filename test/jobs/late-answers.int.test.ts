@@ -9,7 +9,7 @@ import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
-import { copyAccepted, refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
 import {
@@ -156,7 +156,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     expect(second).toMatchObject({ counts: { inserted: 3, updated: 4, withdrawn: 0 } });
     expect(second.suspicious).toMatch(/^7 of 23 rows of market\.bhavcopy_cm were not listed any more/);
     expect(await live(context)).toHaveLength(23);
-    const [refused] = await refusedWithdrawals(context.db.drizzle, 10, 3);
+    const [refused] = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
     const accepting = {
       by: 'me',
       readKept: (kept: KeptAnswer) => readToFold(context, kept),
@@ -177,7 +177,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
 
 /** Accepts the only withdrawal that was refused. */
 async function acceptRefused(context: Awaited<ReturnType<typeof openStore>>): Promise<void> {
-  const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+  const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
   await acceptWithdrawal(context.db, refused?.id ?? 0, {
     by: 'me',
     readKept: (kept: KeptAnswer) => readToFold(context, kept),
@@ -373,7 +373,7 @@ describe('a replay', () => {
     const report = await replay(context, {}, { rebuild: true });
     expect(report).toMatchObject({ inserted: 0, withdrawn: 0 });
     expect(await live(context)).toHaveLength(20);
-    expect(await refusedWithdrawals(context.db.drizzle, 1, 0)).toEqual([]);
+    expect(await withdrawalsHeldBack(context.db.drizzle, 1, 0)).toEqual([]);
     const before = await physical(context);
     await replay(context, {});
     expect(await physical(context)).toEqual(before);

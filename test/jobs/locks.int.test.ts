@@ -6,7 +6,7 @@ import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
-import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
@@ -106,7 +106,7 @@ describe('on a server with the settings that Postgres comes with', () => {
     // An answer with so few rows that the withdrawal of the others waits for a person, and one that comes late.
     await fetched(1, sent(0, 20))(context, { day: '2025-08-01' });
     await fetched(3, sent(10, 20))(context, { day: '2025-08-01' });
-    const [refused] = await refusedWithdrawals(context.db.drizzle, 1, 0);
+    const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
     const readKept = (kept: KeptAnswer) => readToFold(context, kept);
     const accepting = { by: 'me', readKept, maxWithdrawShare: 0.1 };
     const accepted = await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);

@@ -6,7 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -69,7 +69,7 @@ test('states are shown again to the row while late answers, imports, replays and
   };
   const accept = async (mine: Context) => {
     const readKept = (kept: Parameters<typeof readToFold>[1]) => readToFold(mine, kept);
-    for (const { id } of await refusedWithdrawals(mine.db.drizzle, 1, 1)) {
+    for (const { id } of await withdrawalsHeldBack(mine.db.drizzle, 1, 1)) {
       await acceptWithdrawal(mine.db, id, { by: 'me', readKept, maxWithdrawShare: 0.1 });
     }
   };

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
-import type { Permit } from '../../src/load/state/call-budget.ts';
+import type { CallLimit } from '../../src/load/state/call-budget.ts';
 import {
   RUN_STATES,
   type RunState,
@@ -51,7 +51,7 @@ afterAll(() => database.close());
 const DAY = '2025-09-08';
 const FAILURE = { error: 'what went wrong' };
 
-const PERMIT: Permit = {
+const PERMIT: CallLimit = {
   keyHash: 'key',
   now: Date.parse('2025-09-08T12:00:00Z'),
   hour: Date.parse('2025-09-08T11:30:00Z'),

@@ -95,7 +95,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
-    suspicions: [],
+    doubts: [],
     unsettled: [],
     preview: answer.preview ?? false,
   });

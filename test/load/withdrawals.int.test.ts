@@ -3,7 +3,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { countSuspiciousWindows } from '../../src/load/state/run-facts.ts';
-import { refusedWithdrawals } from '../../src/load/state/withdrawals.ts';
+import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
@@ -89,18 +89,18 @@ test('what was refused is listed with rows, until a person or a better answer de
   const store = await openStore();
   await answer(store, rows(DAY, 0, 20));
   await answer(store, rows(DAY, 12, 20));
-  const [refused, ...more] = await refusedWithdrawals(store.drizzle, 10, 3);
+  const [refused, ...more] = await withdrawalsHeldBack(store.drizzle, 10, 3);
   expect(more).toEqual([]);
   expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
   expect(refused?.rows).toHaveLength(3);
   expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
   // The day comes whole again: nothing is left to decide.
   await answer(store, rows(DAY, 0, 20));
-  expect(await refusedWithdrawals(store.drizzle, 10, 3)).toEqual([]);
+  expect(await withdrawalsHeldBack(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();
 
   await answer(store, rows(DAY, 12, 20));
-  const [again] = await refusedWithdrawals(store.drizzle, 10, 3);
+  const [again] = await withdrawalsHeldBack(store.drizzle, 10, 3);
   expect(await countSuspiciousWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toMatchObject({

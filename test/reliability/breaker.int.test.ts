@@ -6,7 +6,7 @@ import { createLog } from '../../src/core/log.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { createBreaker } from '../../src/jobs/worker/breaker.ts';
-import { createSourceClock, permitOf } from '../../src/jobs/worker/quota.ts';
+import { callLimitOf, createSourceClock } from '../../src/jobs/worker/quota.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -226,7 +226,7 @@ test('a window that is given up before it is asked is named in the log with what
     {
       job: { database: setup.queues.databaseId, runId, windowId: window.id },
       window: null,
-      permit: permitOf(setup.config, setup.clock, createSourceClock(setup)),
+      callLimit: callLimitOf(setup.config, setup.clock, createSourceClock(setup)),
       error: new PipelineError('the source is down', { kind: 'network' }),
       action: { act: 'end', state: 'failed', scope: 'window' },
     },

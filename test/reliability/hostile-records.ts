@@ -68,7 +68,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     maxWithdrawShare: 0.1,
     place: await takePlace(store.drizzle),
     fetchedAt: new Date(),
-    suspicions: [],
+    doubts: [],
     unsettled: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,

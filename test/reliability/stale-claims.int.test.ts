@@ -3,7 +3,7 @@ import { PipelineError } from '../../src/core/errors.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import type { FailureAction } from '../../src/jobs/worker/failure-policy.ts';
-import { createSourceClock, permitOf } from '../../src/jobs/worker/quota.ts';
+import { callLimitOf, createSourceClock } from '../../src/jobs/worker/quota.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { coverageRows, openSetup, type Setup, start, windowsOf } from './support.ts';
 
@@ -11,10 +11,10 @@ const ASKED = { from: '2025-09-08', to: '2025-09-09', operations: ['GetSeriesCha
 
 /** Claims a window as a worker does. */
 async function claim(setup: Setup, windowId: number) {
-  const permit = permitOf(setup.config, setup.clock, createSourceClock(setup));
-  const claimed = await claimWindow(setup.db.drizzle, windowId, { ...permit, probeUntil: permit.now });
+  const callLimit = callLimitOf(setup.config, setup.clock, createSourceClock(setup));
+  const claimed = await claimWindow(setup.db.drizzle, windowId, { ...callLimit, probeUntil: callLimit.now });
   if (claimed.outcome !== 'claimed') throw new Error(`the claim was answered with ${claimed.outcome}`);
-  return { window: claimed.window, permit };
+  return { window: claimed.window, callLimit };
 }
 
 const ACTIONS: readonly FailureAction[] = [

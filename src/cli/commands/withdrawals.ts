@@ -1,11 +1,11 @@
 import { usageError } from '../../core/errors.ts';
 import { parseWholeNumber } from '../../core/input.ts';
-import type { refusedWithdrawals } from '../../load/state/withdrawals.ts';
+import type { withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
-type Refused = Awaited<ReturnType<typeof refusedWithdrawals>>[number];
+type Refused = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
 
 interface Flags extends JsonFlag {
   readonly accept?: number;
@@ -66,9 +66,9 @@ const notFound = (id: number) =>
 
 async function show(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const { readRefusedWithdrawal } = await import('../../load/state/withdrawals.ts');
+  const { readHeldBack } = await import('../../load/state/withdrawals.ts');
   const { db, config } = await openContext(cli);
-  const found = await readRefusedWithdrawal(db.drizzle, id);
+  const found = await readHeldBack(db.drizzle, id);
   if (found === null) throw notFound(id);
   if (flags.json === true) return printJson(cli, found);
   const { table: name, exchange, day, gone, left, most, reason, runId, windowId } = found;
@@ -89,7 +89,7 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const withdrawals = await import('../../load/state/withdrawals.ts');
   const { db } = await openContext(cli);
-  const refused = await withdrawals.refusedWithdrawals(db.drizzle, flags.limit, SAMPLES);
+  const refused = await withdrawals.withdrawalsHeldBack(db.drizzle, flags.limit, SAMPLES);
   if (flags.json === true) return printJson(cli, refused);
   print(cli, refused.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, refused));
 }

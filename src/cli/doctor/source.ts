@@ -8,7 +8,7 @@ import { decodeText } from '../../extract/body.ts';
 import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
-import { callsOf, fullHourWait, permitOf } from '../../jobs/worker/quota.ts';
+import { callLimitOf, callsOf, fullHourWait } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
 import { readKeptAnswer } from '../../load/state/answers/kept.ts';
@@ -78,8 +78,8 @@ export async function sourceChecks(
   if (offline) return none('--offline: no call was made');
   // A call sent at the end of one hour and received in the next would count against the wrong one.
   await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
-  const permit = permitOf(config, systemClock);
-  if (db !== null && !(await takeCall(db.drizzle, permit))) {
+  const callLimit = callLimitOf(config, systemClock);
+  if (db !== null && !(await takeCall(db.drizzle, callLimit))) {
     return none('the calls of this hour are used up, so none was made: try again in the next hour');
   }
   const settings = {
@@ -92,7 +92,7 @@ export async function sourceChecks(
     (opened) => opened.close(),
   );
   const outcome = await call(source, cli, calendar, config, db !== null);
-  if (db !== null) await storeEvidence(db, permit, outcome.error);
+  if (db !== null) await storeEvidence(db, callLimit, outcome.error);
   return [sourceCheck(outcome), keyCheck(outcome), clockCheck(outcome.date, clockAheadMs, config)];
 }
 
@@ -124,15 +124,15 @@ async function call(
 /** Stores for the workers what the call showed about the key and the hour's quota. */
 async function storeEvidence(
   db: Database,
-  permit: ReturnType<typeof permitOf>,
+  callLimit: ReturnType<typeof callLimitOf>,
   error: unknown,
 ): Promise<void> {
   const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
-  if (hour === 'closed') await closeHour(db.drizzle, permit, messageOf(error));
-  else if (hour === 'open') await openHour(db.drizzle, permit);
-  if (key === 'accepted') await markKeyAccepted(db.drizzle, permit, { probe: true, keyGoodAt: null });
+  if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
+  else if (hour === 'open') await openHour(db.drizzle, callLimit);
+  if (key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, { probe: true, keyGoodAt: null });
   // A refused key is left to a worker, which sends the alert.
-  else if (key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
+  else if (key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
 }
 
 function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
@@ -259,9 +259,9 @@ function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
 export async function quotaCheck(config: Config, db: Database | null): Promise<Check> {
   if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
   if (db === null) return skipped('quota', 'calls are counted in the database, which cannot be used');
-  const permit = permitOf(config, systemClock);
-  const hour = await readHour(db.drizzle, permit);
-  const refusal = await readKeyRefusal(db.drizzle, permit.keyHash);
+  const callLimit = callLimitOf(config, systemClock);
+  const hour = await readHour(db.drizzle, callLimit);
+  const refusal = await readKeyRefusal(db.drizzle, callLimit.keyHash);
   if (refusal !== null) {
     return failed(
       'quota',
@@ -270,7 +270,7 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
     );
   }
   const [nightly, backfill] = (['nightly', 'backfill'] as const).map(
-    (queue) => callsOf(queue, permit, hour).left,
+    (queue) => callsOf(queue, callLimit, hour).left,
   );
   if (hour.refused !== null) {
     return warning(
@@ -279,7 +279,7 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
       'wait for the next clock hour; if this happens again, set EOD_CALLS_PER_HOUR lower',
     );
   }
-  const found = `${count(nightly ?? 0)} of ${count(permit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
+  const found = `${count(nightly ?? 0)} of ${count(callLimit.limit)} calls of this hour are left, ${count(backfill ?? 0)} of them for backfills`;
   return nightly === 0 ? warning('quota', found, 'wait for the next clock hour') : ok('quota', found);
 }
 

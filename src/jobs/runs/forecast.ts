@@ -8,7 +8,7 @@ import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
-import { callsOf, permitOf } from '../worker/quota.ts';
+import { callLimitOf, callsOf } from '../worker/quota.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { type PlanInput, planTargets } from './plan-windows.ts';
 
@@ -128,15 +128,15 @@ async function inputWithKnownInstruments(
 
 /** When a run will have made this many calls, from the recent duration of calls and the hourly budget. */
 export async function forecastFinish({ config, clock, db }: Context, kind: RunKind, requests: number) {
-  const permit = permitOf(config, clock);
-  const calls = callsOf(queueOf(kind), permit, await readHour(db.drizzle, permit));
+  const callLimit = callLimitOf(config, clock);
+  const calls = callsOf(queueOf(kind), callLimit, await readHour(db.drizzle, callLimit));
   const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
   const finish = expectedFinish({
     requests,
     leftThisHour: calls.left,
     perHour: calls.perHour,
-    now: permit.now,
-    hour: permit.hour,
+    now: callLimit.now,
+    hour: callLimit.hour,
     secondsPerCall: pace / config.EOD_CONCURRENCY,
   });
   return { requests, ...finish, callsPerHour: calls.perHour, leftThisHour: calls.left };

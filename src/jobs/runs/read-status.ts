@@ -16,7 +16,7 @@ import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
-import { keyHash, permitOf } from '../worker/quota.ts';
+import { callLimitOf, keyHash } from '../worker/quota.ts';
 
 /** How many sessions the status reports on … */
 export const RECENT_SESSIONS = 10;
@@ -160,17 +160,17 @@ export interface QuotaStatus {
 
 /** Reads how much of the key's hour is used, and which runs wait for the next hour. */
 export async function quotaStatus({ config, clock, db }: Context): Promise<QuotaStatus> {
-  const permit = permitOf(config, clock);
-  const hour = await readHour(db.drizzle, permit);
-  const next = new Date(permit.hour + 3_600_000).toISOString();
+  const callLimit = callLimitOf(config, clock);
+  const hour = await readHour(db.drizzle, callLimit);
+  const next = new Date(callLimit.hour + 3_600_000).toISOString();
   const spent = (limit: number) => hour.refused !== null || hour.calls >= limit;
   return {
-    hour: new Date(permit.hour).toISOString(),
+    hour: new Date(callLimit.hour).toISOString(),
     calls: hour.calls,
-    limit: permit.limit,
-    backfillLimit: permit.backfillLimit,
-    backfillsWaitUntil: spent(permit.backfillLimit) ? next : null,
-    nightsWaitUntil: spent(permit.limit) ? next : null,
+    limit: callLimit.limit,
+    backfillLimit: callLimit.backfillLimit,
+    backfillsWaitUntil: spent(callLimit.backfillLimit) ? next : null,
+    nightsWaitUntil: spent(callLimit.limit) ? next : null,
   };
 }
 

@@ -7,7 +7,7 @@ import type { StepTimes } from '../../core/steps.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { markKeyRefused } from '../../load/state/access-keys.ts';
-import { closeHour, type Permit } from '../../load/state/call-budget.ts';
+import { type CallLimit, closeHour } from '../../load/state/call-budget.ts';
 import { writeCoverage } from '../../load/state/coverage.ts';
 import { takePlace } from '../../load/state/place.ts';
 import { noteRefusedRange } from '../../load/state/range-limits.ts';
@@ -46,7 +46,7 @@ interface Failure {
   readonly job: WindowJob;
   /** Null if it could not be claimed. */
   readonly window: ClaimedWindow | null;
-  readonly permit: Permit;
+  readonly callLimit: CallLimit;
   readonly error: unknown;
   readonly action: FailureAction;
   /** How long its steps took. */
@@ -118,10 +118,10 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
 }
 
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
-  const { job, window, permit, error, action } = failure;
+  const { job, window, callLimit, error, action } = failure;
   if (window !== null && error instanceof PipelineError && error.kind === 'range_refused') {
     const isTooLong = action.act === 'split' && action.named;
-    if (!isTooLong) await noteTooOldRange(context, permit.keyHash, window, info.diagnostic ?? info.error);
+    if (!isTooLong) await noteTooOldRange(context, callLimit.keyHash, window, info.diagnostic ?? info.error);
   }
   const { db } = context;
   // If another worker has claimed the window since, only that worker decides about it.
@@ -138,14 +138,14 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'put_back':
       return releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
     case 'rate_limit':
-      if (action.closeHour) await closeHour(db.drizzle, permit, info.diagnostic ?? info.error);
+      if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the answer.
       return releaseWindow(db.drizzle, job.windowId, info, { claim, restart: true });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'end': {
       // If the window was not claimed, the key is already known to be refused.
-      if (action.scope === 'key' && window !== null) await pauseForKey(context, permit, info);
+      if (action.scope === 'key' && window !== null) await pauseForKey(context, callLimit, info);
       const runs = await endWithCoverage(context, job, window, action, info);
       if (window !== null) {
         const { operation, exchange } = window;
@@ -184,12 +184,12 @@ async function noteTooOldRange(
 }
 
 /** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
-async function pauseForKey(context: QueueContext, permit: Permit, info: FailureInfo): Promise<void> {
+async function pauseForKey(context: QueueContext, callLimit: CallLimit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
-  const first = await markKeyRefused(context.db.drizzle, permit, line);
+  const first = await markKeyRefused(context.db.drizzle, callLimit, line);
   await context.queues.pause();
   if (!first) return;
-  await raiseAlerts(context, [keyAlert(permit.keyHash, line)]);
+  await raiseAlerts(context, [keyAlert(callLimit.keyHash, line)]);
 }
 
 /**

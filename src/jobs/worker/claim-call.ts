@@ -3,7 +3,7 @@ import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { endKeyTrial } from '../../load/state/access-keys.ts';
-import type { Permit } from '../../load/state/call-budget.ts';
+import type { CallLimit } from '../../load/state/call-budget.ts';
 import { readRunAge } from '../../load/state/runs.ts';
 import {
   type Claim,
@@ -21,7 +21,7 @@ import type { Breaker } from './breaker.ts';
 import { lostTooManyWorkers, NotItsTurn, RateLimited, WorkersLost } from './failure-policy.ts';
 import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from './outage-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { fullHourWait, hourStart, permitOf, type SourceClock } from './quota.ts';
+import { callLimitOf, fullHourWait, hourStart, type SourceClock } from './quota.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
@@ -39,7 +39,7 @@ export interface WorkerContext extends WorkContext {
 /** A claimed window, with the permission to make one call. */
 export interface ClaimedCall {
   readonly claim: Extract<Claim, { outcome: 'claimed' }>;
-  readonly permit: Permit;
+  readonly callLimit: CallLimit;
 }
 
 /**
@@ -61,7 +61,7 @@ export async function claimCall(
       await pause(PROBE_RECHECK_MS, signal);
       continue;
     }
-    const permit = permitOf(config, clock, sourceClock);
+    const callLimit = callLimitOf(config, clock, sourceClock);
     const wait =
       fullHourWait(sourceClock.now(), config.EOD_TIMEZONE) ||
       (await outageWait(context, { runId, windowId }));
@@ -69,7 +69,7 @@ export async function claimCall(
       await pause(wait, signal);
       continue;
     }
-    const claim = await claimWindow(db.drizzle, windowId, permit).catch((error) => {
+    const claim = await claimWindow(db.drizzle, windowId, callLimit).catch((error) => {
       breaker.abandoned();
       throw databaseError(error);
     });
@@ -78,15 +78,15 @@ export async function claimCall(
     // After the claim, which waits for a window with the same question until its answer is stored.
     const isKnown = claim.outcome === 'claimed' && (await isKnownByNow(context, claim.window));
     const isUsable =
-      claim.outcome === 'claimed' && !lostTooMany && !isKnown && isPermitValid(context, permit);
-    if (isUsable) return { claim, permit };
+      claim.outcome === 'claimed' && !lostTooMany && !isKnown && isLimitCurrent(context, callLimit);
+    if (isUsable) return { claim, callLimit };
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
-        await unclaimWindow(db.drizzle, windowId, permit).catch((error) => {
+        await unclaimWindow(db.drizzle, windowId, callLimit).catch((error) => {
           throw databaseError(error);
         });
-        if (claim.probe) await endKeyTrial(db.drizzle, permit.keyHash);
+        if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
         if (lostTooMany) throw new WorkersLost(lostWorkers);
         if (isKnown) {
           await skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
@@ -100,7 +100,7 @@ export async function claimCall(
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
         // Unless a new hour has begun since: then the budget of the old one is used up.
-        if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === permit.hour) throw new RateLimited();
+        if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === callLimit.hour) throw new RateLimited();
         break;
       case 'waits':
         throw new NotItsTurn(claim.ahead);
@@ -135,9 +135,11 @@ async function isKnownByNow(
 }
 
 /** Is it still the hour from whose budget the call was taken, and not its very end? */
-function isPermitValid({ config, sourceClock }: WorkerContext, permit: Permit): boolean {
+function isLimitCurrent({ config, sourceClock }: WorkerContext, callLimit: CallLimit): boolean {
   const now = sourceClock.now();
-  return hourStart(now, config.EOD_TIMEZONE) === permit.hour && fullHourWait(now, config.EOD_TIMEZONE) === 0;
+  return (
+    hourStart(now, config.EOD_TIMEZONE) === callLimit.hour && fullHourWait(now, config.EOD_TIMEZONE) === 0
+  );
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { keepRefused, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
-import { openHour, type Permit, readHour } from '../../load/state/call-budget.ts';
+import { type CallLimit, openHour, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
@@ -39,7 +39,7 @@ import {
   type Situation,
 } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
-import { callsOf, permitOf, untilNextHour } from './quota.ts';
+import { callLimitOf, callsOf, untilNextHour } from './quota.ts';
 import { digestOf, repeatAnswer } from './repeat-answer.ts';
 import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
@@ -89,13 +89,13 @@ async function workOnWindow(
     } catch (error) {
       const { config, clock, storage } = context;
       const window: ClaimedWindow | null = call?.claim.window ?? null;
-      const permit = call?.permit ?? permitOf(config, clock, context.sourceClock);
+      const callLimit = call?.callLimit ?? callLimitOf(config, clock, context.sourceClock);
       storeFailures = answer === null ? 0 : storeFailures + 1;
       const situation = await situationOf(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
       await keepUnreadable(context, job.data.windowId, error, answer);
-      await applyFailure(context, { job: job.data, window, permit, error, action, times });
+      await applyFailure(context, { job: job.data, window, callLimit, error, action, times });
       if (action.act === 'keep_answer') {
         if (action.stopsCalls) await storage.refused(job.data.windowId, failureOf(error));
         waitMs = action.delayMs;
@@ -107,7 +107,7 @@ async function workOnWindow(
       if (action.act === 'split') return;
       if (action.act === 'rate_limit') {
         await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-        if (error instanceof RateLimited) await liftNeedlessLimit(context, permit);
+        if (error instanceof RateLimited) await liftNeedlessLimit(context, callLimit);
       }
       if (action.act !== 'await_data' || !action.waitInWorker) await handToQueue(job, token, action, error);
       else waitMs = action.delayMs;
@@ -205,7 +205,7 @@ interface FetchedAnswer {
 
 async function fetchAnswer(
   context: WorkerContext,
-  { claim, permit }: ClaimedCall,
+  { claim, callLimit }: ClaimedCall,
   times: StepTimes,
   facts: StepFacts,
 ): Promise<FetchedAnswer> {
@@ -224,7 +224,7 @@ async function fetchAnswer(
     params: window.params,
     calledOn: today({ now: () => calledAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
   };
-  const question = { keyHash: permit.keyHash, operation: operation.name };
+  const question = { keyHash: callLimit.keyHash, operation: operation.name };
   const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, question);
   const call = callFor(operation, asked, withdrawn);
   const sentAt = performance.now();
@@ -238,7 +238,7 @@ async function fetchAnswer(
   const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.asked, signal));
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
-    await recordEvidence(context, { claim, permit }, error);
+    await recordEvidence(context, { claim, callLimit }, error);
     const said = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
     if (said === null) throw error;
     await noteWithdrawn(db.drizzle, { ...question, said });
@@ -255,7 +255,7 @@ async function fetchAnswer(
 /** Reads and stores an answer. May be repeated until it succeeds. */
 async function storeFetched(
   context: WorkerContext,
-  { claim, permit }: ClaimedCall,
+  { claim, callLimit }: ClaimedCall,
   { asked, calledAt, body: answer, notes }: FetchedAnswer,
   times: StepTimes,
   facts: StepFacts,
@@ -267,10 +267,10 @@ async function storeFetched(
   // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
     packBody(db.drizzle, answer.body),
-    markKeyAccepted(db.drizzle, permit, claim),
+    markKeyAccepted(db.drizzle, callLimit, claim),
   ]);
-  if (claim.triesHour) await reopenHour(context, permit);
-  if (claim.wasRefused) await noteAnsweredRange(db.drizzle, permit.keyHash, window);
+  if (claim.triesHour) await reopenHour(context, callLimit);
+  if (claim.wasRefused) await noteAnsweredRange(db.drizzle, callLimit.keyHash, window);
   const answered = {
     window,
     place: window.place,
@@ -297,7 +297,7 @@ async function storeFetched(
     logWarnings(context, window, extracted);
   }
   if (operation.windows.per === 'range') {
-    await learnRangeLimit(db.drizzle, { keyHash: permit.keyHash, windowId: window.id });
+    await learnRangeLimit(db.drizzle, { keyHash: callLimit.keyHash, windowId: window.id });
   }
   const { bytes } = answer;
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };
@@ -368,8 +368,8 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
 }
 
 /** Lets all workers call again, because the source has answered in an hour that it had closed. */
-async function reopenHour({ db, queue }: WorkerContext, permit: Permit): Promise<void> {
-  await openHour(db.drizzle, permit);
+async function reopenHour({ db, queue }: WorkerContext, callLimit: CallLimit): Promise<void> {
+  await openHour(db.drizzle, callLimit);
   await queue.removeRateLimitKey();
 }
 
@@ -377,15 +377,15 @@ async function reopenHour({ db, queue }: WorkerContext, permit: Permit): Promise
  * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
  * hour may have been answered since the claim, and then the limit that it has lifted was set again.
  */
-async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, permit: Permit): Promise<void> {
-  const hour = await readHour(db.drizzle, permit).catch(() => null);
-  if (hour !== null && callsOf(kind, permit, hour).left > 0) await queue.removeRateLimitKey();
+async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
+  const hour = await readHour(db.drizzle, callLimit).catch(() => null);
+  if (hour !== null && callsOf(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
 }
 
 /** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */
 async function recordEvidence(
   context: WorkerContext,
-  { claim, permit }: ClaimedCall,
+  { claim, callLimit }: ClaimedCall,
   error: unknown,
 ): Promise<void> {
   const { db, breaker, sourceClock } = context;
@@ -394,11 +394,11 @@ async function recordEvidence(
   else if (evidence.source === 'success') breaker.succeeded();
   else breaker.abandoned();
   if (evidence.hour === 'closed') sourceClock.hourRefused();
-  else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, permit);
+  else if (evidence.hour === 'open' && claim.triesHour) await reopenHour(context, callLimit);
   if (!claim.probe) return;
-  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, permit, claim);
+  if (evidence.key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, claim);
   // If the key was refused, its trial stays taken: see `markKeyRefused`.
-  else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, permit.keyHash);
+  else if (evidence.key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
 }
 
 /** Unknown source fields that were logged, by run and operation of a database, so that each is logged once. */

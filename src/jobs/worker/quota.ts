@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
 import type { Source } from '../../extract/types.ts';
-import type { HourState, Permit } from '../../load/state/call-budget.ts';
+import type { CallLimit, HourState } from '../../load/state/call-budget.ts';
 import {
   ACCEPTED_KEY_TRUST_MS,
   HOUR_RECHECK_MS,
@@ -36,7 +36,7 @@ export function keyHash(accessKey: string): string {
  *
  * @param sourceClock the clock by which the source counts hours; by default our own.
  */
-export function permitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): Permit {
+export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): CallLimit {
   const now = clock.now();
   return {
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
@@ -106,9 +106,9 @@ export function fullHourWait(nowMs: number, zone: string): number {
 /** How many calls the runs of a queue may make in an hour, and how many of them are left in this one. */
 export function callsOf(
   queue: WindowQueue,
-  permit: Permit,
+  callLimit: CallLimit,
   hour: HourState,
 ): { readonly perHour: number; readonly left: number } {
-  const perHour = queue === 'nightly' ? permit.limit : permit.backfillLimit;
+  const perHour = queue === 'nightly' ? callLimit.limit : callLimit.backfillLimit;
   return { perHour, left: hour.refused === null ? Math.max(0, perHour - hour.calls) : 0 };
 }

@@ -6,7 +6,7 @@ import type { QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { enqueueLostWindows } from './enqueue.ts';
-import { permitOf } from './quota.ts';
+import { callLimitOf } from './quota.ts';
 
 /** How often a worker looks for windows that the queue has lost. */
 const EVERY_MS = 30_000;
@@ -24,7 +24,7 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
   if (runs.length === 0) return;
   const { config, clock, queues } = context;
   // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
-  if (await hasRested(context.db.drizzle, permitOf(config, clock))) await queues.resume();
+  if (await hasRested(context.db.drizzle, callLimitOf(config, clock))) await queues.resume();
   const windows = await enqueueLostWindows(context, runs);
   if (windows > 0) context.log.info({ windows }, 'enqueued windows for which the queue had no job');
   for (const runId of runs) await advanceRun(context, runId);

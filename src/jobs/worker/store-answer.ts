@@ -56,7 +56,7 @@ export async function storeAnswer(
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
   if (!preview) await noteSessions(context, window, storable.extracted);
-  const { coverage, fullSets, suspicions, unsettled, ...noted } = daysOfAnswer(context, window, {
+  const { coverage, fullSets, doubts, unsettled, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
     calledAt,
@@ -77,7 +77,7 @@ export async function storeAnswer(
     coverage,
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
-    suspicions,
+    doubts,
     unsettled,
     place,
     fetchedAt: new Date(calledAt),
@@ -114,16 +114,14 @@ function daysOfAnswer(
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
   const unsettled = miscountText(extracted);
-  const suspicions = [...strayRecordsText(extracted), ...unsettled];
+  const doubts = [...strayRecordsText(extracted), ...unsettled];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
   const asked = coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config });
   const coverage = asked.map((entry) =>
     // Some records are not what was asked for, so the others cannot be trusted to be complete.
-    suspicions.length === 0
-      ? entry
-      : { ...entry, state: 'failed' as const, diagnostic: suspicions.join('; ') },
+    doubts.length === 0 ? entry : { ...entry, state: 'failed' as const, diagnostic: doubts.join('; ') },
   );
   return {
     coverage,
@@ -134,7 +132,7 @@ function daysOfAnswer(
       otherDays.length > 0
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
-    suspicions,
+    doubts,
     unsettled,
     warnings:
       otherDays.length === 0

@@ -5,7 +5,7 @@ import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { markAccepted, NO_DAY, readRefusedWithdrawal } from '../state/withdrawals.ts';
+import { markAccepted, NO_DAY, readHeldBack } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadKept } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -36,7 +36,7 @@ export async function acceptWithdrawal(
 ): Promise<AcceptedWithdrawal | null> {
   const done = await transaction(database, async (tx) => {
     const { client } = tx;
-    const found = await readRefusedWithdrawal(tx, id);
+    const found = await readHeldBack(tx, id);
     const table = tables.find(({ name }) => name === found?.table);
     if (found === null || table === undefined) return null;
     const { exchange, day } = found;
@@ -44,7 +44,7 @@ export async function acceptWithdrawal(
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));
-    const refused = await readRefusedWithdrawal(tx, id);
+    const refused = await readHeldBack(tx, id);
     if (refused === null) return null;
     const loadId = await nextLoadId(tx);
     const { runId, windowId, operation, place } = refused;

@@ -18,13 +18,7 @@ import {
   type LoadScope,
   lastPlaces,
 } from '../state/loads/later.ts';
-import {
-  acceptedDays,
-  type DayWithdrawal,
-  NO_DAY,
-  onDays,
-  replaceRefusedWithdrawals,
-} from '../state/withdrawals.ts';
+import { acceptedDays, type DayWithdrawal, NO_DAY, onDays, replaceHeldBack } from '../state/withdrawals.ts';
 import { foldSql, listedInFull } from './fold-sql.ts';
 import {
   applyStaged,
@@ -93,10 +87,10 @@ const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
 
 /** What an answer did with the rows of days. */
 const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
-  withdrawals.flatMap(({ day, left, refused }) =>
-    refused === null && left > 0
+  withdrawals.flatMap(({ day, left, heldBack }) =>
+    heldBack === null && left > 0
       ? []
-      : [{ mark: refused === null ? ('emptied' as const) : ('refused' as const), place, day }],
+      : [{ mark: heldBack === null ? ('emptied' as const) : ('refused' as const), place, day }],
   );
 
 /**
@@ -148,11 +142,11 @@ export async function mergeTable(
 }
 
 /**
- * Withdraws rows whose withdrawal was refused just now, but which a person accepted when this same answer was loaded
+ * Withdraws rows whose withdrawal was held back just now, but which a person accepted when this same answer was loaded
  * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
  */
 async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
-  if (merged.withdrawals.every(({ refused }) => refused === null)) return merged;
+  if (merged.withdrawals.every(({ heldBack }) => heldBack === null)) return merged;
   const { table, exchange, place } = load;
   const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
     .filter((one) => one.place === place)
@@ -346,7 +340,7 @@ async function foldInOrder(
     for (const text of few ? sql.beginOwn : sql.begin)
       await client.query(text, [exchange, days, instruments, pruned.state]);
   }
-  const refusals = new Map<string, DayWithdrawal & { readonly place: Place }>();
+  const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
   if (pruned !== null) {
     const isDecided = (one: DayMark) => decidedBy(one.place).has(one.day ?? NO_DAY);
@@ -398,9 +392,9 @@ async function foldInOrder(
       },
       sql,
     );
-    for (const day of checkedDays) refusals.delete(day);
+    for (const day of checkedDays) heldBack.delete(day);
     for (const one of withdrawals) {
-      if (one.refused !== null) refusals.set(one.day ?? NO_DAY, { ...one, place });
+      if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, { ...one, place });
     }
     for (const one of marksOf({ withdrawals }, place)) if (one.mark === 'emptied') marks.push(one);
   }
@@ -422,13 +416,13 @@ async function foldInOrder(
         gone: rows,
         left,
         most: rows + left,
-        refused: null,
+        heldBack: null,
         rows: [],
       });
     }
     await client.query(sql.storeDayRows, [exchange, days]);
-    const refused = { table: table.name, exchange, ofDays: onDays(days) };
-    for (const one of await replaceRefusedWithdrawals(tx, refused, [...refusals.values()])) {
+    const replaced = { table: table.name, exchange, ofDays: onDays(days) };
+    for (const one of await replaceHeldBack(tx, replaced, [...heldBack.values()])) {
       withdrawals.push(one);
     }
   }
@@ -450,7 +444,7 @@ async function foldInOrder(
     checkedDays: [],
     marks: [
       ...marks,
-      ...[...refusals.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
+      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
     ],
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,

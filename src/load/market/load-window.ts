@@ -32,7 +32,7 @@ import {
   setHintBits,
   type TableRows,
 } from './merge.ts';
-import { countInserted } from './observed-aliases/observed-aliases.ts';
+import { noteInserted } from './observed-aliases/observed-aliases.ts';
 import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
@@ -59,7 +59,7 @@ interface WindowLoad {
   readonly bytes: number;
   readonly warnings: readonly string[];
   /** Reasons to doubt the answer itself. */
-  readonly suspicions: readonly string[];
+  readonly doubts: readonly string[];
   /** Those of them for which no reject stands. */
   readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
@@ -92,7 +92,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
-    await countInserted(database, load.preview ? 0 : (counts?.inserted ?? 0));
+    await noteInserted(database, load.preview ? 0 : (counts?.inserted ?? 0));
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
       await setHintBits(database.pool, table, { exchange: load.exchange, days, written });
@@ -184,7 +184,7 @@ async function storeLoad(
   await writeCoverage(tx, {
     ...told,
     askedAt: isReadAgain(load) ? load.fetchedAt : undefined,
-    doubted: load.suspicions.length > 0,
+    doubted: load.doubts.length > 0,
     marks: merged.marks,
     folded: merged.folded,
   });
@@ -214,8 +214,8 @@ async function storeFact(
   begun: BegunLoad,
   { marks, folded }: MergedTables,
 ): Promise<void> {
-  const { windowId, place, exchange, coverage, suspicions, answer, believed } = load;
-  const said = { coverage, doubted: suspicions.length > 0, marks: folded === null ? marks : [] };
+  const { windowId, place, exchange, coverage, doubts, answer, believed } = load;
+  const said = { coverage, doubted: doubts.length > 0, marks: folded === null ? marks : [] };
   if (answer !== undefined) {
     await keepAnswer(tx, windowId, { ...answer, place, fact: factOf(said, begun), believed });
   } else if (believed) await noteBelieved(tx, place);
@@ -223,10 +223,10 @@ async function storeFact(
 }
 
 function endOf(
-  { outcome, bytes, warnings, suspicions, unsettled }: WindowLoad,
+  { outcome, bytes, warnings, doubts, unsettled }: WindowLoad,
   { counts, withdrawals, undecided }: MergedTables,
 ) {
-  const reasons = [...suspicions, ...withdrawals.flatMap(({ refused }) => refused ?? []), ...undecided];
+  const reasons = [...doubts, ...withdrawals.flatMap(({ heldBack }) => heldBack ?? []), ...undecided];
   return {
     ...outcome,
     counts,

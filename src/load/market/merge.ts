@@ -320,7 +320,7 @@ export function countsOf(row: Readonly<Record<string, string>> | undefined) {
 
 /** How many rows were withdrawn on these days. */
 export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
-  return withdrawals.reduce((sum, { gone, refused }) => sum + (refused === null ? gone : 0), 0);
+  return withdrawals.reduce((sum, { gone, heldBack }) => sum + (heldBack === null ? gone : 0), 0);
 }
 
 /**
@@ -398,7 +398,7 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    refused: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
+    heldBack: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
     rows: row.rows,
   }));
 }

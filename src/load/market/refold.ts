@@ -22,7 +22,7 @@ import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fo
 import { listedInFull } from './fold-sql.ts';
 import { copyNewDays, daysOf, daysOfRows, ensurePartitions, ensureStage, setHintBits } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
-import { countInserted, rereadNames } from './observed-aliases/observed-aliases.ts';
+import { noteInserted, rereadNames } from './observed-aliases/observed-aliases.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
@@ -36,7 +36,7 @@ interface AnswerSaid {
   readonly coverage: readonly CoverageEntry[];
   readonly rejects: readonly RejectEntry[];
   /** Reasons to doubt it, and those of them for which no reject stands. */
-  readonly suspicions: readonly string[];
+  readonly doubts: readonly string[];
   readonly unsettled: readonly string[];
 }
 
@@ -113,7 +113,7 @@ export async function refoldPart(
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
     const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
-    await countInserted(database, counts?.inserted ?? 0);
+    await noteInserted(database, counts?.inserted ?? 0);
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null)
@@ -162,11 +162,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   for (const { load, ...one } of listed) {
     if (!one.kept) continue;
     const { answerId } = one;
-    const { outcome, coverage, rejects, suspicions, unsettled } = await judging.read(answerId);
+    const { outcome, coverage, rejects, doubts, unsettled } = await judging.read(answerId);
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ answerId, loadId: own.id });
-    const said = { outcome, coverage, rejects, suspicions, unsettled };
+    const said = { outcome, coverage, rejects, doubts, unsettled };
     answers.push({ ...one, said, load: load ?? own });
   }
   const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
@@ -350,7 +350,7 @@ async function writeFacts(
   for (const { answerId, place, to, instruments, said } of finished) {
     const told = {
       coverage: said.coverage.filter(({ day }) => !isIgnored(place, day)),
-      doubted: said.suspicions.length > 0,
+      doubted: said.doubts.length > 0,
       marks: marks.filter((mark) => mark.place === place),
     };
     const fact = factOf(told, { to, instruments });

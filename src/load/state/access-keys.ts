@@ -1,6 +1,6 @@
 import { and, eq, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Permit } from './call-budget.ts';
+import type { CallLimit } from './call-budget.ts';
 import { accessKeys } from './schema/source.ts';
 
 /** That a key is accepted is stored again after this long, so that other workers need not try it with one call. */
@@ -9,17 +9,17 @@ const REFRESH_MS = 60_000;
 const iso = (moment: number) => new Date(moment).toISOString();
 
 /** The condition that the key `k` is good. One that is neither good nor refused is tried with a single call first. */
-export const keyIsAccepted = ({ keyGoodSince }: Pick<Permit, 'keyGoodSince'>) =>
+export const keyIsAccepted = ({ keyGoodSince }: Pick<CallLimit, 'keyGoodSince'>) =>
   sql`k.state = 'good' and (k.last_good_at is null or k.last_good_at >= ${iso(keyGoodSince)})`;
 
 /** The condition that the key `k` must not be used. */
-export const keyIsRefused = ({ keyRefusedSince }: Pick<Permit, 'keyRefusedSince'>) =>
+export const keyIsRefused = ({ keyRefusedSince }: Pick<CallLimit, 'keyRefusedSince'>) =>
   sql`k.state = 'refused' and k.refused_at > ${iso(keyRefusedSince)}`;
 
 /** Was the key refused so long ago that it may be tried again? */
 export async function hasRested(
   db: NodePgDatabase,
-  { keyHash, keyRefusedSince }: Pick<Permit, 'keyHash' | 'keyRefusedSince'>,
+  { keyHash, keyRefusedSince }: Pick<CallLimit, 'keyHash' | 'keyRefusedSince'>,
 ): Promise<boolean> {
   const { key_hash, state, refused_at } = accessKeys;
   const isOld = lte(refused_at, iso(keyRefusedSince));
@@ -37,7 +37,7 @@ export async function hasRested(
  */
 export async function beginKeyTrial(
   db: NodePgDatabase,
-  { keyHash, now, probeUntil }: Permit,
+  { keyHash, now, probeUntil }: CallLimit,
 ): Promise<boolean> {
   const until = iso(probeUntil);
   const begun = await db
@@ -64,7 +64,7 @@ export async function endKeyTrial(db: NodePgDatabase, keyHash: string): Promise<
  */
 export async function markKeyAccepted(
   db: NodePgDatabase,
-  { keyHash, now }: Pick<Permit, 'keyHash' | 'now'>,
+  { keyHash, now }: Pick<CallLimit, 'keyHash' | 'now'>,
   { probe, keyGoodAt }: { readonly probe: boolean; readonly keyGoodAt: number | null },
 ): Promise<void> {
   if (!probe && now - (keyGoodAt ?? 0) < REFRESH_MS) return;
@@ -82,7 +82,7 @@ export async function markKeyAccepted(
  */
 export async function markKeyRefused(
   db: NodePgDatabase,
-  { keyHash, now }: Pick<Permit, 'keyHash' | 'now'>,
+  { keyHash, now }: Pick<CallLimit, 'keyHash' | 'now'>,
   diagnostic: string,
 ): Promise<boolean> {
   const refused = { state: 'refused', diagnostic, refused_at: iso(now) };

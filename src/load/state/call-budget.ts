@@ -8,7 +8,7 @@ import { callBudget } from './schema/source.ts';
  */
 
 /** What a claim needs to know about the key and the hour's budget. Times are milliseconds since the epoch. */
-export interface Permit {
+export interface CallLimit {
   readonly keyHash: string;
   readonly now: number;
   /** Start of the clock hour. */
@@ -26,7 +26,7 @@ export interface Permit {
   readonly probeUntil: number;
 }
 
-export type Hour = Pick<Permit, 'keyHash' | 'hour'>;
+export type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 
 const iso = (moment: number) => new Date(moment).toISOString();
 
@@ -37,7 +37,7 @@ const iso = (moment: number) => new Date(moment).toISOString();
  *
  * @param claimable `from claimable where …`: what the call is counted for, with how many calls are `allowed`.
  */
-export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimable: SQL): SQL {
+export function countCall({ keyHash, hour, now, closedBefore }: CallLimit, claimable: SQL): SQL {
   return sql`
     insert into ${callBudget} as budget (key_hash, hour, calls)
     select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${claimable} and allowed > 0
@@ -54,10 +54,10 @@ export function countCall({ keyHash, hour, now, closedBefore }: Permit, claimabl
  *
  * @returns false if it has none or the source has closed it; then the call must not be made.
  */
-export async function takeCall(db: NodePgDatabase, permit: Permit): Promise<boolean> {
+export async function takeCall(db: NodePgDatabase, callLimit: CallLimit): Promise<boolean> {
   const claimable = sql`from claimable where true`;
   const taken = await db.execute(
-    sql`with claimable as (select ${permit.limit}::int as allowed) ${countCall(permit, claimable)}`,
+    sql`with claimable as (select ${callLimit.limit}::int as allowed) ${countCall(callLimit, claimable)}`,
   );
   return taken.rowCount === 1;
 }
@@ -73,7 +73,7 @@ export async function returnCall(db: NodePgDatabase, { keyHash, hour }: Hour): P
 /** Records that the source says the hour's calls are used up, whatever was counted: only single calls try it again. */
 export async function closeHour(
   db: NodePgDatabase,
-  { keyHash, hour, now }: Pick<Permit, 'keyHash' | 'hour' | 'now'>,
+  { keyHash, hour, now }: Pick<CallLimit, 'keyHash' | 'hour' | 'now'>,
   diagnostic: string,
 ): Promise<void> {
   const closed = { refused_at: iso(now), diagnostic };
@@ -86,7 +86,7 @@ export async function closeHour(
 /** Records that the source has answered in an hour that it had closed. */
 export async function openHour(
   db: NodePgDatabase,
-  { keyHash, hour }: Pick<Permit, 'keyHash' | 'hour'>,
+  { keyHash, hour }: Pick<CallLimit, 'keyHash' | 'hour'>,
 ): Promise<void> {
   await db
     .update(callBudget)

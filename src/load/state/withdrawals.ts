@@ -29,7 +29,7 @@ export interface DayWithdrawal {
   /** How many rows the day has left, or would have. */
   readonly left: number;
   /** Why they were not withdrawn; null if they were. */
-  readonly refused: string | null;
+  readonly heldBack: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
   /** The place of the answer that did not list them, if it is not the one that is being loaded. */
@@ -74,7 +74,7 @@ export const hasEmptiedSql = (tables: readonly string[], row: string) =>
       and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
       and w.place >= ${row}.loaded_place)`;
 
-/** The condition for refused withdrawals of these tables that nobody has decided yet. */
+/** The condition for held-back withdrawals of these tables that nobody has decided yet. */
 const isUndecided = (exchange: string, tables: readonly string[]) =>
   and(
     eq(withdrawals.state, 'refused'),
@@ -83,7 +83,7 @@ const isUndecided = (exchange: string, tables: readonly string[]) =>
   );
 
 /**
- * Stores what a load did about rows that were not listed. A refused withdrawal stays open until another full answer
+ * Stores what a load did about rows that were not listed. A withdrawal that was held back stays open until another full answer
  * about its day, or a person, decides.
  */
 export async function writeWithdrawals(
@@ -102,22 +102,22 @@ export async function writeWithdrawals(
   }[],
   found: readonly DayWithdrawal[],
 ): Promise<void> {
-  const inserted = found.filter(({ refused }) => refused === null);
-  const refused = found.flatMap((one) =>
-    one.refused === null ? [] : [{ ...one, place: one.place ?? load.place }],
+  const inserted = found.filter(({ heldBack }) => heldBack === null);
+  const heldBack = found.flatMap((one) =>
+    one.heldBack === null ? [] : [{ ...one, place: one.place ?? load.place }],
   );
   for (const { table, days } of decided) {
     const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
-    const ofTable = refused.filter((one) => one.table === table);
+    const ofTable = heldBack.filter((one) => one.table === table);
     const replaced = { table, exchange: load.exchange, ofDays };
-    for (const one of await replaceRefusedWithdrawals(tx, replaced, ofTable)) inserted.push(one);
+    for (const one of await replaceHeldBack(tx, replaced, ofTable)) inserted.push(one);
   }
-  for (const one of refused) {
+  for (const one of heldBack) {
     if (!decided.some(({ table }) => table === one.table)) inserted.push(one);
   }
   if (inserted.length === 0) return;
   await tx.insert(withdrawals).values(
-    inserted.map(({ table, day, gone, most, left, refused, rows, place }) => ({
+    inserted.map(({ table, day, gone, most, left, heldBack, rows, place }) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
@@ -126,8 +126,8 @@ export async function writeWithdrawals(
       place: place ?? load.place,
       table_name: table,
       day,
-      state: refused === null ? ('withdrawn' as const) : ('refused' as const),
-      reason: refused,
+      state: heldBack === null ? ('withdrawn' as const) : ('refused' as const),
+      reason: heldBack,
       gone,
       most,
       rows_left: left,
@@ -192,30 +192,30 @@ export const onDays = (days: readonly string[]) =>
   sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`;
 
 /**
- * Updates the refused withdrawals of days that were compared with their answers again: one that was refused again is
+ * Updates what was held back on days whose answers were compared again: a withdrawal that is held back once more is
  * updated, the others become outdated.
  *
- * @returns the refused withdrawals that are not stored yet.
+ * @returns those that are not stored yet.
  */
-export async function replaceRefusedWithdrawals(
+export async function replaceHeldBack(
   tx: NodePgDatabase,
   { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
-  refused: readonly (DayWithdrawal & { readonly place: Place })[],
+  heldBack: readonly (DayWithdrawal & { readonly place: Place })[],
 ): Promise<DayWithdrawal[]> {
   const { id, day, gone, most, rows_left, reason, rows } = withdrawals;
   const stored = await tx
     .select({ id, day, place: placeText(withdrawals.place), facts: { gone, most, rows_left, reason, rows } })
     .from(withdrawals)
     .where(and(isUndecided(exchange, [table]), ofDays));
-  const isSame = (one: (typeof refused)[number], other: (typeof stored)[number]) =>
+  const isSame = (one: (typeof heldBack)[number], other: (typeof stored)[number]) =>
     one.day === other.day && one.place === other.place;
   for (const other of stored) {
-    const one = refused.find((each) => isSame(each, other));
+    const one = heldBack.find((each) => isSame(each, other));
     const facts = one && {
       gone: one.gone,
       most: one.most,
       rows_left: one.left,
-      reason: one.refused,
+      reason: one.heldBack,
       rows: one.rows,
     };
     if (isDeepStrictEqual(facts, other.facts)) continue;
@@ -224,7 +224,7 @@ export async function replaceRefusedWithdrawals(
       .set(facts ?? { state: 'outdated' })
       .where(eq(id, other.id));
   }
-  return refused.filter((one) => !stored.some((other) => isSame(one, other)));
+  return heldBack.filter((one) => !stored.some((other) => isSame(one, other)));
 }
 
 const asWithdrawal = {
@@ -244,7 +244,7 @@ const asWithdrawal = {
 };
 
 /** Refused withdrawals that nobody has decided yet, the newest first, each with some of its rows. */
-export function refusedWithdrawals(db: NodePgDatabase, limit: number, samples: number) {
+export function withdrawalsHeldBack(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({
       ...asWithdrawal,
@@ -257,7 +257,7 @@ export function refusedWithdrawals(db: NodePgDatabase, limit: number, samples: n
     .limit(limit);
 }
 
-/** What these runs withdrew or refused to withdraw: by day, in the order of the loads. */
+/** What these runs withdrew or held back: by day, in the order of the loads. */
 export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select(asWithdrawal)
@@ -266,8 +266,8 @@ export function withdrawalsOfRuns(db: NodePgDatabase, runIds: readonly number[])
     .orderBy(withdrawals.id);
 }
 
-/** A refused withdrawal; null if there is none with this id that is still undecided. */
-export async function readRefusedWithdrawal(tx: NodePgDatabase, id: number) {
+/** A withdrawal that was held back; null if there is none with this id that is still undecided. */
+export async function readHeldBack(tx: NodePgDatabase, id: number) {
   const [found] = await tx
     .select({
       ...asWithdrawal,

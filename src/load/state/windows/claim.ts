@@ -5,7 +5,7 @@ import type { Place } from '../../../core/place.ts';
 import { databaseError } from '../../database/errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../access-keys.ts';
-import { countCall, type Hour, type Permit, returnCall } from '../call-budget.ts';
+import { type CallLimit, countCall, type Hour, returnCall } from '../call-budget.ts';
 import type { CoverageEntry } from '../coverage-registers.ts';
 import { takingPlace } from '../place.ts';
 import { historyOf } from '../range-limits.ts';
@@ -72,14 +72,14 @@ export type Claim =
 export async function claimWindow(
   db: NodePgDatabase & Preparing,
   windowId: number,
-  permit: Permit,
+  callLimit: CallLimit,
 ): Promise<Claim> {
-  const seen = await claimIfAllowed(db, windowId, permit, false);
+  const seen = await claimIfAllowed(db, windowId, callLimit, false);
   const known = outcomeOf(seen, false);
   if (known !== null) return known;
-  if (!(await beginKeyTrial(db, permit))) return { outcome: 'probing' };
-  const tried = outcomeOf(await claimIfAllowed(db, windowId, permit, true), true);
-  if (tried?.outcome !== 'claimed') await endKeyTrial(db, permit.keyHash);
+  if (!(await beginKeyTrial(db, callLimit))) return { outcome: 'probing' };
+  const tried = outcomeOf(await claimIfAllowed(db, windowId, callLimit, true), true);
+  if (tried?.outcome !== 'claimed') await endKeyTrial(db, callLimit.keyHash);
   return tried ?? { outcome: 'spent' };
 }
 
@@ -148,11 +148,11 @@ const ASKED_KEY = 'windows_asked_key';
 async function claimIfAllowed(
   db: NodePgDatabase & Preparing,
   windowId: number,
-  permit: Permit,
+  callLimit: CallLimit,
   probe: boolean,
 ): Promise<Claimable | 'asked' | null> {
   try {
-    return await claimWithCall(db, windowId, permit, probe);
+    return await claimWithCall(db, windowId, callLimit, probe);
   } catch (error) {
     const { cause } = databaseError(error);
     if ((cause as { constraint?: unknown } | undefined)?.constraint !== ASKED_KEY) throw error;
@@ -178,11 +178,11 @@ async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> 
 async function claimWithCall(
   db: NodePgDatabase & Preparing,
   windowId: number,
-  permit: Permit,
+  callLimit: CallLimit,
   probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
-  const history = historyOf(permit.keyHash);
+  const history = historyOf(callLimit.keyHash);
   const found = await runPrepared<Claimable & Record<string, unknown>>(
     db,
     sql`
@@ -191,17 +191,17 @@ async function claimWithCall(
              w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
-             case r.kind when 'nightly' then ${permit.limit}::int else ${permit.backfillLimit}::int end as allowed,
-             coalesce(${keyIsAccepted(permit)}, false) as key_accepted,
-             coalesce(${keyIsRefused(permit)}, false) as key_refused,
+             case r.kind when 'nightly' then ${callLimit.limit}::int else ${callLimit.backfillLimit}::int end as allowed,
+             coalesce(${keyIsAccepted(callLimit)}, false) as key_accepted,
+             coalesce(${keyIsRefused(callLimit)}, false) as key_refused,
              k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead
         from ${windows} w join ${runs} r on r.id = w.run_id
-             left join ${accessKeys} k on k.key_hash = ${permit.keyHash}
+             left join ${accessKeys} k on k.key_hash = ${callLimit.keyHash}
              ${history.join}
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(permit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
+      ${countCall(callLimit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
     ), placed as (
       ${takingPlace(sql`from counted`)}
     ), claimed as (
