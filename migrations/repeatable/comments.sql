@@ -71,7 +71,6 @@ COMMENT ON COLUMN etl.windows.unsettled IS 'Those of these reasons that no rejec
 COMMENT ON COLUMN etl.windows.source_file IS 'The file that an import read.';
 COMMENT ON COLUMN etl.windows.source_hash IS 'SHA-256 of that file, in hex.';
 COMMENT ON COLUMN etl.windows.preview IS 'What a preview would have changed: sample rows with the columns that differ.';
-COMMENT ON COLUMN etl.windows.answer_id IS 'The kept answer that a replay reads, in etl.answers.';
 
 COMMENT ON TABLE etl.loads IS 'One row per committed load. Rows of market and market_history refer to the load that wrote them.';
 COMMENT ON COLUMN etl.loads.id IS 'Number of the load.';

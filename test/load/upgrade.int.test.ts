@@ -52,7 +52,8 @@ async function columnsOf({ pool }: Database): Promise<Column[]> {
 /** Tables and columns that have other names since; null where what they said is said elsewhere. */
 const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.responses': 'etl.answers',
-  'etl.windows.response_id': 'answer_id',
+  // A replay folds parts of tables now.
+  'etl.windows.response_id': null,
   // Places tell apart what happened within a millisecond.
   'etl.withdrawals.fetched_at': "date_trunc('milliseconds', place)",
   'etl.rejects.last_seen_at': "date_trunc('milliseconds', last_seen_at)",

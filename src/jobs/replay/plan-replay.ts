@@ -16,7 +16,7 @@ import {
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
-import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
 import { dataSetsFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
@@ -193,19 +193,22 @@ async function checkAllKept({ db }: Context, of: readonly TablesOfExchange[]): P
 }
 
 /**
- * Replaces the windows of a replay that an older version planned, one for each answer, by parts: that version had emptied
- * the tables first, so their history is replaced.
+ * Replaces the windows of a replay that an older version planned, one for each answer, by parts. That version emptied the
+ * tables of a rebuild first, so their history is replaced.
  */
 export async function replaceOldWindows(
   context: Context,
   runId: number,
   old: readonly { readonly id: number; readonly operation: string; readonly exchange: string }[],
 ): Promise<void> {
+  const run = await readRun(context.db.drizzle, runId);
+  const { fresh = [] } = (run?.request ?? {}) as { readonly fresh?: readonly string[] };
+  const options = { rejectsOnly: false, rebuild: fresh.length > 0 };
   const parts: PlannedWindow[] = [];
   for (const [exchange, windows] of groupBy(old, (window) => window.exchange)) {
     const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange] };
     for (const one of await tablesToReplay(context, filter)) {
-      for (const part of await partsOf(context, one, filter, { rejectsOnly: false, rebuild: true })) {
+      for (const part of await partsOf(context, one, filter, options)) {
         parts.push(part);
       }
     }

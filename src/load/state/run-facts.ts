@@ -211,9 +211,6 @@ const ALWAYS_WITH_RECORDS = operations
   .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
   .map(({ name }) => name);
 
-/** Sessions that an operation lists nothing of, though each has records. */
-export type EmptySessions = Awaited<ReturnType<typeof emptySessionsOfRuns>>[number];
-
 /**
  * The sessions of which these runs got an empty answer though each should have records, by operation and exchange; none
  * that may still be published, and none that a later run has asked about again.

@@ -130,8 +130,6 @@ export const windows = etl.table(
     /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
-    /** The kept answer that a replay reads, in etl.answers. */
-    answer_id: reference('answer_id'),
     /** What a preview would have changed: sample rows with the columns that differ. */
     preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
@@ -140,7 +138,6 @@ export const windows = etl.table(
   },
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
-    index('windows_answer_idx').on(table.answer_id).where(sql`${table.answer_id} is not null`),
     // Of two windows that ask the same question, one waits. Files and kept answers are read without a request.
     uniqueIndex('windows_asked_key')
       .on(
