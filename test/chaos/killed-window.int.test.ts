@@ -96,7 +96,7 @@ async function decided({ db }: Pipeline) {
     ),
     coverage: await all('select operation, day, state, records, diagnostic from etl.coverage order by day'),
     most: await all('select table_name, day, most from etl.day_rows order by day'),
-    loads: await all('select run_id, whole, changed_from, changed_to from etl.loads order by state'),
+    loads: await all('select run_id, changed_from, changed_to from etl.loads order by state'),
     rows: await rowsOf({ db }, 'market'),
     history: await rowsOf({ db }, 'market_history'),
   };
