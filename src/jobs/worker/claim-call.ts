@@ -76,7 +76,8 @@ export async function claimCall(
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const lostTooMany = lostTooManyWorkers(lostWorkers);
     // After the claim, which waits for a window with the same question until its answer is stored.
-    const isKnown = claim.outcome === 'claimed' && (await isKnownByNow(context, claim.window));
+    const isKnown =
+      claim.outcome === 'claimed' && claim.mayBeKnown && (await isKnownByNow(context, claim.window));
     const isUsable =
       claim.outcome === 'claimed' && !lostTooMany && !isKnown && isLimitCurrent(context, callLimit);
     if (isUsable) return { claim, callLimit };

@@ -44,6 +44,8 @@ export type Claim =
       readonly triesHour: boolean;
       /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
       readonly keyGoodAt: number | null;
+      /** Is it worth looking whether its questions are known by now? */
+      readonly mayBeKnown: boolean;
       /** Has the source refused a range of the operation and exchange before? */
       readonly wasRefused: boolean;
     }
@@ -99,8 +101,8 @@ function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | nu
 }
 
 function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { triesHour, keyGoodAt, wasRefused } = window;
-  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused };
+  const { triesHour, keyGoodAt, wasRefused, mayBeKnown } = window;
+  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused, mayBeKnown };
 }
 
 /** What is known about the key and the hour, and about how far back the source answers. */
@@ -116,6 +118,8 @@ interface SourceFacts {
   readonly outOfReach: Day | null;
   /** How many windows come first. */
   readonly ahead: number;
+  /** Is it worth looking whether its questions are known by now? */
+  readonly mayBeKnown: boolean;
 }
 
 /** A window that may be claimed, and what is known about the key. `attempts` is null if it was not claimed. */
@@ -135,6 +139,10 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
                     and n.variant = w.variant and n.id <> w.id and (n.state = 'running' or (
                       n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
                   limit 20) as first)::int else 0 end`;
+
+/** May the questions of `w` be known by now? Of nights, or if another run was under way since its run began. */
+const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
+               select from ${runs} m where m.id <> r.id and m.kind <> 'preview' and coalesce(m.finished_at, 'infinity') > r.started_at))`;
 
 /** The unique index that allows only one running window per question. */
 const ASKED_KEY = 'windows_asked_key';
@@ -194,7 +202,8 @@ async function claimWithCall(
              case r.kind when 'nightly' then ${callLimit.limit}::int else ${callLimit.backfillLimit}::int end as allowed,
              coalesce(${keyIsAccepted(callLimit)}, false) as key_accepted,
              coalesce(${keyIsRefused(callLimit)}, false) as key_refused,
-             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead
+             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead,
+             ${mayBeKnownSql} as may_be_known
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${callLimit.keyHash}
              ${history.join}
@@ -216,7 +225,7 @@ async function claimWithCall(
            m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead
+           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.may_be_known as "mayBeKnown"
       from claimable c left join claimed m on true`,
   );
   return found.rows[0] ?? null;
