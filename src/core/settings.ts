@@ -283,7 +283,7 @@ export const settingGroups = {
   Watching: {
     EOD_LOG_LEVEL: setting(
       oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('warn'),
-      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each answer that is loaded again. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
+      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each part that a replay folds anew. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),

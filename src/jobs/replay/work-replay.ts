@@ -68,7 +68,7 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
   const names = (window.params.tables ?? '').split(',');
   const reader = createKeptReader(context);
   const divided = window.params.dividedBy;
-  await refoldPart(
+  const counts = await refoldPart(
     db,
     {
       windowId: window.id,
@@ -88,6 +88,8 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
       },
     },
   );
+  // At `debug`, because a rebuild may fold the parts of years.
+  context.log.debug({ ...windowFacts(window), counts }, 'part folded anew');
 }
 
 async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
