@@ -41,8 +41,13 @@ BEGIN
     EXECUTE 'GRANT SELECT ON etl.rejects TO ' || one.role;
     IF one.reads THEN EXECUTE 'REVOKE SELECT ON etl.rejected_records FROM ' || one.role; END IF;
   END LOOP;
-  FOR one IN SELECT name, definition FROM "views_of_rejects" ORDER BY oid LOOP
-    EXECUTE format('CREATE OR REPLACE VIEW %s AS %s', one.name, one.definition);
+  FOR one IN SELECT v.name, v.definition, pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, 'CREATE') AS ours
+               FROM "views_of_rejects" v JOIN pg_class c ON c.oid = v.oid ORDER BY v.oid LOOP
+    IF one.ours THEN
+      EXECUTE format('CREATE OR REPLACE VIEW %s AS %s', one.name, one.definition);
+    ELSE
+      RAISE WARNING 'the view % shows rejects as they were stored, until its owner creates it again', one.name;
+    END IF;
   END LOOP;
 END $$;
 --> statement-breakpoint

@@ -100,9 +100,9 @@ BEGIN
   IF number > 0 THEN
     SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
     IF FOUND THEN
-      RAISE EXCEPTION 'market.% cannot be shown in state % any more: a rebuild has replaced its history', of_table, number
+      RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
         USING ERRCODE = 'invalid_parameter_value',
-          HINT = format('Run %s rebuilt %s from the kept answers; states from %s on can be shown.', begins.run_id, begins.exchange, begins.state);
+          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown.', begins.run_id, begins.exchange, begins.state);
     END IF;
   END IF;
   RETURN market.is_state(number);

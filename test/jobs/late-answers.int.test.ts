@@ -353,8 +353,8 @@ describe('a replay', () => {
     const refused = (when: string) =>
       expect(rowsIn(when)).rejects.toMatchObject({
         cause: {
-          message: `market.bhavcopy_cm cannot be shown in state ${state} any more: a rebuild has replaced its history`,
-          hint: `Run ${runId} rebuilt NSE from the kept answers; states from ${first} on can be shown.`,
+          message: `market.bhavcopy_cm cannot be shown in state ${state} any more: its history has been replaced since`,
+          hint: `Run ${runId} made it anew of the kept answers of NSE; states from ${first} on can be shown.`,
         },
       });
     await refused(`at(${state})`);

@@ -96,7 +96,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   });
   if (runId !== null) {
     printEnding(cli, await workOnReplay(cli, context, runId), flags, config);
-    if (flags.rebuild === true) await logPast(cli, context, runId);
+    await logPast(cli, context, runId, flags.rebuild === true);
     return;
   }
   if (flags.rejects !== true) throw usageError('nothing to replay: no kept answer matches');
@@ -104,14 +104,14 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   else print(cli, 'nothing to replay: no open reject has a kept answer');
 }
 
-/** Says which states can be shown after a rebuild. */
-async function logPast(cli: Cli, { db }: Context, runId: number): Promise<void> {
+/** Says which states can be shown after a run that has replaced history. */
+async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: boolean): Promise<void> {
   const { pastsOfRun } = await import('../../load/state/loads/states.ts');
   const replaced = await pastsOfRun(db.drizzle, runId);
   for (const { table, state } of replaced) {
     logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
   }
-  if (replaced.length === 0) logStderr(cli, 'no history was replaced: all states can be shown as before');
+  if (isRebuild && replaced.length === 0) logStderr(cli, 'no history was replaced: all states can be shown as before');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {

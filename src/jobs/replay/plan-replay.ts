@@ -202,11 +202,16 @@ export async function replaceOldWindows(
   old: readonly { readonly id: number; readonly operation: string; readonly exchange: string }[],
 ): Promise<void> {
   const run = await readRun(context.db.drizzle, runId);
-  const { fresh = [] } = (run?.request ?? {}) as { readonly fresh?: readonly string[] };
-  const options = { rejectsOnly: false, rebuild: fresh.length > 0 };
+  const request = (run?.request ?? {}) as AnswerFilter & {
+    readonly fresh?: readonly string[];
+    readonly rejectsOnly?: boolean;
+  };
+  const rebuild = (request.fresh ?? []).length > 0;
+  const options = { rejectsOnly: !rebuild && request.rejectsOnly === true, rebuild };
+  const { from, to } = rebuild ? {} : request;
   const parts: PlannedWindow[] = [];
   for (const [exchange, windows] of groupBy(old, (window) => window.exchange)) {
-    const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange] };
+    const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange], from, to };
     for (const one of await tablesToReplay(context, filter)) {
       for (const part of await partsOf(context, one, filter, options)) {
         parts.push(part);

@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
+import { unreadable } from '../../load/market/fold.ts';
 import { refoldPart } from '../../load/market/refold.ts';
 import { readKeptAnswer } from '../../load/state/answers/kept.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
@@ -83,8 +84,10 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
       read: async (answerId) => {
         const kept = await readKeptAnswer(db.drizzle, answerId);
-        if (kept === null) throw new Error(`answer ${answerId} was pruned while it was about to be read`);
-        return readToFold(context, kept, reader);
+        if (kept === null) return null;
+        return readToFold(context, kept, reader).catch((error) => {
+          throw unreadable(kept, error);
+        });
       },
     },
   );

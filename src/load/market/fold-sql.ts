@@ -1,6 +1,7 @@
 import type { Shape } from '../../operations/operation.ts';
 import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
+import { ANSWERS } from '../state/answers/facts.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { DAY_ROWS, replaceDayRows } from '../state/withdrawals.ts';
 import {
@@ -28,6 +29,8 @@ interface FoldSql extends ApplySql {
   readonly create: string;
   /** Creates one more, for the records of the answer that is being loaded. */
   readonly createOwn: string;
+  /** Deletes the staged records of rows that are there already. */
+  readonly skipKnown: string;
   /** Copies rows into the temporary table; their last values are those of the load audit. */
   readonly copyNew: string;
   /** Keeps the staged records, ranked within each key, as those of the answer that is being loaded. */
@@ -51,7 +54,7 @@ interface FoldSql extends ApplySql {
   readonly replace: string;
   /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
   readonly hasConflict: string;
-  /** Begins with the rows and the history of a state. $1: exchange, $2: days, $3: instruments, $4: the state. */
+  /** Begins with the rows and the history of a state. $1: exchange, $2: days, $3: instruments, $4: the state, $5: the place. */
   readonly begin: readonly string[];
   /** The same, but only rows whose keys the records of the answer that is being loaded have. */
   readonly beginOwn: readonly string[];
@@ -92,6 +95,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     createOwn: `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     merge: { text: mergeStatement(table, folded) },
     withdraw: { text: withdrawStatement(table, folded) },
+    skipKnown: `delete from ${stage} s using ${tables.target} t where ${sameKey('s', 't')}`,
     copyNew: `copy ${tables.target} (${list([...folded.columns, ...AUDIT])}) from stdin`,
     noteOwn: `insert into ${own} ${rankedRecords(table, folded)}`,
     store: storeStatement(table, market, folded, { own, lists }),
@@ -202,7 +206,9 @@ function beginStatements(
 ): string[] {
   const { target, history, columns } = market;
   const concerned = (row: string) => `${row}.exchange = $1 and ${isIncluded(row)}${market.isWithin(row)}`;
-  const isKnown = (load: string) => `exists (select from ${LOADS} l where l.id = ${load} and l.state <= $4)`;
+  // With rejected records of pruned answers that were read again since.
+  const isKnown = (load: string) => `exists (select from ${LOADS} l where l.id = ${load} and (l.state <= $4
+      or l.place <= $5::timestamptz and exists (select from ${ANSWERS} a where a.place = l.place and a.hash is null)))`;
   const copied = [...columns, ...AUDIT];
   const then = copied.map((column) => (column === 'last_changed_at' ? 'h.valid_from' : `h.${quote(column)}`));
   return [
@@ -213,7 +219,7 @@ function beginStatements(
       where ${concerned('h')} and ${isKnown('h.load_id')} and not ${isKnown('h.replaced_by_load_id')}`,
     `insert into ${folded.history} select h.* from ${history} h where ${concerned('h')} and ${isKnown('h.replaced_by_load_id')}`,
     `insert into ${folded.dayRows} select d.* from ${DAY_ROWS} d
-      where d.table_name = '${table.name}' and d.exchange = $1 and d.day = any($2::date[]) and ${isAnyPart('$3')} and $4::bigint is not null`,
+      where d.table_name = '${table.name}' and d.exchange = $1 and d.day = any($2::date[]) and ${isAnyPart('$3')} and $4::bigint is not null and $5::timestamptz is not null`,
   ];
 }
 

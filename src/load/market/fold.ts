@@ -313,18 +313,17 @@ async function foldInOrder(
   const isRefold = history !== undefined;
   const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
-  const lastOf = (of: FoldScope, window: Parameters<typeof lastPlaces>[3]) =>
-    pruned === null ? new Map<string, Place>() : lastPlaces(tx, of, asked && days, window, pruned.state);
-  const lastPruned = await lastOf(scope, load);
+  const lastPruned =
+    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.state);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
    * records may be read again.
    */
-  const decidedBy = (place: Place, { isOwn = false, last = lastPruned } = {}) =>
+  const decidedBy = (place: Place, { isOwn = false } = {}) =>
     new Set(
       days.filter((day) => {
-        const pruned = last.get(day) ?? '';
-        return pruned < place || (isOwn && pruned === place);
+        const last = lastPruned.get(day) ?? '';
+        return last < place || (isOwn && last === place);
       }),
     );
   const ignored = new Map<Place, readonly string[]>();
@@ -338,7 +337,7 @@ async function foldInOrder(
   }
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
-      await client.query(text, [exchange, days, instruments, pruned.state]);
+      await client.query(text, [exchange, days, instruments, pruned.state, pruned.place]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
@@ -350,15 +349,12 @@ async function foldInOrder(
   const seen = new Set<string>();
   const now =
     (await client.query<{ now: string }>('select statement_timestamp()::text as now')).rows[0]?.now ?? '';
-  for (const { answerId, windowId, place, fetchedAt, loadId, runId } of answers) {
+  for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
     const own = answerId === null;
     const isLate = isRefold && pruned !== null && place < pruned.place;
-    // Where no answer lists anything in full, only those about its instruments matter.
-    const last =
-      isLate && lists === 'none' && windowId !== undefined
-        ? await lastOf({ ...scope, sameInstruments: true }, { windowId, fetchedAt: new Date(fetchedAt) })
-        : lastPruned;
-    const decided = decidedBy(place, { isOwn: own, last });
+    // Where no answer lists anything in full, it adds the rows that are not there, as when it was loaded.
+    const adds = isLate && lists === 'none';
+    const decided = adds ? new Set(days) : decidedBy(place, { isOwn: own });
     if (decided.size === 0 && !isLate) continue;
     const answer = own ? load : await readAnswer(answerId, table);
     const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
@@ -378,6 +374,7 @@ async function foldInOrder(
     }
     await client.query(`truncate ${mergeSql(table).stage}`);
     await stageRows(client, table, rows);
+    if (adds) await client.query(sql.skipKnown);
     if (own && !few) await client.query(sql.noteOwn);
     const { withdrawals, checkedDays } = await applyStaged(
       client,
@@ -496,6 +493,13 @@ async function storeFolded(
 const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>
   inserted + updated + unchanged + stale + duplicate;
 
+/** Names a kept answer that cannot be read any more. */
+export const unreadable = ({ operation, exchange, place }: KeptAnswer, error: unknown) =>
+  new PipelineError(
+    `a kept answer about the same rows, ${operation} ${exchange} of ${place}, cannot be read any more: ${messageOf(error)}`,
+    { kind: 'unreadable', cause: error },
+  );
+
 /** @throws PipelineError if the code of today cannot read the answer: without it, it is not known what the others left. */
 async function readTable(
   tx: Transaction,
@@ -506,10 +510,7 @@ async function readTable(
   const kept = await readKeptAnswer(tx, answerId);
   if (kept === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
   const read = await readKept(kept).catch((error) => {
-    throw new PipelineError(
-      `a kept answer about the same rows, ${kept.operation} ${kept.exchange} of ${kept.place}, cannot be read any more: ${messageOf(error)}`,
-      { kind: 'unreadable', cause: error },
-    );
+    throw unreadable(kept, error);
   });
   return {
     rows: read.batches.find((batch) => batch.table === table)?.rows ?? [],

@@ -2,25 +2,34 @@ import { type DayRange, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { BEFORE_ALL, type Place } from '../../core/place.ts';
-import { dataSetsFilling } from '../../operations/registry.ts';
+import { dataSetNamed, dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../database/transaction.ts';
 import { lockAnswers, replaceFact, replaceMarks } from '../state/answers/facts.ts';
 import { type Pruned, prunedUpTo } from '../state/answers/pruned.ts';
-import { factOf, sumCoverage } from '../state/coverage-facts.ts';
+import { factOf, readSaid, sumCoverage } from '../state/coverage-facts.ts';
 import type { CoverageEntry } from '../state/coverage-registers.ts';
 import { type AnswerOfPart, answersOfPart } from '../state/loads/later.ts';
 import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { notePastBegins } from '../state/loads/states.ts';
 import { hasOpenRejects, lockRejects, type RejectEntry, unsettleBy, writeRejects } from '../state/rejects.ts';
+import { insertCopied } from '../state/windows/plan.ts';
 import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
-import { copyNewDays, daysOf, daysOfRows, ensurePartitions, ensureStage, setHintBits } from './merge.ts';
+import {
+  copyNewDays,
+  daysOf,
+  daysOfRows,
+  ensurePartitions,
+  ensureStage,
+  setHintBits,
+  type TableAnswer,
+} from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { noteInserted, rereadNames } from './observed-aliases/observed-aliases.ts';
 
@@ -59,7 +68,8 @@ const MOST_LOCKS = 10;
 
 /** How kept answers are read and judged. */
 interface Judging {
-  readonly read: (answerId: number) => Promise<AnswerReading>;
+  /** Null if the answer is not kept any more. */
+  readonly read: (answerId: number) => Promise<AnswerReading | null>;
   /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
 }
@@ -108,7 +118,7 @@ export async function refoldPart(
     // Before the transaction, so that no load waits while answers are read.
     const listed = isSmall ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
     for (const { answerId, kept } of listed) {
-      const batches = kept ? (await read(answerId)).batches : [];
+      const batches = kept ? ((await read(answerId))?.batches ?? []) : [];
       for (const { table, rows } of batches)
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
@@ -130,7 +140,7 @@ export async function refoldPart(
 
 /** Remembers what was read, since the answers of a part are read for each of its tables. */
 function readOnce(read: Judging['read']): Judging['read'] {
-  const readings = new Map<number, Promise<AnswerReading>>();
+  const readings = new Map<number, Promise<AnswerReading | null>>();
   return (answerId) => {
     const reading = readings.get(answerId) ?? read(answerId);
     readings.set(answerId, reading);
@@ -162,7 +172,10 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   for (const { load, ...one } of listed) {
     if (!one.kept) continue;
     const { answerId } = one;
-    const { outcome, coverage, rejects, doubts, unsettled } = await judging.read(answerId);
+    const read = await judging.read(answerId);
+    // Pruned meanwhile, because it left nothing but rejects.
+    if (read === null) continue;
+    const { outcome, coverage, rejects, doubts, unsettled } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ answerId, loadId: own.id });
@@ -174,7 +187,12 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   const folding = { ...part, loadId, answers, pruned, isLacking };
   const folded: FoldedTable[] = [];
   for (const table of tables) folded.push(await foldTable(tx, { ...folding, table }, judging));
-  const finished = answers.filter((one) => isFinished(part, one));
+  // What answers say that list days of a table in full is written with these days.
+  const own = answers.filter(
+    ({ operation }) =>
+      days !== null || !dataSetNamed(operation).shapes.some(({ fullSet }) => fullSet === 'days'),
+  );
+  const finished = own.filter((one) => isFinished(part, one));
   const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'changed') =>
     folded.reduce((sum, one) => sum + one[name], 0);
   const rejected = finished.reduce((sum, { said }) => sum + said.rejects.length, 0);
@@ -189,7 +207,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     tx,
     answers.map(({ answerId }) => answerId),
   );
-  await writeFacts(tx, { ...part, operations: scope.operations }, finished, folded);
+  await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
   const place = answers.at(-1)?.place ?? BEFORE_ALL;
   for (const { table, withdrawals } of folded) {
     const operation = dataSetsFilling([table])[0]?.name ?? '';
@@ -218,7 +236,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
 
 /** Is this part the last one in which the answer is folded? Then what it said, and its rejects, are written with it. */
 function isFinished({ days, instruments }: Part, answer: ReadAnswer): boolean {
-  if (days !== null) return answer.to <= days.to;
+  if (days !== null) return answer.lastDay <= days.to;
   if (instruments === null) return true;
   const last =
     answer.instruments
@@ -256,11 +274,11 @@ async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): 
     maxWithdrawShare: judging.maxWithdrawShare,
     days: left,
     instruments: part.instruments?.map((one) => one.toUpperCase()) ?? null,
-    answers: answers.map(({ answerId, windowId, place, fetchedAt, load }) => ({
-      ...{ answerId, windowId, place, fetchedAt },
+    answers: answers.map(({ answerId, place, fetchedAt, load }) => ({
+      ...{ answerId, place, fetchedAt },
       ...{ loadId: load.id, runId: load.runId },
     })),
-    readAnswer: async (answerId) => ofTable(await judging.read(answerId), table),
+    readAnswer: (answerId) => readTable(judging, answerId, table),
   });
   return {
     ...folded,
@@ -272,15 +290,20 @@ async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): 
 }
 
 /** The part of an answer that is about a table. */
-const ofTable = ({ batches, fullSets, preserved }: AnswerReading, table: TableDefinition) => ({
-  rows: batches.find((batch) => batch.table === table)?.rows ?? [],
-  fullSet: fullSets.find((set) => set.table === table),
-  preserved,
-});
+async function readTable({ read }: Judging, answerId: number, table: TableDefinition): Promise<TableAnswer> {
+  const reading = await read(answerId);
+  if (reading === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
+  const { batches, fullSets, preserved } = reading;
+  return {
+    rows: batches.find((batch) => batch.table === table)?.rows ?? [],
+    fullSet: fullSets.find((set) => set.table === table),
+    preserved,
+  };
+}
 
 /** The days of a range that answers are about. */
 const daysAsked = ({ from, to }: DayRange, answers: readonly ReadAnswer[]) =>
-  eachDay(from, to).filter((day) => answers.some((one) => one.from <= day && day <= one.to));
+  eachDay(from, to).filter((day) => answers.some((one) => one.firstDay <= day && day <= one.lastDay));
 
 const NONE: { readonly rows: number; readonly days: ReadonlySet<string> } = { rows: 0, days: new Set() };
 
@@ -292,13 +315,13 @@ async function copySingles(
   judging: Judging,
 ): Promise<typeof NONE> {
   const about = new Map(
-    asked.map((day) => [day, answers.filter(({ from, to }) => from <= day && day <= to)]),
+    asked.map((day) => [day, answers.filter(({ firstDay, lastDay }) => firstDay <= day && day <= lastDay)]),
   );
   const copied = { rows: 0, days: new Set<string>() };
   for (const answer of answers) {
     const days = asked.filter((day) => about.get(day)?.includes(answer) === true);
     if (!days.every((day) => about.get(day)?.length === 1)) continue;
-    const { rows, fullSet } = ofTable(await judging.read(answer.answerId), table);
+    const { rows, fullSet } = await readTable(judging, answer.answerId, table);
     if (rows.length === 0 || [...daysOfRows(table, rows)].some((day) => !days.includes(day))) continue;
     const by = history ? { runId: answer.load.runId, loadId: answer.load.id } : { runId, loadId };
     const added = await copyNewDays(client, { table, rows, fullSet, exchange, ...by }, days);
@@ -315,9 +338,9 @@ async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): 
   const { table, exchange, runId, loadId, windowId, answers } = part;
   const sums = { inserted: 0, updated: 0, unchanged: 0, withdrawn: 0, changed: 0 };
   const withdrawals: FoldedTable['withdrawals'][number][] = [];
-  const marks: FoldedTable['marks'][number][] = [];
+  const ignored = new Map<Place, readonly string[]>();
   for (const { answerId, place, fetchedAt } of answers) {
-    const answer = ofTable(await judging.read(answerId), table);
+    const answer = await readTable(judging, answerId, table);
     if (answer.rows.length === 0 && answer.fullSet === undefined) continue;
     await tx.client.query(`truncate ${mergeSql(table).stage}`);
     const merged = await mergeTable(tx, {
@@ -330,47 +353,41 @@ async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): 
     for (const name of ['inserted', 'updated', 'unchanged', 'withdrawn'] as const) sums[name] += merged[name];
     sums.changed += merged.written + merged.withdrawn;
     for (const one of merged.withdrawals) withdrawals.push({ place, ...one });
-    for (const one of merged.marks) marks.push(one);
+    if (merged.ignoredDays.length > 0) ignored.set(place, merged.ignoredDays);
   }
-  return { ...sums, table, withdrawals, marks, folded: null };
+  return { ...sums, table, withdrawals, marks: [], folded: null, ignored };
 }
 
 /** Writes what answers that were read again say and did, their rejects, and the coverage of their questions. */
 async function writeFacts(
   tx: Transaction,
   part: Part & { readonly operations: readonly string[] },
-  finished: readonly ReadAnswer[],
+  answers: readonly ReadAnswer[],
   folded: readonly FoldedTable[],
 ): Promise<void> {
-  const { windowId, runId, exchange, operations } = part;
-  // Those of tables that were folded are written with their days.
-  const marks = folded.flatMap((one) => (one.folded === null ? one.marks : []));
-  const isIgnored = (place: Place, day: string) =>
-    folded.some(({ ignored }) => ignored?.get(place)?.some((one) => one === day || one === NO_DAY));
-  for (const { answerId, place, to, instruments, said } of finished) {
-    const told = {
-      coverage: said.coverage.filter(({ day }) => !isIgnored(place, day)),
-      doubted: said.doubts.length > 0,
-      marks: marks.filter((mark) => mark.place === place),
-    };
-    const fact = factOf(told, { to, instruments });
-    await replaceFact(tx, { answerId, windowId, fact, believed: isBelieved(said) });
-  }
+  const { runId, exchange, operations } = part;
+  const copied = answers.flatMap((one) => (one.windowId === 0 ? [one.answerId] : []));
+  const windowsOf = await insertCopied(tx, runId, copied);
+  const ignoredBy = (place: Place) => folded.flatMap(({ ignored }) => ignored?.get(place) ?? []);
+  await replaceFacts(tx, part, answers, { windowsOf, ignoredBy });
   // Once for all tables: an answer may fill several of them.
   const decided = folded.flatMap((one) => one.folded ?? []);
   if (decided.length > 0) {
     const days = decided.some((one) => one.days === null) ? null : decided.flatMap((one) => one.days ?? []);
-    const all = folded.flatMap((one) => (one.folded === null ? [] : one.marks));
+    const marks = folded.flatMap((one) => (one.folded === null ? [] : one.marks));
     const filling = [...new Set(decided.flatMap((one) => one.operations))];
-    await replaceMarks(tx, { exchange, folded: { operations: filling, days }, marks: all });
+    await replaceMarks(tx, { exchange, folded: { operations: filling, days }, marks });
   }
+  const finished = answers.filter((one) => isFinished(part, one) && ignoredBy(one.place).length === 0);
+  // Of several answers of a window, the last one.
+  const unsettled = new Map(finished.map((one) => [one.windowId, one.said.unsettled.join('; ') || null]));
   await noteUnsettled(
     tx,
-    finished.map((one) => ({ windowId: one.windowId, unsettled: one.said.unsettled.join('; ') || null })),
+    [...unsettled].map(([id, text]) => ({ windowId: id, unsettled: text })),
   );
   const doubting = finished.flatMap(({ place, said }) => (isBelieved(said) ? [] : [place]));
   if (doubting.length > 0) await unsettleBy(tx, { operations, exchange }, doubting);
-  const sent = finished.map((one) => ({ ...one, asked: one, rejects: one.said.rejects }));
+  const sent = answers.map((one) => ({ ...one, asked: one, rejects: one.said.rejects }));
   for (const [operation, some] of groupBy(
     sent.filter(({ rejects }) => rejects.length > 0),
     (one) => one.operation,
@@ -378,18 +395,19 @@ async function writeFacts(
     await lockRejects(tx, { operation, exchange }, some);
   }
   const rejected = await hasOpenRejects(tx, { operations, exchange });
-  for (const one of finished) {
-    const { operation, place, said } = one;
+  for (const one of answers) {
+    const { answerId, operation, place, said } = one;
     if (!rejected && said.rejects.length === 0) continue;
-    const of = one.windowId === 0 ? { windowId, runId } : { windowId: one.windowId, runId: one.runId };
+    const window = windowsOf.get(answerId);
     await writeRejects(tx, {
-      ...{ ...of, operation, exchange, place, rejects: said.rejects, believed: isBelieved(said) },
-      asked: one,
-      isReadAgain: true,
+      ...(window === undefined ? { windowId: one.windowId, runId: one.runId } : { windowId: window, runId }),
+      ...{ operation, exchange, place, rejects: said.rejects, asked: one, isReadAgain: true },
+      believed: isBelieved(said) && ignoredBy(place).length === 0,
+      within: isWithin(part, one) ? null : part.days,
     });
   }
   const asked = [
-    ...finished.flatMap(({ from, to, said }) => [from, to, ...said.coverage.map(({ day }) => day)]),
+    ...answers.flatMap(({ from, to, said }) => [from, to, ...said.coverage.map(({ day }) => day)]),
     ...(part.days === null ? [] : [part.days.from, part.days.to]),
   ].sort();
   // Parts that are refolded beside this one may have answers, and so questions, in common with it.
@@ -397,4 +415,42 @@ async function writeFacts(
   const [from, to] = [asked[0], asked.at(-1)];
   if (from !== undefined && to !== undefined)
     await sumCoverage(tx, { operations, exchange, days: { from, to } });
+}
+
+/** Are all days of an answer in a part? If not, the other parts say what there is to say of the other days. */
+const isWithin = ({ days }: Part, { firstDay, lastDay }: ReadAnswer): boolean =>
+  days === null || (days.from <= firstDay && lastDay <= days.to);
+
+/** Replaces what answers said of the days of a part. */
+async function replaceFacts(
+  tx: Transaction,
+  part: Part,
+  answers: readonly ReadAnswer[],
+  {
+    windowsOf,
+    ignoredBy,
+  }: {
+    readonly windowsOf: ReadonlyMap<number, number>;
+    readonly ignoredBy: (place: Place) => readonly string[];
+  },
+): Promise<void> {
+  const { windowId, days } = part;
+  const spanning = answers.filter((one) => !isWithin(part, one));
+  const stored = await readSaid(
+    tx,
+    spanning.map(({ answerId }) => answerId),
+  );
+  const isOutside = (day: string) => days !== null && (day < days.from || day > days.to);
+  for (const one of answers) {
+    const { answerId, place, to, instruments, said } = one;
+    const ignored = ignoredBy(place);
+    const isSaid = ({ day }: CoverageEntry) => !ignored.includes(day) && !ignored.includes(NO_DAY);
+    const isAll = isWithin(part, one);
+    const coverage = said.coverage.filter((entry) => isSaid(entry) && (isAll || !isOutside(entry.day)));
+    const others = (stored.get(answerId) ?? []).filter(({ day }) => isOutside(day));
+    const told = [...others, ...coverage].sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
+    const fact = factOf({ coverage: told, doubted: said.doubts.length > 0 }, { to, instruments });
+    const believed = isFinished(part, one) ? isBelieved(said) : null;
+    await replaceFact(tx, { answerId, windowId: windowsOf.get(answerId) ?? windowId, fact, believed });
+  }
 }

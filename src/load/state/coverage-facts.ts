@@ -89,6 +89,21 @@ export const SAID = sql`lateral (
     select o.day, coalesce(o.instrument, ''), coalesce(o.state, a.said), coalesce(o.records, a.records), coalesce(o.diagnostic, a.diagnostic)
       from jsonb_to_recordset(a.questions) as o(day date, instrument text, state text, records bigint, diagnostic text)) as q`;
 
+/** What some answers said of each of their questions, by answer. */
+export async function readSaid(
+  db: NodePgDatabase,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, CoverageEntry[]>> {
+  const said = new Map<number, CoverageEntry[]>();
+  if (ids.length === 0) return said;
+  const found = await db.execute<{ id: number; entry: CoverageEntry }>(sql`
+    select a.id::float8 as id, jsonb_strip_nulls(jsonb_build_object('day', q.day, 'instrument', q.instrument, 'variant', a.variant,
+             'state', q.said, 'records', q.records, 'diagnostic', q.diagnostic)) as entry
+      from ${answers} a, ${SAID} where a.id = any(${sql.param(ids)}::bigint[])`);
+  for (const { id, entry } of found.rows) said.set(id, [...(said.get(id) ?? []), entry]);
+  return said;
+}
+
 /**
  * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
  *
@@ -270,8 +285,8 @@ export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<
         sql`${sql.identifier(column)} = case when ${flag(name)} then ${sql.raw(`s.${column}`)} else ${sql.raw(`c.${column}`)} end`,
     ),
   );
-  // Locked in key order, so that two writers cannot deadlock. A row that another load has moved since is another one.
-  await db.execute(sql`
+  // Locked in key order, so that two writers cannot deadlock. A row that another load has moved meanwhile is compared again.
+  const write = sql`
     with ${comparing(asked)}, differing as materialized (
       select s.* from compared s where ${sql.join(NAMES.map(flag), sql` or `)}
     ), locked as materialized (
@@ -284,8 +299,17 @@ export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<
       select ${list(['operation', 'exchange', 'day', 'instrument', 'variant', ...columns].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
         from differing s join ${answers} a on a.place = s.last_place where s.row is null
        order by s.operation, s.exchange, s.day, s.instrument, s.variant
-      on conflict on constraint coverage_pkey do nothing
+      on conflict on constraint coverage_pkey do nothing returning 1
+    ), changed as (
+      update ${coverage} c set ${list(changes)} from differing s join locked using (row)
+       where c.ctid = s.row and not (s.last_differs and s.last_place is null)
     )
-    update ${coverage} c set ${list(changes)} from differing s join locked using (row)
-     where c.ctid = s.row and not (s.last_differs and s.last_place is null)`);
+    select (select count(*) from differing)::int - (select count(*) from locked)::int - (select count(*) from asked_first)::int as left`;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const { rows } = await db.execute<{ left: number }>(write);
+    if ((rows[0]?.left ?? 0) === 0) return;
+  }
 }
+
+/** So often rows may be moved by others while they are compared. */
+const MOST_TRIES = 10;

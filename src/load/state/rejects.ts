@@ -15,6 +15,7 @@ import {
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
@@ -47,6 +48,8 @@ interface RejectsOfLoad {
   readonly isReadAgain: boolean;
   /** Were its other records stored? */
   readonly believed: boolean;
+  /** If it is read again for some of its days only: these. */
+  readonly within?: DayRange | null;
   /** What it was asked for, if not what its window says. */
   readonly asked?: Asked;
 }
@@ -216,14 +219,15 @@ async function extendOrInsert(
 /** Resolves the open rejects that an answer had when it was read before, and has no longer. */
 async function settlePassed(
   tx: NodePgDatabase,
-  { operation, exchange, place }: RejectsOfLoad,
+  { operation, exchange, place, within = null }: RejectsOfLoad,
   present: readonly string[],
 ): Promise<void> {
   await tx.execute(sql`
     with passed as materialized (
       select r.id from ${rejectedRecords} r
        where r.last_seen_at = ${place}::timestamptz and r.operation = ${operation} and r.exchange = ${exchange} and r.settled_at is null
-         and r.fingerprint <> all(${sql.param(present)}::text[]) and not ${isResolved} order by r.id for update
+         and r.fingerprint <> all(${sql.param(present)}::text[]) and not ${isResolved}
+         ${within === null ? sql`` : sql`and r.dated and r.from_date >= ${within.from} and r.to_date <= ${within.to}`} order by r.id for update
     )
     update ${rejectedRecords} r set settled_at = clock_timestamp() from passed where r.id = passed.id`);
 }

@@ -13,6 +13,7 @@ import {
   ne,
   not,
   notExists,
+  notInArray,
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
@@ -63,7 +64,7 @@ function oddWindows(db: NodePgDatabase) {
   const better = db
     .select({ id: later.id })
     .from(later)
-    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), ne(itsRun.kind, 'preview')))
+    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), notInArray(itsRun.kind, ['preview', 'replay'])))
     .where(
       and(
         sql`${later.id} > ${windows.id}`,

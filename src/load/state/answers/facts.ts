@@ -11,6 +11,9 @@ import { windows } from '../schema/work.ts';
 
 // What an answer said of its questions and did with the rows of days, in `etl.answers` (coverage-facts.ts).
 
+/** The table's name, for SQL that is built as text. */
+export const ANSWERS = 'etl.answers';
+
 const TYPES = {
   said: 'text',
   records: 'integer',
@@ -50,7 +53,8 @@ export async function replaceFact(
     readonly answerId: number;
     readonly windowId: number;
     readonly fact: AnswerFact;
-    readonly believed: boolean;
+    /** Null: that stays as it is. */
+    readonly believed: boolean | null;
   },
 ): Promise<void> {
   const { fact, ...rest } = read;
@@ -59,7 +63,7 @@ export async function replaceFact(
 
 const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
   const { names, of, values } = factColumns;
-  const believed = sql`${sql.placeholder('believed')}::boolean`;
+  const believed = sql`coalesce(${sql.placeholder('believed')}::boolean, a.believed)`;
   return sql`
     update ${answers} a
        set (${names}) = row(${of(sql`v`)}), believed = ${believed},

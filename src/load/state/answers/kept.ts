@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
-import { and, count, eq, inArray, isNotNull, lt, notExists, or, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, isNotNull, lt, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
@@ -245,6 +245,8 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
 const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
   and(
     isNotNull(answers.hash),
+    // Copied ones that no replay has read yet.
+    ne(answers.window_id, 0),
     lt(answers.fetched_at, before.toISOString()),
     or(
       sql`not exists (select from ${loads} where ${loads.place} = ${answers.place})`,

@@ -1,5 +1,6 @@
 import { and, type Column, desc, eq, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { answers, responseBodies } from '../schema/source.ts';
@@ -71,6 +72,10 @@ export function answeredPairs(db: NodePgDatabase) {
     .orderBy(operation, exchange);
 }
 
+/** First and last day that the rows of an answer `a` may be of: those of a trial address have a day of their own. */
+export const FIRST_DAY = sql.raw("least(a.from_date, (a.params->>'trialDay')::date)");
+export const LAST_DAY = sql.raw("greatest(a.to_date, (a.params->>'trialDay')::date)");
+
 /** What kept answers are about, and how much is to be read of them. */
 export interface Kept {
   readonly from: string;
@@ -90,16 +95,17 @@ export async function keptToReplay(
   filter: AnswerFilter,
   rejectsOnly: boolean,
 ): Promise<Kept[]> {
-  const { from_date, to_date, instruments, hash } = answers;
-  const hasRejects = sql`${answers.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
+  const a = alias(answers, 'a');
+  const hasRejects = sql`${a.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
+  const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];
   return db
     .select({
-      ...{ from: from_date, to: to_date, instruments },
+      ...{ from, to, instruments: a.instruments },
       bytes: sql`sum(${responseBodies.bytes})`.mapWith(Number),
     })
-    .from(answers)
-    .innerJoin(responseBodies, eq(responseBodies.hash, hash))
-    .where(and(matchesFilter(answers, filter), rejectsOnly ? hasRejects : undefined))
-    .groupBy(from_date, to_date, instruments)
-    .orderBy(from_date, to_date);
+    .from(a)
+    .innerJoin(responseBodies, eq(responseBodies.hash, a.hash))
+    .where(and(matchesFilter(a, filter), rejectsOnly ? hasRejects : undefined))
+    .groupBy(from, to, a.instruments)
+    .orderBy(from, to);
 }

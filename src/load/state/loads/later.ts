@@ -18,6 +18,7 @@ import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { FIRST_DAY, LAST_DAY } from '../answers/to-replay.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
@@ -166,8 +167,6 @@ export async function hasLaterLoad(
 /** A kept answer, and the load that first stored it. The ids are null for the answer that is being loaded. */
 export interface AnswerToFold {
   readonly answerId: number | null;
-  /** The window that asked for it, where it may be about other instruments than the others. */
-  readonly windowId?: number;
   readonly place: Place;
   /** The time of its call, in ISO 8601. */
   readonly fetchedAt: string;
@@ -247,6 +246,9 @@ export interface AnswerOfPart {
   readonly fetchedAt: string;
   readonly from: string;
   readonly to: string;
+  /** First and last day that its rows may be of: the answers of a trial address have a day of their own. */
+  readonly firstDay: string;
+  readonly lastDay: string;
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;
@@ -267,12 +269,12 @@ export async function answersOfPart(
   const { operations, exchange, days, instruments } = part;
   const found = await db.execute<{ [Name in keyof AnswerOfPart]: AnswerOfPart[Name] }>(sql`
     select a.id::float8 as "answerId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
-           ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to",
+           ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
            a.instruments, a.variant, a.filtered, a.hash is not null as kept, l.load
       from ${answers} a left join lateral (
         select json_build_object('id', id, 'runId', run_id, 'state', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
      where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[]) and (a.hash is not null or l.load is not null)
-       ${days === null ? sql`` : sql`and a.from_date <= ${days.to} and a.to_date >= ${days.from}`}
+       ${days === null ? sql`` : sql`and ${FIRST_DAY} <= ${days.to} and ${LAST_DAY} >= ${days.from}`}
        ${instruments === null ? sql`` : sql`and upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`}
      order by a.place`);
   return found.rows;

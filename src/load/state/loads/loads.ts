@@ -193,7 +193,7 @@ export async function countUnkeptLoads(
     and(
       isOf(asked),
       gt(loads.state, pruned?.state ?? 0),
-      gt(loads.place, BEFORE_ALL),
+      gt(loads.place, pruned?.place ?? BEFORE_ALL),
       days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
     ),

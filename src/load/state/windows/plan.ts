@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
+import { answers } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
@@ -106,6 +107,25 @@ export async function insertFileWindows(
     variant: '',
     filtered: false,
   }));
+}
+
+/** Inserts a window for each of some copied answers, which have none in this database. @returns the windows by answer. */
+export async function insertCopied(
+  tx: NodePgDatabase,
+  runId: number,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, number>> {
+  if (ids.length === 0) return new Map();
+  const state: WindowAfter<'plan'> = 'skipped';
+  const inserted = await tx.execute<{ id: number }>(sql`
+    insert into ${windows}
+      (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, source_file, finished_at)
+    select ${runId}, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.params, a.variant, a.filtered, ${state},
+           'its answer is a copy, and was folded with the others about its days', a.params->>'file', statement_timestamp()
+      from unnest(${sql.param(ids)}::bigint[]) with ordinality as i(id, place) join ${answers} a on a.id = i.id order by i.place
+    returning id::int`);
+  const made = inserted.rows.map(({ id }) => id).sort((a, b) => a - b);
+  return new Map(ids.map((id, at) => [id, made[at] as number]));
 }
 
 /**

@@ -183,7 +183,9 @@ export async function noteUnsettled(
   await tx.execute(sql`
     update ${windows} w set unsettled = n.unsettled
       from jsonb_to_recordset(${JSON.stringify(noted)}::jsonb) as n("windowId" bigint, unsettled text)
-     where w.id = n."windowId" and w.unsettled is distinct from n.unsettled`);
+     where w.id = n."windowId" and w.unsettled is distinct from n.unsettled
+       -- A load that holds its window may wait for this transaction.
+       and w.id in (select id from ${windows} where id = any (${sql.param(noted.map((one) => one.windowId))}::bigint[]) order by id for update skip locked)`);
 }
 
 /** Selects a `NewWindow` with its ids. */
