@@ -111,7 +111,8 @@ async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: bool
   for (const { table, state } of replaced) {
     logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
   }
-  if (isRebuild && replaced.length === 0) logStderr(cli, 'no history was replaced: all states can be shown as before');
+  if (isRebuild && replaced.length === 0)
+    logStderr(cli, 'no history was replaced: all states can be shown as before');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {

@@ -435,10 +435,10 @@ async function replaceFacts(
   },
 ): Promise<void> {
   const { windowId, days } = part;
-  const spanning = answers.filter((one) => !isWithin(part, one));
+  const partly = answers.filter((one) => !isWithin(part, one) || ignoredBy(one.place).length > 0);
   const stored = await readSaid(
     tx,
-    spanning.map(({ answerId }) => answerId),
+    partly.map(({ answerId }) => answerId),
   );
   const isOutside = (day: string) => days !== null && (day < days.from || day > days.to);
   for (const one of answers) {
@@ -447,7 +447,7 @@ async function replaceFacts(
     const isSaid = ({ day }: CoverageEntry) => !ignored.includes(day) && !ignored.includes(NO_DAY);
     const isAll = isWithin(part, one);
     const coverage = said.coverage.filter((entry) => isSaid(entry) && (isAll || !isOutside(entry.day)));
-    const others = (stored.get(answerId) ?? []).filter(({ day }) => isOutside(day));
+    const others = (stored.get(answerId) ?? []).filter((entry) => isOutside(entry.day) || !isSaid(entry));
     const told = [...others, ...coverage].sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
     const fact = factOf({ coverage: told, doubted: said.doubts.length > 0 }, { to, instruments });
     const believed = isFinished(part, one) ? isBelieved(said) : null;

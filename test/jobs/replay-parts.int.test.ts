@@ -1,0 +1,364 @@
+import { brotliCompressSync } from 'node:zlib';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { expect, test } from 'vitest';
+import { readAnswer } from '../../src/extract/index.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { packBody, prune } from '../../src/load/state/answers/kept.ts';
+import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { differingQuestions } from '../../src/load/state/coverage-facts.ts';
+import { takePlace } from '../../src/load/state/place.ts';
+import { countSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { newRun, openPool } from '../load/support.ts';
+import { placeOf } from '../support/place.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { openStore } from './import-support.ts';
+import { fixReading, physical, replay } from './replay-support.ts';
+
+/** A question, and the records that are sent. */
+interface Ask {
+  readonly operation: string;
+  readonly exchange?: string;
+  readonly from: string;
+  readonly to?: string;
+  readonly instruments?: readonly string[];
+  readonly params?: Readonly<Record<string, string>>;
+  readonly variant?: string;
+  readonly sent: readonly Record<string, unknown>[];
+  readonly at: string;
+  readonly more?: Record<string, unknown>;
+}
+let micros = 0;
+
+/** Loads an answer to any question as the worker does. */
+async function ask(context: Context, one: Ask) {
+  const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', sent, at } = one;
+  const operation = operationNamed(one.operation);
+  const calledOn = at.slice(0, 10);
+  const calledAt = Date.parse(at);
+  const runId = await newRun(context.db);
+  const { rows } = await context.db.pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, state)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
+    [runId, operation.name, exchange, from, to, instruments, params, variant],
+  );
+  const id = rows[0]?.id ?? 0;
+  const body = Buffer.from(JSON.stringify({ Value: sent, ...one.more }));
+  const asked = { exchange, from, to, instruments, params, calledOn };
+  micros += 1;
+  const counts = await storeAnswer(context, {
+    window: { ...asked, id, runId, operation: operation.name, variant, filtered: false },
+    extracted: readAnswer(
+      operation,
+      asked,
+      { body, contentType: 'application/json', bytes: body.length },
+      { accessKey: '', timeZone: 'Asia/Kolkata', count: 'accept' },
+    ),
+    place: placeOf(calledAt, micros % 1000),
+    calledAt,
+    bytes: 1,
+    preview: false,
+    answer: {
+      packed: await packBody(context.db.drizzle, body),
+      contentType: 'application/json',
+      calledOn,
+      fetchedAt: new Date(calledAt),
+    },
+  });
+  return { id, counts };
+}
+
+const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
+const us = (day: string) => `${day.slice(5)}-${day.slice(0, 4)}`;
+const change = (day: string, n: number, more: Record<string, unknown> = {}) => ({
+  ChangeDate: us(day),
+  ScripId: `S${n}`,
+  ScripName: `N${n}`,
+  PrevSeries: 'EQ',
+  ToSeries: 'BE',
+  ...more,
+});
+const bhav = (day: string, n: number, close: unknown = 100, more: Record<string, unknown> = {}) => ({
+  TradDt: us(day),
+  Src: 'NSE',
+  Symbol: `S${n}`,
+  SctySrs: 'EQ',
+  ClosePrice: close,
+  ...more,
+});
+const sums = (context: Context, operations: string[], exchange = 'NSE') =>
+  differingQuestions(context.db.drizzle, { operations, exchange }, 10);
+
+const never = new AbortController().signal;
+const DAY = '2025-08-20';
+const BHAV_COPY = { operation: 'GetBhavCopyCM', from: DAY };
+const SERIES_CHANGES = { operation: 'GetSeriesChange' };
+const PLEDGES = { operation: 'GetConsolidatedPledge', exchange: 'BSE' };
+const many = (close: unknown, n = 20) => Array.from({ length: n }, (_, at) => bhav(DAY, at, close));
+const pledge = (day: string, n: number) => ({
+  ScripCode: n + 1,
+  ScripId: `S${n}`,
+  TradeDate: us(day),
+  CompanyName: `C${n}`,
+  TotalIssuedShares: 1,
+});
+const action = (n: number) => ({ ScripCode: n + 1, ActionId: `A${n}`, CompanyName: `C${n}` });
+const SAMPLE = operationNamed('GetFinRatioEOD').sample.answer as Record<string, unknown>;
+const ratios = (symbol: string, from = DAY) => ({
+  operation: 'GetFinRatioEOD',
+  from,
+  instruments: [symbol],
+  params: { variant: 'eod', natureOfReport: 'Standalone' },
+  variant: 'eod/Standalone',
+});
+const state = async (c: Parameters<typeof all>[0], day: string) =>
+  (await all(c, `select state from etl.coverage where day = '${day}' and instrument = ''`))[0]?.state;
+const inMonth = '2025-10-01';
+
+test('a part of a replay says nothing of days that it does not fold', async () => {
+  const context = await openStore();
+  await ask(context, {
+    ...SERIES_CHANGES,
+    from: '2025-08-18',
+    to: DAY,
+    at: '2025-08-21T05:00:00Z',
+    sent: Array.from({ length: 20 }, (_, n) => change('2025-08-18', n, { ScripId: '' })),
+  });
+  await ask(context, {
+    ...SERIES_CHANGES,
+    from: DAY,
+    to: '2025-08-22',
+    at: '2025-08-23T05:00:00Z',
+    sent: [change('2025-08-22', 3)],
+  });
+  await fixReading(context, (sent) =>
+    sent.forEach((one, n) => {
+      if (one.ScripId === '') one.ScripId = `S${n}`;
+    }),
+  );
+  await replay(context, { from: '2025-08-21', to: '2025-08-22' });
+  const rows = (await all(context, "select from market.series_changes where change_date = '2025-08-18'"))
+    .length;
+  const open = (await all(context, 'select from etl.rejects where resolved_at is null')).length;
+  expect([
+    [0, 20, 'failed'],
+    [20, 0, 'loaded'],
+  ]).toContainEqual([rows, open, await state(context, '2025-08-18')]);
+});
+
+test('rows of a trial address survive a replay, and a copy', async () => {
+  const context = await openStore();
+  const sent = Array.from({ length: 3 }, (_, n) => bhav('2025-02-27', n, 5));
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, params: { trialDay: '2025-02-27' }, sent });
+  await ask(context, {
+    ...BHAV_COPY,
+    from: '2025-02-27',
+    instruments: ['S0'],
+    at: `${DAY}T16:40:00Z`,
+    sent: sent.slice(0, 1),
+  });
+  const copy = await openStore();
+  await copyAnswers(context.db.drizzle, copy.db, {}, never);
+  await replay(context, {});
+  await replay(copy, {});
+  for (const one of [context, copy])
+    expect.soft((await all(one, 'select from market.bhavcopy_cm')).length).toBe(3);
+});
+
+test('rejects of a copy are read again as what they were asked for', async () => {
+  const context = await openStore();
+  await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
+  await ask(context, { ...ratios('ZZZ'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 'unread' }] });
+  const copy = await openStore();
+  await copyAnswers(context.db.drizzle, copy.db, {}, never);
+  await replay(copy, {});
+  await prune(copy.db, new Date(inMonth));
+  await copy.db.pool.query(`update etl.rejected_records set record = jsonb_set(record, '{EPS}', '7')`);
+  await replay(copy, {}, { rejectsOnly: true });
+  expect(await all(copy, 'select symbol, eps from market.financial_ratios order by 1')).toEqual([
+    { symbol: 'AAA', eps: '1' },
+    { symbol: 'ZZZ', eps: '7' },
+  ]);
+});
+
+test('a row that was read again from a reject of a pruned answer survives a late answer', async () => {
+  const context = await openStore();
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: [...many(5), bhav(DAY, 20, 'unread')] });
+  await prune(context.db, new Date(inMonth));
+  await context.db.pool.query(
+    `update etl.rejected_records set record = jsonb_set(record, '{ClosePrice}', '7')`,
+  );
+  await replay(context, {}, { rejectsOnly: true });
+  for (const minute of [40, 35])
+    await ask(context, {
+      ...BHAV_COPY,
+      instruments: ['S0'],
+      at: `${DAY}T18:${minute}:00Z`,
+      sent: [bhav(DAY, 0, minute)],
+    });
+  expect((await all(context, "select from market.bhavcopy_cm where symbol = 'S20'")).length).toBe(1);
+});
+
+test('a replay in place that the old version planned replaces no history', async () => {
+  const context = await openStore();
+  for (const from of [DAY, '2025-08-21'])
+    await ask(context, { ...BHAV_COPY, from, at: `${from}T16:30:00Z`, sent: [bhav(from, 1, 5)] });
+  await fixReading(context, (sent) => {
+    for (const one of sent) one.ClosePrice = 6;
+  });
+  await replay(context, {});
+  const [run] = await all(
+    context,
+    `insert into etl.runs (kind, requested_by, request, from_date, to_date)
+    values ('replay', 'me', '{"kind": "replay", "operations": ["GetBhavCopyCM"], "from": "2025-08-21", "to": "2025-08-21", "rejectsOnly": false, "fresh": []}', '2025-08-21', '2025-08-21') returning id::int`,
+  );
+  await context.db.pool.query(`insert into etl.windows (run_id, operation, exchange, from_date, to_date)
+    values (${run.id}, 'GetBhavCopyCM', 'NSE', '2025-08-21', '2025-08-21')`);
+  await workReplay(context, run.id, never);
+  expect((await all(context, 'select from market_history.bhavcopy_cm')).length).toBe(2);
+  expect(await all(context, 'select from etl.past_begins')).toEqual([]);
+});
+
+test('pruning leaves answers that a replay has yet to read', async () => {
+  const source = await openStore();
+  await ask(source, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
+  const copy = await openStore();
+  await copyAnswers(source.db.drizzle, copy.db, {}, never);
+  const runId = (await planReplay(copy, {})) ?? 0;
+  await prune(copy.db, new Date(inMonth));
+  await workReplay(copy, runId, never);
+  expect((await all(copy, 'select from market.bhavcopy_cm')).length).toBe(20);
+});
+
+test('a failed call beside a replay does not keep the coverage from being written', async () => {
+  const context = await openStore();
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many('unread') });
+  await fixReading(context, (sent) => {
+    for (const one of sent) one.ClosePrice = 5;
+  });
+  const runId = await newRun(context.db);
+  const client = await openPool(context.config.DATABASE_URL ?? '', 2).pool.connect();
+  await client.query('begin');
+  const tx = Object.assign(drizzle(client), { client });
+  await writeCoverage(tx, {
+    operation: BHAV_COPY.operation,
+    exchange: 'NSE',
+    runId,
+    windowId: null,
+    place: await takePlace(tx),
+    coverage: [
+      { day: DAY, instrument: '', variant: '', state: 'failed', records: 0, diagnostic: 'no answer' },
+    ],
+  });
+  const done = replay(context, {});
+  const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await waitFor(async () => (await all(context, waiting)).length > 0, {
+    what: 'the replay waits for the call',
+  });
+  await client.query('commit');
+  client.release();
+  await done;
+  expect(await state(context, DAY)).toBe('loaded');
+  expect(await sums(context, [BHAV_COPY.operation])).toEqual([]);
+});
+
+test('a replay settles no doubt by itself', async () => {
+  const context = await openStore();
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
+  const before = await countSuspiciousWindows(context.db.drizzle);
+  await replay(context, {});
+  expect.soft(await countSuspiciousWindows(context.db.drizzle)).toEqual(before);
+  const other = await openStore();
+  await ask(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
+  await prune(other.db, new Date(inMonth));
+  await ask(other, { ...BHAV_COPY, at: `${DAY}T16:20:00Z`, sent: many(4) });
+  const unsettled = () => all(other, 'select id::int from etl.windows where unsettled is not null');
+  const late = await unsettled();
+  await replay(other, {});
+  expect.soft(await unsettled()).toEqual(late);
+});
+
+test('after a prune, a replay judges late answers as their load did', async () => {
+  const context = await openStore();
+  await ask(context, { ...ratios('S1'), at: '2025-08-20T18:00:00Z', sent: [{ ...SAMPLE, EPS: 1 }] });
+  await ask(context, {
+    ...PLEDGES,
+    from: DAY,
+    at: '2025-08-21T10:00:00Z',
+    sent: [pledge(DAY, 1), action(1)],
+  });
+  await prune(context.db, new Date(inMonth));
+  await ask(context, {
+    ...ratios('S1', '2025-08-19'),
+    at: '2025-08-19T18:00:00Z',
+    sent: [{ ...SAMPLE, EPS: 2 }],
+  });
+  await ask(context, {
+    ...PLEDGES,
+    from: '2025-08-19',
+    at: '2025-08-21T09:00:00Z',
+    sent: [pledge('2025-08-19', 1), action(2)],
+  });
+  const stored = async () => ({
+    ratios: await all(context, 'select as_of_date::text, eps from market.financial_ratios order by 1'),
+    actions: await all(context, 'select action_id from market.corporate_actions order by 1'),
+    coverage: await all(context, 'select operation, day::text, state from etl.coverage order by 1, 2'),
+  });
+  const loaded = await stored();
+  await replay(context, {});
+  expect.soft(await stored()).toEqual(loaded);
+  await replay(context, {}, { rebuild: true });
+  expect.soft(await stored()).toEqual(loaded);
+});
+
+test('two parts that have an answer in common agree on what it said', async () => {
+  const context = await openStore(undefined, { EOD_CONCURRENCY: '1' });
+  await ask(context, {
+    ...PLEDGES,
+    from: '2025-08-19',
+    to: DAY,
+    at: '2025-08-21T10:00:00Z',
+    sent: [pledge(DAY, 1)],
+  });
+  await prune(context.db, new Date(inMonth));
+  await ask(context, {
+    ...PLEDGES,
+    from: '2025-08-19',
+    at: '2025-08-21T09:00:00Z',
+    sent: [pledge('2025-08-19', 1)],
+  });
+  await replay(context, {});
+  const before = await physical(context);
+  await replay(context, {});
+  expect(await physical(context)).toEqual(before);
+});
+
+test('where answers are lacking, nothing is said of what was not changed', async () => {
+  const context = await openStore();
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:31:00Z`, sent: many('unread') });
+  await ask(context, { ...BHAV_COPY, instruments: ['S0'], at: `${DAY}T16:32:00Z`, sent: many(7, 1) });
+  await context.db.pool.query("update etl.answers set hash = null where instruments <> '{}'");
+  await fixReading(context, (sent) => {
+    for (const one of sent) one.ClosePrice = 5;
+  });
+  await replay(context, {});
+  const rows = (await all(context, 'select from market.bhavcopy_cm')).length;
+  expect([
+    [1, 'failed'],
+    [20, 'loaded'],
+  ]).toContainEqual([rows, await state(context, DAY)]);
+});
+
+test('a part that cannot read an answer names it', async () => {
+  const context = await openStore();
+  await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
+  await context.db.pool.query('update etl.response_bodies set body = $1', [brotliCompressSync('<html>')]);
+  await replay(context, {});
+  expect((await all(context, 'select error from etl.windows order by id desc limit 1'))[0].error).toContain(
+    'GetBhavCopyCM NSE',
+  );
+});
