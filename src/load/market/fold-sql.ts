@@ -3,7 +3,7 @@ import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { ANSWERS } from '../state/answers/facts.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import { DAY_ROWS, NO_DAY, replaceDayRows } from '../state/withdrawals.ts';
+import { DAY_ROWS, mostRowsThen, replaceDayRows } from '../state/withdrawals.ts';
 import {
   type ApplySql,
   AUDIT,
@@ -218,23 +218,8 @@ function beginStatements(
      select ${then.join(', ')} from ${history} h
       where ${concerned('h')} and ${isKnown('h.load_id')} and not ${isKnown('h.replaced_by_load_id')}`,
     `insert into ${folded.history} select h.* from ${history} h where ${concerned('h')} and ${isKnown('h.replaced_by_load_id')}`,
-    mostRows(table.name, folded.dayRows),
+    `${mostRowsThen(table.name, folded.dayRows)} and ${isAnyPart('$3')} and $4::bigint is not null`,
   ];
-}
-
-/** The most rows that days had when the last of the pruned answers took some of them; stored is the most that they ever had. */
-function mostRows(table: string, into: string): string {
-  const taken = `etl.withdrawals w where w.table_name = d.table_name and w.exchange = d.exchange
-        and coalesce(w.day, '${NO_DAY}') = d.day and w.state in ('withdrawn', 'accepted')`;
-  return `insert into ${into} (table_name, exchange, day, most)
-    select d.table_name, d.exchange, d.day, coalesce(last.most, d.most)
-      from ${DAY_ROWS} d left join lateral (
-        select max(case w.state when 'accepted' then w.rows_left else w.most end) as most
-          from ${taken} and w.place <= $5::timestamptz and w.place >= coalesce((
-            select max(w.place) from ${taken.replace("in ('withdrawn', 'accepted')", "= 'accepted'")} and w.place <= $5::timestamptz), '-infinity')) last on true
-     where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[]) and ${isAnyPart('$3')} and $4::bigint is not null
-       -- A database that was copied does not know who took which rows.
-       and (last.most is not null or not exists (select from ${taken}))`;
 }
 
 /** True: a statement has to name each of its parameters. */
