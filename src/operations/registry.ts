@@ -38,6 +38,10 @@ export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
   return dataSets.filter((dataSet) => tablesFilledBy(dataSet).some((table) => filled.includes(table)));
 }
 
+/** Their names. */
+export const namesFilling = (filled: readonly TableDefinition[]): string[] =>
+  dataSetsFilling(filled).map(({ name }) => name);
+
 const findByName = <Item extends DataSet>(items: readonly Item[]) => {
   const byName = new Map(items.map((item) => [item.name.toLowerCase(), item]));
   return (name: string): Item => {

@@ -124,49 +124,80 @@ export const records = (from: number, to: number, changes: SourceRecord = {}): S
     ...changes,
   }));
 
+/** A question, and the answer to it. */
+interface Ask {
+  readonly operation: string;
+  readonly exchange?: string;
+  readonly from: string;
+  readonly to?: string;
+  readonly instruments?: readonly string[];
+  readonly params?: Readonly<Record<string, string>>;
+  readonly variant?: string;
+  readonly sent: readonly SourceRecord[];
+  /** What the answer has beside its records. */
+  readonly more?: SourceRecord;
+  /** The time of the call, and how many microseconds later than others of that moment. */
+  readonly calledAt: number;
+  readonly microseconds: number;
+  readonly count?: 'accept';
+  /** The day of the call, if not that of `calledAt`. */
+  readonly calledOn?: string;
+}
+
+/** Loads an answer to any question as the worker does. */
+export async function ask(context: Context, one: Ask) {
+  const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = one;
+  const operation = operationNamed(one.operation);
+  const calledOn = one.calledOn ?? new Date(calledAt).toISOString().slice(0, 10);
+  const runId = await newRun(context.db);
+  const { pool, drizzle } = context.db;
+  const { rows } = await pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, state)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
+    [runId, operation.name, exchange, from, to, instruments, params, variant],
+  );
+  const id = rows[0]?.id ?? 0;
+  const body = Buffer.from(JSON.stringify({ Value: one.sent, ...one.more }));
+  const contentType = 'application/json';
+  const asked = { exchange, from, to, instruments, params, calledOn };
+  const settings = { accessKey: '', timeZone: 'Asia/Kolkata', ...(one.count && { count: one.count }) };
+  const counts = await storeAnswer(context, {
+    window: { ...asked, id, runId, operation: operation.name, variant, filtered: false },
+    extracted: readAnswer(operation, asked, { body, contentType, bytes: body.length }, settings),
+    place: placeOf(calledAt, one.microseconds),
+    calledAt,
+    bytes: 1,
+    preview: false,
+    answer: { packed: await packBody(drizzle, body), contentType, calledOn, fetchedAt: new Date(calledAt) },
+  });
+  const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);
+  return { id, counts, ...stored.rows[0] } as {
+    id: number;
+    counts: typeof counts;
+    suspicious: string | null;
+    warnings: string[];
+  };
+}
+
 /**
  * Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. Answers to different
  * questions of the same moment differ by microseconds.
  */
 export function fetched(minute: number, sent: readonly SourceRecord[], microseconds?: number) {
-  const calledAt = Date.UTC(2025, 7, 29, 16, minute);
-  return async (
+  return (
     context: Context,
     settings: { readonly instruments?: readonly string[]; readonly day?: string; readonly to?: string } = {},
   ) => {
     const { instruments = [], day = DAY, to = day } = settings;
-    const operation = operationNamed('GetBhavCopyCM');
-    const runId = await newRun(context.db);
-    const window = await context.db.pool.query<{ id: number }>(
-      `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, state)
-       values ($1, 'GetBhavCopyCM', 'NSE', $2, $3, $4, 'running') returning id::int`,
-      [runId, day, to, instruments],
-    );
-    const body = Buffer.from(JSON.stringify({ Value: sent }));
-    const asked = { exchange: 'NSE', from: day, to, instruments, params: {}, calledOn: DAY };
-    const raw = { body, contentType: 'application/json', bytes: body.length };
-    const id = window.rows[0]?.id ?? 0;
-    const counts = await storeAnswer(context, {
-      window: { ...asked, id, runId, operation: operation.name, variant: '', filtered: false },
-      extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
-      place: placeOf(calledAt, microseconds ?? Number(day.slice(-2)) + instruments.length * 100),
-      calledAt,
-      bytes: 1,
-      preview: false,
-      answer: {
-        packed: await packBody(context.db.drizzle, body),
-        contentType: 'application/json',
-        calledOn: DAY,
-        fetchedAt: new Date(calledAt),
-      },
+    return ask(context, {
+      operation: 'GetBhavCopyCM',
+      from: day,
+      to,
+      instruments,
+      sent,
+      calledAt: Date.UTC(2025, 7, 29, 16, minute),
+      calledOn: DAY,
+      microseconds: microseconds ?? Number(day.slice(-2)) + instruments.length * 100,
     });
-    const stored = await context.db.pool.query('select suspicious, warnings from etl.windows where id = $1', [
-      id,
-    ]);
-    return { counts, ...stored.rows[0] } as {
-      counts: typeof counts;
-      suspicious: string | null;
-      warnings: string[];
-    };
   };
 }

@@ -19,7 +19,7 @@ import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
-import { dataSetsFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
+import { namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 
@@ -63,9 +63,7 @@ async function tablesToReplay(
     if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
-    const filled = tables.filter((table) =>
-      dataSetsFilling([table]).some((one) => members.includes(one.name)),
-    );
+    const filled = tables.filter((table) => namesFilling([table]).some((name) => members.includes(name)));
     found.set(
       `${name}|${exchange}`,
       [...groupBy(filled, dividedBy)].map(([by, ofKind]) => ({ exchange, tables: ofKind, dividedBy: by })),
@@ -82,7 +80,7 @@ const MOST_APART = 7;
 const MOST_INSTRUMENTS = 200;
 
 /** Divides the days of answers, sorted by their first days, into ranges that are folded one by one. */
-export function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRange[] {
+function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRange[] {
   const parts: { from: string; to: string; bytes: number }[] = [];
   for (const { from, to, bytes } of kept) {
     const last = parts.at(-1);
@@ -125,14 +123,31 @@ function divideInstruments(kept: readonly Kept[]): string[][] {
   return parts;
 }
 
+/** How parts are planned. */
+type PartOptions = Pick<ReplayRequest, 'rejectsOnly' | 'rebuild'>;
+
+/** The parts of all tables whose answers match. */
+async function planParts(
+  context: Context,
+  replayed: readonly TablesOfExchange[],
+  filter: AnswerFilter,
+  options: PartOptions,
+): Promise<PlannedWindow[]> {
+  const parts: PlannedWindow[] = [];
+  for (const one of replayed) {
+    for (const part of await partsOf(context, one, filter, options)) parts.push(part);
+  }
+  return parts;
+}
+
 /** The parts of some tables whose answers match. */
 async function partsOf(
   { db }: Context,
   of: TablesOfExchange,
   { from, to }: AnswerFilter,
-  { rejectsOnly, rebuild }: { readonly rejectsOnly: boolean; readonly rebuild: boolean },
+  { rejectsOnly, rebuild }: PartOptions,
 ): Promise<PlannedWindow[]> {
-  const filling = dataSetsFilling(of.tables).map(({ name }) => name);
+  const filling = namesFilling(of.tables);
   const filter = { operations: filling, exchanges: [of.exchange] };
   const kept = await keptToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
   const [first] = kept;
@@ -145,24 +160,22 @@ async function partsOf(
     ...(history && { history: 'replaced' as const }),
   };
   const part = {
-    ...{ operation, exchange: of.exchange, params, variant: '', filtered: false },
-    ...{ state: 'pending' as const, reason: null },
+    operation,
+    exchange: of.exchange,
+    params,
+    variant: '',
+    filtered: false,
+    state: 'pending' as const,
+    reason: null,
   };
   if (of.dividedBy === 'days') {
     return divideDays(kept).map((days) => ({ ...part, ...days, instruments: [] }));
   }
   const all = of.dividedBy === 'nothing' ? await keptToReplay(db.drizzle, filter, false) : kept;
-  const range = {
-    from: all[0]?.from ?? first.from,
-    to:
-      all
-        .map((one) => one.to)
-        .sort()
-        .at(-1) ?? first.to,
-  };
-  return (of.dividedBy === 'nothing' ? [[]] : divideInstruments(kept)).map((instruments) => ({
-    ...{ ...part, ...range, instruments },
-  }));
+  const lastDays = all.map((one) => one.to).sort();
+  const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
+  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(kept);
+  return divided.map((instruments) => ({ ...part, ...range, instruments }));
 }
 
 /**
@@ -186,7 +199,7 @@ async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
 async function checkAllKept({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
   for (const { tables: some, exchange } of of) {
-    const filling = dataSetsFilling(some).map(({ name }) => name);
+    const filling = namesFilling(some);
     const asked = { operations: filling, exchange };
     if ((await countUnkeptLoads(db.drizzle, asked)) > 0) throw unkeptError(asked);
   }
@@ -212,11 +225,8 @@ export async function replaceOldWindows(
   const parts: PlannedWindow[] = [];
   for (const [exchange, windows] of groupBy(old, (window) => window.exchange)) {
     const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange], from, to };
-    for (const one of await tablesToReplay(context, filter)) {
-      for (const part of await partsOf(context, one, filter, options)) {
-        parts.push(part);
-      }
-    }
+    const replayed = await tablesToReplay(context, filter);
+    for (const part of await planParts(context, replayed, filter, options)) parts.push(part);
   }
   await transaction(context.db, async (tx) => {
     for (const { id } of old) await skipWindow(tx, id, 'all answers of its tables are folded anew instead');
@@ -245,10 +255,7 @@ export async function planReplay(
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
   if (rebuild) await checkAllKept(context, replayed);
-  const parts: PlannedWindow[] = [];
-  for (const one of replayed) {
-    for (const part of await partsOf(context, one, filter, { rejectsOnly, rebuild })) parts.push(part);
-  }
+  const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
     await tx.client.query('savepoint unplanned');

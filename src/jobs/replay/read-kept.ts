@@ -22,7 +22,7 @@ function readSettings(config: Context['config']) {
 }
 
 /** Reads a kept answer of the source with the current code. @throws PipelineError `unreadable` */
-export function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
+function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
   return readAnswer(
     operationNamed(kept.operation),
     kept,

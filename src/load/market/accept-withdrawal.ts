@@ -68,7 +68,12 @@ export async function acceptWithdrawal(
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
     else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });
     await writeCoverage(tx, {
-      ...{ operation, exchange, runId, windowId, place, coverage: [] },
+      operation,
+      exchange,
+      runId,
+      windowId,
+      place,
+      coverage: [],
       folded: others ?? { operations: [operation], days: day === null ? null : [day] },
     });
     await acceptEmptyDays(tx, place);

@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import type { Place } from '../../core/place.ts';
 import type { Shape } from '../../operations/operation.ts';
-import { dataSetsFilling } from '../../operations/registry.ts';
+import { namesFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
@@ -202,7 +202,7 @@ export function scopeOf({
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
   const lists = listedInFull(table);
-  const scope = { operations: dataSetsFilling([table]).map(({ name }) => name), exchange, lists };
+  const scope = { operations: namesFilling([table]), exchange, lists };
   const { dateColumn } = table;
   if (lists !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
   const listed = [...countValues(rows, dateColumn).keys()] as string[];
@@ -233,7 +233,7 @@ export interface RefoldedPart {
 }
 
 /** Reads the part of a kept answer that is about a table. */
-type ReadAnswer = (answerId: number, table: TableDefinition) => Promise<TableAnswer>;
+type ReadAnswer = (answerId: number) => Promise<TableAnswer>;
 
 /** What became of the rows of a part. */
 export interface RefoldedTable
@@ -249,12 +249,15 @@ export interface RefoldedTable
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
   const lists = listedInFull(table);
-  const operations = dataSetsFilling([table]).map(({ name }) => name);
+  const operations = namesFilling([table]);
   const sorted = days === null ? [] : [...days].sort();
   const asked = lists === 'days' ? new Set(sorted) : null;
   const [first] = sorted;
   const scope: Scope = {
-    ...{ operations, exchange, lists, asked },
+    operations,
+    exchange,
+    lists,
+    asked,
     days: asked === null || first === undefined ? null : { from: first, to: sorted.at(-1) ?? first },
   };
   const concerned = { ...scope, sameInstruments: false, sameDays: false };
@@ -356,7 +359,7 @@ async function foldInOrder(
     const adds = isLate && lists === 'none';
     const decided = adds ? new Set(days) : decidedBy(place, { isOwn: own });
     if (decided.size === 0 && !isLate) continue;
-    const answer = own ? load : await readAnswer(answerId, table);
+    const answer = own ? load : await readAnswer(answerId);
     const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
     if (isLate && hasRows) ignored.set(place, without(days, decided));
     if (decided.size === 0) continue;
@@ -493,6 +496,16 @@ async function storeFolded(
 const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>
   inserted + updated + unchanged + stale + duplicate;
 
+/** The part of an answer that is about one table. */
+export const partOf = (
+  { batches, fullSets, preserved }: Awaited<ReturnType<ReadKept>>,
+  table: TableDefinition,
+): TableAnswer => ({
+  rows: batches.find((batch) => batch.table === table)?.rows ?? [],
+  fullSet: fullSets.find((set) => set.table === table),
+  preserved,
+});
+
 /** Names a kept answer that cannot be read any more. */
 export const unreadable = ({ operation, exchange, place }: KeptAnswer, error: unknown) =>
   new PipelineError(
@@ -512,9 +525,5 @@ async function readTable(
   const read = await readKept(kept).catch((error) => {
     throw unreadable(kept, error);
   });
-  return {
-    rows: read.batches.find((batch) => batch.table === table)?.rows ?? [],
-    fullSet: read.fullSets.find((set) => set.table === table),
-    preserved: read.preserved,
-  };
+  return partOf(read, table);
 }

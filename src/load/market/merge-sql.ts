@@ -429,7 +429,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       from checked order by _day`;
 }
 
-export function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
+function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
   const { target, sameKey, isWithin } = parts;
   return `
     with gone as materialized (

@@ -2,7 +2,7 @@ import { type DayRange, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { BEFORE_ALL, type Place } from '../../core/place.ts';
-import { dataSetNamed, dataSetsFilling } from '../../operations/registry.ts';
+import { dataSetNamed, namesFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
@@ -19,7 +19,7 @@ import { hasOpenRejects, lockRejects, type RejectEntry, unsettleBy, writeRejects
 import { insertCopied } from '../state/windows/plan.ts';
 import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
-import { mergeTable, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
+import { mergeTable, partOf, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
 import {
   copyNewDays,
@@ -57,7 +57,7 @@ export interface Part {
   readonly exchange: string;
   /** The days, if answers list days of these tables in full. */
   readonly days: DayRange | null;
-  /** Answers about these instruments only; null: about any. */
+  /** Answers about these instruments only, in upper case; null: about any. */
   readonly instruments: readonly string[] | null;
   /** Is the history replaced by the one that the answers make in their order? If not, what differs becomes a new revision. */
   readonly history: boolean;
@@ -92,11 +92,11 @@ export const unkeptError = ({
   );
 
 /** What is asked of answers to be about a part. */
-export const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
-  operations: dataSetsFilling(tables).map(({ name }) => name),
+const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
+  operations: namesFilling(tables),
   exchange,
   days,
-  instruments: instruments?.map((one) => one.toUpperCase()) ?? null,
+  instruments,
 });
 
 /**
@@ -193,15 +193,19 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
       days !== null || !dataSetNamed(operation).shapes.some(({ fullSet }) => fullSet === 'days'),
   );
   const finished = own.filter((one) => isFinished(part, one));
-  const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'changed') =>
+  const total = (name: 'inserted' | 'updated' | 'unchanged' | 'withdrawn') =>
     folded.reduce((sum, one) => sum + one[name], 0);
   const rejected = finished.reduce((sum, { said }) => sum + said.rejects.length, 0);
+  const [inserted, updated, unchanged] = [total('inserted'), total('updated'), total('unchanged')];
   const counts = {
-    inserted: total('inserted'),
-    updated: total('updated'),
-    unchanged: total('unchanged'),
-    ...{ stale: 0, duplicate: 0, withdrawn: total('withdrawn'), rejected },
-    fetched: total('inserted') + total('updated') + total('unchanged') + rejected,
+    fetched: inserted + updated + unchanged + rejected,
+    inserted,
+    updated,
+    unchanged,
+    stale: 0,
+    duplicate: 0,
+    rejected,
+    withdrawn: total('withdrawn'),
   };
   await lockAnswers(
     tx,
@@ -210,15 +214,20 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
   const place = answers.at(-1)?.place ?? BEFORE_ALL;
   for (const { table, withdrawals } of folded) {
-    const operation = dataSetsFilling([table])[0]?.name ?? '';
+    const operation = namesFilling([table])[0] ?? '';
     await writeWithdrawals(tx, { loadId, windowId, runId, operation, exchange, place }, [], withdrawals);
   }
   const changed = folded.filter((one) => one.changed > 0);
   if (history && changed.some(({ table }) => table.names.length > 0)) await rereadNames(tx, exchange);
   await insertLoads(tx, windowId, loaded);
   const ending = endingWindow(tx, windowId, {
-    ...{ state: counts.fetched === 0 ? 'empty' : 'loaded', error: null, counts, bytes: 0, warnings: [] },
-    ...{ suspicious: null, unsettled: null },
+    state: counts.fetched === 0 ? 'empty' : 'loaded',
+    error: null,
+    counts,
+    bytes: 0,
+    warnings: [],
+    suspicious: null,
+    unsettled: null,
   });
   if (changed.length === 0) {
     await ending;
@@ -238,12 +247,8 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
 function isFinished({ days, instruments }: Part, answer: ReadAnswer): boolean {
   if (days !== null) return answer.lastDay <= days.to;
   if (instruments === null) return true;
-  const last =
-    answer.instruments
-      .map((one) => one.toUpperCase())
-      .sort()
-      .at(-1) ?? '';
-  return instruments.some((one) => one.toUpperCase() === last);
+  const names = answer.instruments.map((one) => one.toUpperCase()).sort();
+  return instruments.includes(names.at(-1) ?? '');
 }
 
 interface FoldedTable extends RefoldedTable {
@@ -261,7 +266,7 @@ interface PartOfTable extends Omit<Part, 'tables'> {
 
 async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
   const { table, days, pruned, isLacking } = part;
-  const filling = dataSetsFilling([table]).map(({ name }) => name);
+  const filling = namesFilling([table]);
   const answers = part.answers.filter(({ operation }) => filling.includes(operation));
   if (isLacking) return mergeEach(tx, { ...part, answers }, judging);
   const hasDays = days !== null && listedInFull(table) === 'days';
@@ -273,10 +278,12 @@ async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): 
     ...part,
     maxWithdrawShare: judging.maxWithdrawShare,
     days: left,
-    instruments: part.instruments?.map((one) => one.toUpperCase()) ?? null,
     answers: answers.map(({ answerId, place, fetchedAt, load }) => ({
-      ...{ answerId, place, fetchedAt },
-      ...{ loadId: load.id, runId: load.runId },
+      answerId,
+      place,
+      fetchedAt,
+      loadId: load.id,
+      runId: load.runId,
     })),
     readAnswer: (answerId) => readTable(judging, answerId, table),
   });
@@ -293,17 +300,14 @@ async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): 
 async function readTable({ read }: Judging, answerId: number, table: TableDefinition): Promise<TableAnswer> {
   const reading = await read(answerId);
   if (reading === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
-  const { batches, fullSets, preserved } = reading;
-  return {
-    rows: batches.find((batch) => batch.table === table)?.rows ?? [],
-    fullSet: fullSets.find((set) => set.table === table),
-    preserved,
-  };
+  return partOf(reading, table);
 }
+
+const isAbout = ({ firstDay, lastDay }: ReadAnswer, day: string) => firstDay <= day && day <= lastDay;
 
 /** The days of a range that answers are about. */
 const daysAsked = ({ from, to }: DayRange, answers: readonly ReadAnswer[]) =>
-  eachDay(from, to).filter((day) => answers.some((one) => one.firstDay <= day && day <= one.lastDay));
+  eachDay(from, to).filter((day) => answers.some((one) => isAbout(one, day)));
 
 const NONE: { readonly rows: number; readonly days: ReadonlySet<string> } = { rows: 0, days: new Set() };
 
@@ -314,13 +318,11 @@ async function copySingles(
   asked: readonly string[],
   judging: Judging,
 ): Promise<typeof NONE> {
-  const about = new Map(
-    asked.map((day) => [day, answers.filter(({ firstDay, lastDay }) => firstDay <= day && day <= lastDay)]),
-  );
+  const single = new Set(asked.filter((day) => answers.filter((one) => isAbout(one, day)).length === 1));
   const copied = { rows: 0, days: new Set<string>() };
   for (const answer of answers) {
-    const days = asked.filter((day) => about.get(day)?.includes(answer) === true);
-    if (!days.every((day) => about.get(day)?.length === 1)) continue;
+    const days = asked.filter((day) => isAbout(answer, day));
+    if (!days.every((day) => single.has(day))) continue;
     const { rows, fullSet } = await readTable(judging, answer.answerId, table);
     if (rows.length === 0 || [...daysOfRows(table, rows)].some((day) => !days.includes(day))) continue;
     const by = history ? { runId: answer.load.runId, loadId: answer.load.id } : { runId, loadId };
@@ -344,7 +346,13 @@ async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): 
     if (answer.rows.length === 0 && answer.fullSet === undefined) continue;
     await tx.client.query(`truncate ${mergeSql(table).stage}`);
     const merged = await mergeTable(tx, {
-      ...{ ...answer, table, exchange, runId, loadId, windowId, place },
+      ...answer,
+      table,
+      exchange,
+      runId,
+      loadId,
+      windowId,
+      place,
       fetchedAt: new Date(fetchedAt),
       maxWithdrawShare: judging.maxWithdrawShare,
       days: [...new Set([...daysOfRows(table, answer.rows), ...daysOf(answer.fullSet)])],
@@ -401,7 +409,12 @@ async function writeFacts(
     const window = windowsOf.get(answerId);
     await writeRejects(tx, {
       ...(window === undefined ? { windowId: one.windowId, runId: one.runId } : { windowId: window, runId }),
-      ...{ operation, exchange, place, rejects: said.rejects, asked: one, isReadAgain: true },
+      operation,
+      exchange,
+      place,
+      rejects: said.rejects,
+      asked: one,
+      isReadAgain: true,
       believed: isBelieved(said) && ignoredBy(place).length === 0,
       within: isWithin(part, one) ? null : part.days,
     });

@@ -1,7 +1,7 @@
 import { eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { dataSetsFilling } from '../../operations/registry.ts';
+import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
@@ -51,7 +51,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
     windowId,
     digest,
     place,
-    operations: dataSetsFilling(tables).map(({ name }) => name),
+    operations: namesFilling(tables),
   };
   try {
     // Asked without locks first, because nearly always the answer is a new one.

@@ -124,7 +124,9 @@ const REGISTERS: Readonly<Record<keyof Registers, readonly [string, ...string[]]
   refused: ['refused_place'],
 };
 const NAMES = Object.keys(REGISTERS) as (keyof Registers)[];
-const KEY = sql.raw('operation, exchange, day, instrument, variant');
+const COLUMNS = Object.values(REGISTERS).flat();
+const KEY_COLUMNS = ['operation', 'exchange', 'day', 'instrument', 'variant'];
+const KEY = sql.raw(KEY_COLUMNS.join(', '));
 const list = (columns: readonly SQL[]) => sql.join([...columns], sql`, `);
 /** A column as it is stored, and as it is in the sum. */
 const stored = (column: string) => sql.raw(`b.stored_${column}`);
@@ -168,7 +170,6 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
   const asked = sql`${isOf(sql`a.`)}${mayBeWithin}${isSince}`;
   const newest = (column: SQL) => sql`(array_agg(${column} order by place desc)`;
   const isLoaded = sql` filter (where said = 'loaded')`;
-  const columns = Object.values(REGISTERS).flat();
   return sql`
     accepted as materialized (
       select w.place, coalesce(w.day, o.called_on) as day
@@ -185,10 +186,10 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
              ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where doubted) as doubted_place
         from said where true${isWithin} group by ${KEY}
     ), stored as (
-      select ${KEY}, ctid as row, ${list(columns.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}
+      select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}
     ), compared as (
-      select b.row, ${list(['operation', 'exchange', 'day', 'instrument', 'variant'].map((name) => sql.raw(`b.${name}`)))},
-             ${list(columns.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
+      select b.row, ${list(KEY_COLUMNS.map((name) => sql.raw(`b.${name}`)))},
+             ${list(COLUMNS.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
              ${list(NAMES.map((name) => sql`${differs(name, since ?? null)} as ${sql.identifier(`${name}_differs`)}`))}
         from (select * from stored ${sql.raw(since === undefined ? 'full' : 'right')} join summed using (${KEY})) b
         left join marks m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
@@ -278,7 +279,6 @@ export async function compareSums(database: Database, withinMs: number): Promise
  */
 export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
   const flag = (name: keyof Registers) => sql.raw(`s.${name}_differs`);
-  const columns = Object.values(REGISTERS).flat();
   const changes = NAMES.flatMap((name) =>
     REGISTERS[name].map(
       (column) =>
@@ -295,8 +295,8 @@ export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<
     ), unasked as (
       delete from ${coverage} c using differing s join locked using (row) where c.ctid = s.row and s.last_differs and s.last_place is null
     ), asked_first as (
-      insert into ${coverage} (${KEY}, ${list(columns.map((column) => sql.raw(column)))}, run_id, window_id, checked_at)
-      select ${list(['operation', 'exchange', 'day', 'instrument', 'variant', ...columns].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
+      insert into ${coverage} (${KEY}, ${list(COLUMNS.map((column) => sql.raw(column)))}, run_id, window_id, checked_at)
+      select ${list([...KEY_COLUMNS, ...COLUMNS].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
         from differing s join ${answers} a on a.place = s.last_place where s.row is null
        order by s.operation, s.exchange, s.day, s.instrument, s.variant
       on conflict on constraint coverage_pkey do nothing returning 1

@@ -77,7 +77,11 @@ export async function hasOpenRejects(
   tx: NodePgDatabase,
   { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
 ): Promise<boolean> {
-  return (await openRejects(tx, { operations, exchanges: [exchange] }, 1)).length > 0;
+  const open = tx
+    .select({ id: rejects.id })
+    .from(rejects)
+    .where(isOpen({ operations, exchanges: [exchange] }));
+  return (await open.limit(1)).length > 0;
 }
 
 /** Do the days of a question, or of a file, say which day a reject is about? */

@@ -70,14 +70,17 @@ export const NO_DAY = '0001-01-01';
  * most that they ever had. $1: exchange, $2: days, $5: the place of the last pruned answer.
  */
 export function mostRowsThen(table: string, into: string): string {
-  const taken = `etl.withdrawals w where w.table_name = d.table_name and w.exchange = d.exchange
-        and coalesce(w.day, '${NO_DAY}') = d.day and w.state in ('withdrawn', 'accepted')`;
+  const ofDay = (
+    states: string,
+  ) => `etl.withdrawals w where w.table_name = d.table_name and w.exchange = d.exchange
+        and coalesce(w.day, '${NO_DAY}') = d.day and w.state in (${states})`;
+  const taken = ofDay("'withdrawn', 'accepted'");
   return `insert into ${into} (table_name, exchange, day, most)
     select d.table_name, d.exchange, d.day, coalesce(last.most, d.most)
       from ${DAY_ROWS} d left join lateral (
         select max(case w.state when 'accepted' then w.rows_left else w.most end) as most
           from ${taken} and w.place <= $5::timestamptz and w.place >= coalesce((
-            select max(w.place) from ${taken.replace("in ('withdrawn', 'accepted')", "= 'accepted'")} and w.place <= $5::timestamptz), '-infinity')) last on true
+            select max(w.place) from ${ofDay("'accepted'")} and w.place <= $5::timestamptz), '-infinity')) last on true
      where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
        -- A database that was copied does not know who took which rows.
        and (last.most is not null or not exists (select from ${taken}))`;

@@ -4,7 +4,7 @@ import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { AnswerFact } from '../coverage-facts.ts';
 import type { DayMark, FoldedDays } from '../coverage-registers.ts';
-import type { LoadGroup } from '../loads/loads.ts';
+import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, IS_MARKED } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';

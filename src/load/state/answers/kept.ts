@@ -8,13 +8,13 @@ import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
 import type { AnswerFact } from '../coverage-facts.ts';
-import { lockTables } from '../loads/locks.ts';
+import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { noteRefusedAnswer } from '../windows/windows.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
-import { groupsToPrune, isUpTo, notePruned, type Pruned, type PrunedGroup, placeToPrune } from './pruned.ts';
+import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
 const compress = promisify(brotliCompress);
 
@@ -259,7 +259,7 @@ const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
 
 /** A group, and how far it is to be pruned. */
 interface GroupToPrune {
-  readonly group: PrunedGroup;
+  readonly group: LoadGroup;
   readonly upTo: Pruned;
 }
 
@@ -296,7 +296,7 @@ export async function prune(database: Database, before: Date) {
   for (const { group } of await findGroups(db, before)) {
     const upTo = await transaction(database, async (tx) => {
       // Looked for again, because loads may have been committed since.
-      await lockTables(tx, [group]);
+      await lockTables(tx, group);
       const found = await placeToPrune(tx, group, before);
       if (found !== null) await notePruned(tx, group, found);
       return found;

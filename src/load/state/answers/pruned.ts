@@ -2,6 +2,7 @@ import { and, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import { tableGroupOf } from '../../../operations/registry.ts';
+import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, pruned } from '../schema/source.ts';
 import { loads, withdrawals } from '../schema/work.ts';
@@ -9,23 +10,17 @@ import { loads, withdrawals } from '../schema/work.ts';
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
 // they left is in the tables and their history, as of a numbered state, so later folds begin with the rows of that state.
 
-/** Data sets that fill the same tables, and an exchange. */
-export interface PrunedGroup {
-  readonly operations: readonly string[];
-  readonly exchange: string;
-}
-
 /** The answers up to a place are pruned; their rows are those of a state. */
 export interface Pruned {
   readonly place: Place;
   readonly state: number;
 }
 
-const ofGroup = ({ operations, exchange }: PrunedGroup) =>
+const ofGroup = ({ operations, exchange }: LoadGroup) =>
   and(eq(pruned.operation, tableGroupOf(operations[0] ?? '').name), eq(pruned.exchange, exchange));
 
 /** How far the answers of a group are pruned; null if none is. */
-export async function prunedUpTo(db: NodePgDatabase, group: PrunedGroup): Promise<Pruned | null> {
+export async function prunedUpTo(db: NodePgDatabase, group: LoadGroup): Promise<Pruned | null> {
   const [found] = await db
     .select({ place: placeText(pruned.place), state: pruned.state })
     .from(pruned)
@@ -34,13 +29,13 @@ export async function prunedUpTo(db: NodePgDatabase, group: PrunedGroup): Promis
 }
 
 /** Groups with kept answers that were fetched before a moment. */
-export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<PrunedGroup[]> {
+export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<LoadGroup[]> {
   const { operation, exchange } = answers;
   const found = await db
     .selectDistinct({ operation, exchange })
     .from(answers)
     .where(and(isNotNull(answers.hash), lt(answers.fetched_at, before.toISOString())));
-  const groups = new Map<string, PrunedGroup>();
+  const groups = new Map<string, LoadGroup>();
   for (const one of found) {
     const { name, members } = tableGroupOf(one.operation);
     groups.set(`${name}|${one.exchange}`, { operations: members, exchange: one.exchange });
@@ -57,7 +52,7 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<P
  */
 export async function placeToPrune(
   db: NodePgDatabase,
-  { operations, exchange }: PrunedGroup,
+  { operations, exchange }: LoadGroup,
   before: Date,
 ): Promise<Pruned | null> {
   const ofThese = and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
@@ -81,7 +76,7 @@ export async function placeToPrune(
 /** Notes how far the answers of a group are pruned. Call it with the tables of the group locked. */
 export async function notePruned(
   db: NodePgDatabase,
-  group: PrunedGroup,
+  group: LoadGroup,
   { place, state }: Pruned,
 ): Promise<void> {
   await db
@@ -96,5 +91,5 @@ export async function notePruned(
 }
 
 /** The condition that an answer is of a group, and not later than a place. */
-export const isUpTo = ({ operations, exchange }: PrunedGroup, place: Place) =>
+export const isUpTo = ({ operations, exchange }: LoadGroup, place: Place) =>
   and(inArray(answers.operation, [...operations]), eq(answers.exchange, exchange), lte(answers.place, place));

@@ -23,7 +23,8 @@ import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { NO_DAY } from '../withdrawals.ts';
-import { isOf, type LoadGroup } from './loads.ts';
+import { isOf } from './loads.ts';
+import type { LoadGroup } from './locks.ts';
 
 // What the load of an answer needs to know about the loads of others, above all of answers fetched later: the answer
 // that was fetched last counts, in whatever order they are loaded.

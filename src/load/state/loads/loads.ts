@@ -10,7 +10,7 @@ import { answers } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
-import { type Lock, takingLocks } from './locks.ts';
+import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
 // snapshot that has a state has all states before it, and none after its last one.
@@ -144,12 +144,6 @@ export async function insertLoads(
       a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
       from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
       join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
-}
-
-/** Operations that fill the same tables, and an exchange. */
-export interface LoadGroup {
-  readonly operations: readonly string[];
-  readonly exchange: string;
 }
 
 /** The condition that a load is of one of these operations, and of the exchange. */

@@ -13,6 +13,12 @@ export interface Lock {
   readonly shared: boolean;
 }
 
+/** Data sets that fill the same tables, and an exchange. */
+export interface LoadGroup {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+}
+
 /** At most so many locks for the parts of one thing: enough for 31 days in a row, their months, and the whole. */
 const MOST = 40;
 
@@ -23,15 +29,14 @@ const MOST = 40;
  *
  * @param whole the name of what has the parts.
  * @param parts days, or names of another kind, which belong to no month; null: the whole, whatever parts it has.
- * @param options.shared whether transactions that say so need not wait for each other where each names few parts.
  * @param options.most how many locks there may be before months, or the whole, are locked instead.
  */
 export function locksOn(
   whole: string,
   parts: Iterable<string> | null,
-  { shared = false, most = MOST }: { readonly shared?: boolean; readonly most?: number } = {},
+  { most = MOST }: { readonly most?: number } = {},
 ): Lock[] {
-  if (parts === null) return [{ name: whole, shared }];
+  if (parts === null) return [{ name: whole, shared: false }];
   const ones = new Set(parts);
   if (ones.size === 0) return [];
   const months = new Set<string>();
@@ -43,7 +48,7 @@ export function locksOn(
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
     Array.from(names, (name) => ({ name: `${whole}|${name}`, shared: isShared }));
   const around = { name: whole, shared: true };
-  if (ones.size + months.size < most) return [around, ...named(months, true), ...named(ones, shared)];
+  if (ones.size + months.size < most) return [around, ...named(months, true), ...named(ones, false)];
   if (undated === 0 && months.size < most) return [around, ...named(months, false)];
   return [{ name: whole, shared: false }];
 }
@@ -78,13 +83,8 @@ export const locksOfTable = (
 ): Lock[] => locksOn(`eod|${table}|${exchange}`, parts, options);
 
 /** Waits for the loads into the tables of these data sets that are under way; others wait until the transaction ends. */
-export const lockTables = (
-  tx: Preparing,
-  groups: readonly { readonly operations: readonly string[]; readonly exchange: string }[],
-): Promise<void> =>
+export const lockTables = (tx: Preparing, { operations, exchange }: LoadGroup): Promise<void> =>
   takeLocks(
     tx,
-    groups.flatMap(({ operations, exchange }) =>
-      tablesOf(operations).flatMap((name) => locksOfTable(name, exchange, null)),
-    ),
+    tablesOf(operations).flatMap((name) => locksOfTable(name, exchange, null)),
   );
