@@ -1,4 +1,4 @@
-// Makes the screenshots in docs/dashboard.md from simulated data: `npm run docs:screenshots`. It needs chromium and
+// Makes the screenshots in docs/monitoring.md from simulated data: `npm run docs:screenshots`. It needs chromium and
 // takes a minute. Look at each screenshot before you commit it.
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

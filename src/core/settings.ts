@@ -65,7 +65,7 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       whole(1, 1024).default(64),
-      'Refuse answers larger than this, after unpacking. An answer or file that has to be parsed as a whole (XML, `CsvContent`, JSON and CSV of an odd form) is also refused if that would take more than 60 % of the heap of the process, which `NODE_OPTIONS=--max-old-space-size=MB` sets: with 512 MB, CSV of some 25 MB, or XML of 60 MB.',
+      'Refuse answers larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
@@ -77,11 +77,11 @@ export const settingGroups = {
     ),
     EOD_FORMAT: setting(
       oneOf('Json', 'Xml', 'Csv', 'CsvContent').default('Json'),
-      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest: 10 µs for a record of a bhav copy; `CsvContent` takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
+      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest. Numbers are stored as they are printed: after a change of format, each row whose digits differ gets one revision. `eod doctor` warns of that.',
     ),
     EOD_COUNT: setting(
       oneOf('check', 'ignore').default('check'),
-      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer may be cut and is asked for again; if the same comes again, its rows are loaded, nothing is withdrawn, and its days are missing (`count_mismatch`). `ignore`: something else.',
+      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer is asked for again, and if the same comes again its days are missing (`count_mismatch`); `ignore`: something else.',
     ),
     EOD_TLS_VERIFY: setting(
       flag.default(true),
@@ -91,7 +91,7 @@ export const settingGroups = {
   'The network': {
     HTTPS_PROXY: setting(
       proxy.optional(),
-      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. The proxy has to allow CONNECT to their ports. User and password may be part of the address. Unset: `HTTP_PROXY`. As in other programs, names in small letters (`https_proxy`) come first.',
+      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
       'http://proxy.example.com:3128',
     ),
     HTTP_PROXY: setting(
@@ -125,7 +125,7 @@ export const settingGroups = {
     ),
     EOD_KEEP_RAW_DAYS: setting(
       whole(7, 100_000).optional(),
-      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([replay.md](replay.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
+      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
       '400',
     ),
   },
@@ -180,7 +180,7 @@ export const settingGroups = {
     ),
     EOD_CALENDAR_FILE: setting(
       z.string().optional(),
-      'CSV of trading days and holidays that corrects or extends the built-in calendar ([calendar.md](calendar.md)).',
+      'CSV of trading days and holidays that corrects or extends the built-in calendar ([completeness.md](completeness.md)).',
       'holidays.csv',
     ),
   },
@@ -200,7 +200,7 @@ export const settingGroups = {
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       whole(100, 3_600_000).default(120_000),
-      'How long a database session waits for a lock that another one holds. After that the statement fails with an error that names the holder (pid, application, user, since when), and the window is tried again later. After half of this time `/readyz` answers 503.',
+      'How long a database session waits for a lock that another one holds. Then the statement fails with an error that names the holder, and the window is tried again later. After half of this time `/readyz` answers 503.',
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
       whole(1_000, 86_400_000).default(3_600_000),
@@ -208,7 +208,7 @@ export const settingGroups = {
     ),
     EOD_SERVER_PATIENCE_MS: setting(
       whole(0, 3_600_000).default(60_000),
-      'How long a command that starts or follows a run waits for a Postgres that cannot be reached, and `up`, when it starts, for a Postgres or Redis that is not running yet (other commands wait 10 s at most when they start); `0`: not at all. A wrong password or an unknown database is reported at once.',
+      'How long a command that works on a run waits for a Postgres that cannot be reached, and `up` for a Postgres or Redis that is not running yet (other commands wait 10 s at most). A wrong password or an unknown database is reported at once.',
     ),
     EOD_MAX_REJECT_SHARE: setting(
       share.default(0.2),
@@ -231,7 +231,7 @@ export const settingGroups = {
     ),
     EOD_ALERT_WEBHOOK: setting(
       url('http', 'https').optional(),
-      'Address to which alerts are posted, as JSON with a `text` that Slack understands ([alerts.md](alerts.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
+      'Address to which alerts are posted, as JSON with a `text` that Slack understands ([monitoring.md](monitoring.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
       'https://hooks.example.com/services/T000/B000/xxxx',
     ),
     EOD_ALERT_ON: setting(
@@ -240,7 +240,7 @@ export const settingGroups = {
         'names no kind',
         (text) => text.toLowerCase(),
       ).default([...PROBLEM_KINDS]),
-      'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([alerts.md](alerts.md)).',
+      'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([monitoring.md](monitoring.md)).',
     ),
     EOD_ALERT_SECRET: setting(
       z.string().min(16, 'must have at least 16 characters').optional(),
@@ -257,7 +257,7 @@ export const settingGroups = {
     ),
     EOD_HEARTBEAT_URL: setting(
       url('http', 'https').optional(),
-      'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([alerts.md](alerts.md)).',
+      'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([monitoring.md](monitoring.md)).',
       'https://hc-ping.com/00000000-0000-0000-0000-000000000000',
     ),
     EOD_NOT_READY_WAIT_MS: setting(
@@ -283,7 +283,7 @@ export const settingGroups = {
   Watching: {
     EOD_LOG_LEVEL: setting(
       oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('warn'),
-      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each part that a replay folds anew. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
+      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`) and its rows by outcome; at `debug` so has each session of an imported file and each part that a replay folds anew, and an error that ends a command has its stack. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`.',
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),
@@ -291,7 +291,7 @@ export const settingGroups = {
     ),
     EOD_HTTP_HOST: setting(
       z.string().default('127.0.0.1'),
-      'Address `eod up` and `eod web` listen on for the [dashboard](dashboard.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
+      'Address `eod up` and `eod web` listen on for the [dashboard](monitoring.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
     ),
     EOD_HTTP_PORT: setting(
       whole(0, 65_535).default(8080),

@@ -286,8 +286,8 @@ describe('a signature', () => {
   const alert = { kind: 'gaps', subject: 'M&M', message: 'M&M – ₹', facts: {} } as const;
   const SECRET = 'a long secret of ours';
 
-  test('is what the verification in docs/alerts.md accepts, until the body or the time is another', async () => {
-    const page = readFileSync(new URL('../../docs/alerts.md', import.meta.url), 'utf8');
+  test('is what the verification in docs/monitoring.md accepts, until the body or the time is another', async () => {
+    const page = readFileSync(new URL('../../docs/monitoring.md', import.meta.url), 'utf8');
     const code = /```js\n(import \{ createHmac[\s\S]*?)```/.exec(page)?.[1] ?? '';
     const { isFromEod } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
     await raiseAlerts(withSettings({ EOD_ALERT_SECRET: SECRET }), [alert]);

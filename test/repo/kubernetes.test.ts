@@ -215,7 +215,7 @@ describe('deploy/kubernetes', () => {
     expect(() => loadConfig(config?.data ?? {})).not.toThrow();
     const secret: readonly string[] = SECRET_SETTINGS;
     expect(Object.keys(config?.data ?? {}).filter((name) => secret.includes(name))).toEqual([]);
-    const page = readFileSync(join(ROOT, 'docs', 'kubernetes.md'), 'utf8');
+    const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
     for (const { name, pod } of templates) {
       const [{ env, envFrom }] = pod.containers;
       expect(

@@ -37,7 +37,7 @@ const ISSUER = 7;
 const FUND = 'INF';
 
 /**
- * Finds out which observed aliases belong to the same instrument, by the rules of docs/instruments.md.
+ * Finds out which observed aliases belong to the same instrument, by the rules of docs/analysts.md.
  * The result depends on the aliases alone, not on their order.
  *
  * @param aliases of one exchange, in whole families: all that share a symbol, an ISIN (NSE) or a
