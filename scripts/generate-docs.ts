@@ -165,34 +165,40 @@ const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 
 /** The decisions of the failure policy as a table. */
 function failureTable(): string {
-  const rows = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
-    EXAMPLES[kind].map(({ what, facts }) => {
-      const error = new PipelineError(what, { ...facts, kind });
-      const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
-        wording(decideFailure(error, situation, config)),
-      );
-      const { source, key } = evidenceOf(error, 1);
-      const cells = others.map((other) => (other === first ? 'the same' : other));
-      return [what, `\`${kind}\``, attemptsOf(error), first, ...cells, source, key];
-    }),
+  const failures = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
+    EXAMPLES[kind].map(({ what, facts }) => ({
+      what,
+      kind,
+      error: new PipelineError(what, { ...facts, kind }),
+    })),
   );
-  const headings = [
-    'what goes wrong',
-    'kind',
-    'attempts',
-    ...SITUATIONS.map(({ heading }) => heading),
-    'source',
-    'key',
-  ];
+  const rows = failures.map(({ what, kind, error }) => {
+    const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
+      wording(decideFailure(error, situation, config)),
+    );
+    return [
+      what,
+      `\`${kind}\``,
+      attemptsOf(error),
+      first,
+      ...others.map((other) => (other === first ? '' : other)),
+    ];
+  });
+  const headings = ['what goes wrong', 'kind', 'attempts', ...SITUATIONS.map(({ heading }) => heading)];
   const lines = [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   const lost = wording(decideFailure(new WorkersLost(MAX_LOST_WORKERS + 1), FIRST, config));
+  const counted = failures.filter(({ error }) => evidenceOf(error, 1).source === 'failure');
+  const kindsAfterWhich = (key: 'refused' | 'accepted') =>
+    [...new Set(failures.filter(({ error }) => evidenceOf(error, 1).key === key).map(({ kind }) => kind))]
+      .map((kind) => `\`${kind}\``)
+      .join(', ');
   return [
-    ...lines,
+    ...lines.map((line) => line.replaceAll(/\| {2}(?=\|)/g, '| ')),
     '',
     `Pauses between counted attempts double from \`EOD_BACKOFF_MS\` to ${minutes(MAX_BACKOFF_MS)}, half of each left to chance. A \`Retry-After\` is followed`,
     `instead, for ${minutes(MAX_RETRY_AFTER_MS)} at most and never longer than the run waits for a source that is down: \`EOD_OUTAGE_PATIENCE_MS\`, of a backfill a sixtieth of it.`,
-    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. \`source\` is what the failure of a call says of the source's health (the`,
-    'circuit breaker counts failures), `key` what it says of an access key that was being tried.',
+    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The circuit breaker counts these failures: ${counted.map(({ what }) => what).join('; ')}.`,
+    `A key that is being tried counts as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
   ].join('\n');
 }
 
