@@ -33,8 +33,7 @@ function described(name: Name): Described {
     throw new Error(`${name} needs a description, and an example if it has no default`);
   }
   const secret = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
-  const file = isSecret ? ` \`${fileSettings[name]}\` names a file that holds it.` : '';
-  return { name, description: `${description}${secret}${file}`, defaultText, example, isSecret };
+  return { name, description: `${description}${secret}`, defaultText, example, isSecret };
 }
 
 const groups = Object.entries(settingGroups).map(([title, group]) => ({
@@ -70,7 +69,7 @@ function comment(markdown: string): string[] {
 
 const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` ("eod init" does so) and uncomment what you want to change.
 # Each line shows the default, or an example if there is none. Environment variables take precedence over the file.
-# \`eod config\` prints all settings and their values, without secrets.
+# \`eod config\` prints all settings and their values, without secrets. A secret may be in a file: EOD_ACCESS_KEY_FILE.
 # Written by \`npm run docs:generate\` from src/core/settings.ts.
 `;
 
