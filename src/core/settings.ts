@@ -104,7 +104,7 @@ export const settingGroups = {
         .string()
         .transform((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
         .optional(),
-      'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port (`data.example.com:4532`); `*`: all. This machine itself (`localhost`, `127.0.0.1`) always is. Postgres and Redis never go through a proxy.',
+      'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port; `*`: all. This machine itself always is. Postgres and Redis never go through a proxy.',
       '.internal,10.0.0.7',
     ),
   },
@@ -196,7 +196,7 @@ export const settingGroups = {
     ),
     EOD_OUTAGE_PATIENCE_MS: setting(
       whole(1_000, 86_400_000).default(3_600_000),
-      'How long a nightly run keeps trying a source that does not answer at all. A backfill, which somebody is watching, gives up after a sixtieth of this time.',
+      'How long a nightly run keeps trying a source that does not answer at all. A backfill gives up after a sixtieth of it.',
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       whole(100, 3_600_000).default(120_000),
@@ -212,12 +212,12 @@ export const settingGroups = {
     ),
     EOD_MAX_REJECT_SHARE: setting(
       share.default(0.2),
-      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored, so that half a day cannot look like a whole one.',
+      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored.',
       '20%',
     ),
     EOD_MAX_WITHDRAW_SHARE: setting(
       share.default(0.1),
-      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or the last rows of a session that should have some, nothing is withdrawn and the window is `suspicious`.',
+      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, nothing is withdrawn and the window is `suspicious`.',
       '10%',
     ),
     EOD_FINDING_SEVERITY: setting(
@@ -262,7 +262,7 @@ export const settingGroups = {
     ),
     EOD_NOT_READY_WAIT_MS: setting(
       whole(10, 600_000).default(3_000),
-      'First pause before asking again while the service is still preparing the answer; each further pause is as long as all before it together, up to a minute. These tries do not count as attempts.',
+      'First pause before asking again while the service is still preparing the answer; later ones double, up to a minute. These tries do not count as attempts.',
     ),
     EOD_NOT_READY_BUDGET_MS: setting(
       whole(10, 86_400_000).default(900_000),
@@ -304,12 +304,12 @@ export const settingGroups = {
     ),
     EOD_TRUSTED_PROXIES: setting(
       proxies.optional(),
-      'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them: wrong passwords are counted for, and actions logged with, the address of the visitor instead of the proxy. Unset: no such header is believed.',
+      'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them. Unset: no such header is believed.',
       '127.0.0.1',
     ),
     EOD_WEB_ACTIONS: setting(
       flag.default(false),
-      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If the dashboard can be reached from other machines (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
+      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If other machines reach the dashboard (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
     ),
   },
 };

@@ -52,6 +52,16 @@ test('links to a part of a page name one of its headings', () => {
   expect(dead).toEqual([]);
 });
 
+test('the documentation stays short: 20 pages, 32,000 words, a README of 120 lines', () => {
+  const pages = pagesOf('docs').map((name) => `docs/${name}`);
+  const words = [...pages, 'README.md']
+    .flatMap((page) => read(page).split(/\s+/))
+    .filter((word) => word !== '');
+  expect(pages.length).toBeLessThanOrEqual(20);
+  expect(words.length).toBeLessThanOrEqual(32_000);
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
+});
+
 test('docs/README.md lists each page once', () => {
   const listed = [...read('docs/README.md').matchAll(/\]\(([a-z-]+\.md)\)/g)].map(([, page]) => page);
   expect(listed.toSorted()).toEqual(
