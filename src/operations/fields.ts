@@ -143,9 +143,9 @@ export function derived(column: string, kind: Kind, meaning: string, value: Work
 }
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
-export function symbolOf(idField: string, seriesField: string): DerivedField {
+export function symbolOf(idField: string, seriesField?: string): DerivedField {
   return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) => {
-    const [scripId, series] = [get(idField), get(seriesField)];
+    const [scripId, series] = [get(idField), seriesField === undefined ? null : get(seriesField)];
     if (typeof scripId !== 'string') return null;
     const id = scripId.trim();
     const dot = id.lastIndexOf('.');

@@ -340,7 +340,7 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
   const filtered = part === 'filtered';
   const variant = kind === 'instrument' ? 'eod/Standalone' : '';
   const window = await at.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $9, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
     [
       runId,

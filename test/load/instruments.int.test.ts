@@ -528,8 +528,8 @@ describe('market.instruments', () => {
     const row = (close_price: string, saved: string) =>
       nse('A', '2025-08-29', { close_price, source_saved_at: saved });
     const changed = async () =>
-      (await store.pool.query('select names_changed from etl.loads order by state')).rows.map(
-        (one) => one.names_changed,
+      (await store.pool.query('select has_new_names from etl.loads order by state')).rows.map(
+        (one) => one.has_new_names,
       );
     await loadBhav(store, [row('1', '2025-08-29T10:00:00Z')]);
     // The names of the first are not brought in yet, and its row carries the number of the second now.

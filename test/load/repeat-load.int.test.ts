@@ -189,7 +189,7 @@ async function answer(
   };
   const filtered = step.part === 'filtered';
   const window = await context.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, 'NSE', $3, $4, $5, $6, '', $7, 'running') returning id::int`,
     [runId, operation.name, asked.from, asked.to, asked.instruments, asked.params, filtered],
   );

@@ -175,7 +175,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
       select w.place, coalesce(w.day, o.called_on) as day
         from ${withdrawals} w join ${answers} o on o.place = w.place where w.state = 'accepted' and w.rows_left = 0
     ), said as (
-      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.place, q.records, q.diagnostic, a.doubted,
+      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.place, q.records, q.diagnostic, a.is_doubted,
              case when q.said = 'not_published' and q.instrument = '' and (a.place, q.day) in (select place, day from accepted)
                   then 'empty' else q.said end as said
         from ${answers} a, ${SAID} where ${asked}
@@ -183,7 +183,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
     summed as (
       select ${KEY}, max(place) as last_place, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
              ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(place)${isLoaded} as loaded_place,
-             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where doubted) as doubted_place
+             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where is_doubted) as doubted_place
         from said where true${isWithin} group by ${KEY}
     ), stored as (
       select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}

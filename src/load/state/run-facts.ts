@@ -77,14 +77,14 @@ function oddWindows(db: NodePgDatabase) {
         inArray(later.state, ['loaded', 'empty']),
         isNull(later.suspicious),
         eq(later.rejected, 0),
-        eq(later.filtered, false),
+        eq(later.is_filtered, false),
       ),
     );
   return sql`
     select id, string_agg(reason, '; ') as reason from (
       select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
           || ' of a day, quarter or exchange that was not asked for' as reason
-        from ${rejects} where stray and resolved_at is null group by window_id
+        from ${rejects} where is_stray and resolved_at is null group by window_id
       union all
       -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
       select coalesce(nullif(a.window_id, 0), w.window_id), w.reason

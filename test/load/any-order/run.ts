@@ -40,7 +40,7 @@ export async function load(
   const { operation, variant, filtered, ...question } = questionOf(answer);
   const asked = { exchange, ...question, calledOn: calledOn(answer) };
   const found = await db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
     [runId, operation, exchange, asked.from, asked.to, asked.instruments, asked.params, variant, filtered],
   );

@@ -142,22 +142,22 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     )
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at, symbols, believed, ${factColumns.names}, emptied_days, held_back_days)
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
       ${value('believed')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
       from ${windows} w where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
       emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
-      believed = ${answers}.believed or excluded.believed`;
+      is_believed = ${answers}.is_believed or excluded.is_believed`;
 });
 
 /** Notes that an answer which was read again is believed: with the code of now, or now that its rejects can be read. */
 export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<void> {
   await tx
     .update(answers)
-    .set({ believed: true })
-    .where(and(eq(answers.place, place), eq(answers.believed, false)));
+    .set({ is_believed: true })
+    .where(and(eq(answers.place, place), eq(answers.is_believed, false)));
 }
 
 /**
@@ -191,7 +191,7 @@ export async function readKeptAnswer(db: NodePgDatabase, answerId: number) {
       instruments: answers.instruments,
       params: answers.params,
       variant: answers.variant,
-      filtered: answers.filtered,
+      filtered: answers.is_filtered,
       hash: responseBodies.hash,
       calledOn: answers.called_on,
       contentType: answers.content_type,

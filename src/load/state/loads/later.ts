@@ -108,7 +108,7 @@ const selectLastCleanLoad = prepareOnce<
         eq(last.to_date, asked.to_date),
         eq(last.instruments, asked.instruments),
         eq(last.variant, asked.variant),
-        eq(last.filtered, asked.filtered),
+        eq(last.is_filtered, asked.is_filtered),
         eq(windows.params, asked.params),
         eq(last.rejected, 0),
         eq(windows.state, 'loaded'),
@@ -271,7 +271,7 @@ export async function answersOfPart(
   const found = await db.execute<{ [Name in keyof AnswerOfPart]: AnswerOfPart[Name] }>(sql`
     select a.id::float8 as "answerId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
-           a.instruments, a.variant, a.filtered, a.hash is not null as kept, l.load
+           a.instruments, a.variant, a.is_filtered as "filtered", a.hash is not null as kept, l.load
       from ${answers} a left join lateral (
         select json_build_object('id', id, 'runId', run_id, 'state', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
      where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[]) and (a.hash is not null or l.load is not null)

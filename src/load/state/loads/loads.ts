@@ -105,11 +105,11 @@ export async function insertLoad(
     tx,
     sql`
     with w as ${window}
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
-      names_changed, digest, committed_at, state)
+      has_new_names, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
-      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${counts},
+      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
       ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );
@@ -122,7 +122,7 @@ export async function insertLoad(
  */
 function replacesNewNames({ from, to }: { readonly from: string | null; readonly to: string | null }) {
   const { state } = aliasProgress;
-  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.names_changed
+  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.has_new_names
       and l.changed_from <= ${to}::date and l.changed_to >= ${from}::date
       and l.state > coalesce((select ${state} from ${aliasProgress} where ${aliasProgress.exchange} = w.exchange), 0))`;
 }
@@ -138,9 +138,9 @@ export async function insertLoads(
 ): Promise<void> {
   if (made.length === 0) return;
   await tx.execute(sql`
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       place, fetched_at, committed_at, state)
-    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.filtered,
+    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.is_filtered,
       a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
       from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
       join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
@@ -165,7 +165,7 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: nu
       to: sql<string>`${loads.changed_to}`,
     })
     .from(loads)
-    .where(and(gt(loads.state, state), isOf(group), loads.names_changed, isNotNull(loads.changed_from)))
+    .where(and(gt(loads.state, state), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
     .orderBy(loads.state)
     .limit(limit);
 }

@@ -105,7 +105,7 @@ export const windows = etl.table(
     /** Names the question, where an operation asks several about a day; see `coverage`. */
     variant: text('variant').notNull().default(''),
     /** Request options narrow it to a part of the day's data, so it does not count as coverage. */
-    filtered: boolean('filtered').notNull().default(false),
+    is_filtered: boolean('is_filtered').notNull().default(false),
     state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
     /** Attempts that failed and count: the failure policy bounds them. */
@@ -183,7 +183,7 @@ export const loads = etl.table(
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
     /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
-    names_changed: boolean('names_changed').notNull().default(true),
+    has_new_names: boolean('has_new_names').notNull().default(true),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
     ...recordCounts(),
@@ -323,14 +323,14 @@ export const rejectedRecords = etl.table(
     record: jsonb('record'),
     problems: jsonb('problems').$type<Problems>().notNull(),
     /** Is it of a day, quarter or exchange that was not asked for? */
-    stray: boolean('stray').notNull().default(false),
+    is_stray: boolean('is_stray').notNull().default(false),
     /** The places of the first and the last answer that contained it; all other columns but the record are of the last. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     /** What that answer was asked for, and whether the days matter: some data sets have none. */
     instruments: text('instruments').array().notNull().default([]),
     variant: text('variant').notNull().default(''),
-    dated: boolean('dated').notNull().default(true),
+    is_dated: boolean('is_dated').notNull().default(true),
     /**
      * When its last answer was read again and it passed, or the place of a later answer that was found to resolve it,
      * so that nobody has to look for one again. Null if neither is known.
@@ -353,14 +353,14 @@ export const rejectedRecords = etl.table(
  * first, by themselves, because an operation may have answers of thousands of days.
  */
 export const resolving = (r: string) =>
-  `from (select * from etl.answers where believed and not filtered and daterange(from_date, to_date, '[]')
-      @> case when ${r}.dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
+  `from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+      @> case when ${r}.is_dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
     where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
       and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
 
 /** Columns of a rejected record that users see. */
 const SHOWN =
-  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at';
+  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at';
 
 /** The rejected records, each with the time of the first answer that resolves it. In two parts, so that a query for open ones reads only what is not settled. */
 export const rejects = etl
@@ -373,7 +373,7 @@ export const rejects = etl
     fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
     problems: jsonb('problems').$type<Problems>().notNull(),
-    stray: boolean('stray').notNull(),
+    is_stray: boolean('is_stray').notNull(),
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),

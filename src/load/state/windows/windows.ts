@@ -199,7 +199,7 @@ const asWindow = {
   instruments: windows.instruments,
   params: windows.params,
   variant: windows.variant,
-  filtered: windows.filtered,
+  filtered: windows.is_filtered,
 };
 
 /** The variants of a run's windows of some operations, by exchange. */
