@@ -110,7 +110,8 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
       PromoterSharesEncumberedasoflastquarter_NoofShares: 'encumbered_last_quarter_shares',
       PromoterSharesEncumberedasoflastquarter_Perofpromotershares:
         'encumbered_last_quarter_of_promoter_shares_percent',
-      PromoterSharesEncumberedasoflastquarter_Peroftotalshares: 'encumbered_last_quarter_of_total_shares_percent',
+      PromoterSharesEncumberedasoflastquarter_Peroftotalshares:
+        'encumbered_last_quarter_of_total_shares_percent',
       PromoterSharesEncumberedasoflastquarter_Values: 'encumbered_last_quarter_value',
       DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter:
         'sast_reg31_disclosures',
