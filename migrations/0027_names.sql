@@ -76,6 +76,14 @@ BEGIN
   LOOP
     EXECUTE 'CREATE OR REPLACE VIEW market.prices_adjusted AS SELECT ' || one.columns || ' WHERE false';
   END LOOP;
+  FOR one IN
+    SELECT DISTINCT w.ev_class::regclass AS view, p.oid::regproc AS name
+      FROM pg_proc p JOIN pg_depend d ON d.refobjid = p.oid AND d.refclassid = 'pg_proc'::regclass AND d.classid = 'pg_rewrite'::regclass
+      JOIN pg_rewrite w ON w.oid = d.objid
+     WHERE p.pronamespace = 'market'::regnamespace AND p.proname IN ('candles', 'universe_on', 'total_return_prices', 'adjusted_prices')
+  LOOP
+    RAISE EXCEPTION 'the view % uses the function %, whose columns get other names: drop the view, migrate, and create it again with the names of CHANGELOG.md', one.view, one.name;
+  END LOOP;
 END $$;
 --> statement-breakpoint
 DROP FUNCTION IF EXISTS market.candles(text, date, date);--> statement-breakpoint
