@@ -144,14 +144,14 @@ export function derived(column: string, kind: Kind, meaning: string, value: Work
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 export function symbolOf(idField: string, seriesField?: string): DerivedField {
-  return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) => {
-    const [scripId, series] = [get(idField), seriesField === undefined ? null : get(seriesField)];
-    if (typeof scripId !== 'string') return null;
-    const id = scripId.trim();
+  return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (_get, read) => {
+    const id = read(idField, 'text');
+    if (typeof id !== 'string') return null;
     const dot = id.lastIndexOf('.');
     if (dot <= 0) return id;
     const suffix = id.slice(dot + 1).toUpperCase();
-    const known = typeof series === 'string' ? series.trim().toUpperCase() : '';
-    return suffix === known || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
+    const series = seriesField === undefined ? null : read(seriesField, 'text');
+    const isSeries = typeof series === 'string' && suffix === series.toUpperCase();
+    return isSeries || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
   });
 }
