@@ -294,7 +294,7 @@ async function foldAnswers(
     tx,
     concerned,
     { ...load, place: load.rows === null ? null : load.place },
-    pruned?.state ?? 0,
+    pruned?.version ?? 0,
   );
   if (answers === null) return null;
   const readAnswer = (answerId: number) => readTable(tx, load, answerId, readKept);
@@ -317,7 +317,7 @@ async function foldInOrder(
   const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const lastPruned =
-    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.state);
+    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.version);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
    * records may be read again.
@@ -340,7 +340,7 @@ async function foldInOrder(
   }
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
-      await client.query(text, [exchange, days, instruments, pruned.state, pruned.place]);
+      await client.query(text, [exchange, days, instruments, pruned.version, pruned.place]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];

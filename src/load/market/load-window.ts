@@ -80,7 +80,7 @@ interface WindowLoad {
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
  * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
- * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of states.
+ * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of versions.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
@@ -193,13 +193,13 @@ async function storeLoad(
     await ending;
   } else {
     const { written, namesChanged } = merged;
-    // The last statement before the commit: numbers of states have to follow the order of commits.
+    // The last statement before the commit: the numbers of versions have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, written, namesChanged }, ending);
   }
   return merged.counts;
 }
 
-/** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
+/** Was the answer loaded before, and does it change nothing now? Then there is no new version and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
   return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }

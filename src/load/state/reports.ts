@@ -16,7 +16,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { tables } from '../../operations/registry.ts';
-import { statesOfRuns } from './loads/states.ts';
+import { versionsOfRuns } from './loads/versions.ts';
 import { emptySessionsOfRuns } from './run-facts.ts';
 import type { WindowState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
@@ -265,11 +265,11 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   );
   const empty = byRun(await emptySessionsOfRuns(db, runIds));
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
-  const states = byRun(await statesOfRuns(db, runIds));
+  const versions = byRun(await versionsOfRuns(db, runIds));
   return found.map((run) => ({
     ...run,
-    /** States of `market` before the run's first load and after its last. */
-    states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
+    /** Versions of `market` before the run's first load and after its last. */
+    states: versions.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
     /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */

@@ -177,7 +177,7 @@ export const loads = etl.table(
     place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
-    /** Taken as the last thing before the commit, under one lock, so that states are in the order of the commits. */
+    /** Taken as the last thing before the commit, under one lock, so that versions are in the order of the commits. */
     state: reference('state').notNull(),
     /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
@@ -256,7 +256,7 @@ const STATE_OF = (() => {
   };
 })();
 
-/** From which state on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
+/** From which version on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
 export const pastBegins = etl.table(
   'past_begins',
   {
