@@ -143,7 +143,7 @@ COMMENT ON COLUMN etl.coverage.loaded_place IS 'The place of the last answer tha
 COMMENT ON COLUMN etl.coverage.loaded_records IS 'Records of that day in it. Unit: records.';
 COMMENT ON COLUMN etl.coverage.doubted_place IS 'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.';
 COMMENT ON COLUMN etl.coverage.emptied_place IS 'The place of the last answer that took the last row of the day.';
-COMMENT ON COLUMN etl.coverage.refused_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
+COMMENT ON COLUMN etl.coverage.held_back_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
 COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';

@@ -8,7 +8,7 @@ import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
@@ -201,8 +201,8 @@ describe('a replay', () => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
     const found = async () => ({
-      counted: await countSuspiciousWindows(context.db.drizzle),
-      listed: await listSuspiciousWindows(context.db.drizzle, ALWAYS, 10),
+      counted: await countDoubtedWindows(context.db.drizzle),
+      listed: await listDoubtedWindows(context.db.drizzle, ALWAYS, 10),
     });
     const before = await found();
     expect(before).toMatchObject({

@@ -90,7 +90,7 @@ const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): Da
   withdrawals.flatMap(({ day, left, heldBack }) =>
     heldBack === null && left > 0
       ? []
-      : [{ mark: heldBack === null ? ('emptied' as const) : ('refused' as const), place, day }],
+      : [{ mark: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
   );
 
 /**
@@ -444,7 +444,7 @@ async function foldInOrder(
     checkedDays: [],
     marks: [
       ...marks,
-      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
+      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'held_back' as const, place, day })),
     ],
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,

@@ -398,12 +398,12 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    heldBack: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
+    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days !== null && days.from !== days.to),
     rows: row.rows,
   }));
 }
 
-function suspicionOf(
+function reasonToHoldBack(
   { name, dateColumn }: TableDefinition,
   { day, gone, before, most, emptied }: DayCheck,
   several: boolean,

@@ -183,8 +183,8 @@ const WINDOW_NAME = {
   to: windows.to_date,
 };
 
-/** The suspicious windows of these runs. */
-export function suspiciousWindows(db: NodePgDatabase, runIds: readonly number[]) {
+/** The windows of these runs whose answers are doubted. */
+export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
     .from(windows)
@@ -248,7 +248,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .groupBy(said.runId, said.operation, said.warning)
       .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
   );
-  const suspicious = byRun(await suspiciousWindows(db, runIds));
+  const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
   const samples = db
     .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
     .from(windows)
@@ -275,7 +275,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
     warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
-    suspicious: suspicious.get(run.runId) ?? [],
+    suspicious: doubted.get(run.runId) ?? [],
     /** Sessions that should have records and of which the answer had none. */
     emptySessions: empty.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */

@@ -5,7 +5,7 @@ import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.t
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { packBody } from '../../../src/load/state/answers/kept.ts';
 import { differingQuestions } from '../../../src/load/state/coverage-facts.ts';
-import { countSuspiciousWindows } from '../../../src/load/state/run-facts.ts';
+import { countDoubtedWindows } from '../../../src/load/state/run-facts.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import {
@@ -150,7 +150,7 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
   }));
   const open = rejects.filter((one) => one.open);
   const openNames = open.map(({ name }) => name);
-  const suspicious = await countSuspiciousWindows(drizzle);
+  const suspicious = await countDoubtedWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
   const differing = await differingQuestions(drizzle, { operations, exchange }, 100);
   const { rows: middle } = await pool.query<{ place: AnswerPlace }>(MIDDLE_SQL, [exchange]);

@@ -248,7 +248,7 @@ export const withdrawals = etl.table(
 const STATE_OF = (() => {
   const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
     and (emptied_place is null or loaded_place >= emptied_place))`;
-  const isHeldBack = `(refused_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  const isHeldBack = `(held_back_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
   return {
     state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
     records: `case when ${isLoaded} then loaded_records else last_records end`,
@@ -289,7 +289,7 @@ export const coverage = etl.table(
     doubted_place: placeOf('doubted_place'),
     /** The last answers that took the last row of the day, and whose withdrawal of its rows was held back. */
     emptied_place: placeOf('emptied_place'),
-    refused_place: placeOf('refused_place'),
+    held_back_place: placeOf('held_back_place'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     /** Records of that day in the answer, if records carry their day. */
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
