@@ -51,7 +51,7 @@ const drawnOf = fc.record({
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
   question: fc.nat(30),
-  part: fc.constantFrom('whole', 'whole', 'whole', 'filtered', 'instruments'),
+  part: fc.constantFrom('full', 'full', 'full', 'filtered', 'instruments'),
   shapes: fc.constantFrom<readonly number[]>([0], [1], [1], [0, 1]),
   ...contentOf(SAVED.length),
   rejected: fc.constantFrom(false, false, false, true),

@@ -87,7 +87,7 @@ const DAYS = [0, 1] as const;
  */
 interface Answer {
   readonly place: Place;
-  readonly kind: 'whole' | 'whole' | 'filtered' | 'instrument' | 'call';
+  readonly kind: 'full' | 'full' | 'filtered' | 'instrument' | 'call';
   /** First and last day. */
   readonly days: readonly number[];
   readonly symbols: readonly number[];
@@ -101,7 +101,7 @@ interface Answer {
   readonly accepted: boolean;
 }
 
-const KINDS = ['whole', 'whole', 'whole', 'whole', 'filtered', 'instrument', 'call'] as const;
+const KINDS = ['full', 'full', 'full', 'full', 'filtered', 'instrument', 'call'] as const;
 function answerOf(drawn: number, at: number): Answer {
   let left = drawn;
   const take = (values: number) => {
@@ -127,7 +127,7 @@ function answerOf(drawn: number, at: number): Answer {
         : DAYS.map((day) => (days.includes(day) ? [first, second][day] : 0)).map(
             (mask) => (mask ?? 0) & only,
           ),
-    others: kind === 'whole' && take(4) === 0 ? 2 : 0,
+    others: kind === 'full' && take(4) === 0 ? 2 : 0,
     rejects,
     strays,
     early: take(2) === 0,
@@ -157,7 +157,7 @@ function foldRows(answers: readonly Answer[], day: number): Map<Answer, Folded> 
     if (answer.kind === 'call' || !answer.days.includes(day)) continue;
     const listed = answer.symbols[day] ?? 0;
     rows |= listed;
-    const gone = answer.kind === 'whole' && !answer.rejects ? rows & ~listed : 0;
+    const gone = answer.kind === 'full' && !answer.rejects ? rows & ~listed : 0;
     const heldBack = bits(gone) > MOST_WITHDRAWN && !answer.accepted;
     if (!heldBack) rows &= ~gone;
     done.set(answer, { emptied: gone !== 0 && !heldBack && rows === 0, heldBack });
@@ -175,7 +175,7 @@ function saidOf(answer: Answer, day: number, instrument: boolean): Said | null {
   if (records > 0) return { said: 'loaded', records, diagnostic: null };
   if (answer.rejects) return { said: 'failed', records, diagnostic: 'rejects' };
   // A person who accepts that there is nothing does not wait for it any more.
-  const isEmpty = (answer.kind === 'whole' && answer.accepted) || !answer.early;
+  const isEmpty = (answer.kind === 'full' && answer.accepted) || !answer.early;
   return { said: isEmpty ? 'empty' : 'not_published', records, diagnostic: null };
 }
 

@@ -41,7 +41,7 @@ type Step =
       readonly days: number;
       /** Which of the listings of this sequence. */
       readonly listing: number;
-      readonly part: 'whole' | 'filtered' | 'instruments';
+      readonly part: 'full' | 'filtered' | 'instruments';
       /** Fetched before all that came so far. */
       readonly late: boolean;
       /** Read from a file or kept: not from the source just now. */
@@ -75,7 +75,7 @@ const steps = fc.array(
         days: fc.nat({ max: 1 }),
         listing: fc.nat({ max: 2 }),
         part: fc.oneof(
-          { weight: 6, arbitrary: fc.constant('whole' as const) },
+          { weight: 6, arbitrary: fc.constant('full' as const) },
           { weight: 1, arbitrary: fc.constantFrom('filtered' as const, 'instruments' as const) },
         ),
         late: few,

@@ -14,7 +14,7 @@ const ME = { by: 'me', readKept: () => Promise.reject(new Error('nothing is kept
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
 
-/** Loads a whole answer for some days: what became of it, and what its run says. */
+/** Loads a full answer for some days: what became of it, and what its run says. */
 async function answer(
   store: Database,
   listed: readonly Row[],
@@ -94,7 +94,7 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
   expect(refused?.rows).toHaveLength(3);
   expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
-  // The day comes whole again: nothing is left to decide.
+  // The day comes in full again: nothing is left to decide.
   await answer(store, rows(DAY, 0, 20));
   expect(await withdrawalsHeldBack(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();

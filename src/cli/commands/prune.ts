@@ -2,7 +2,7 @@ import { DAY_MS } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
-import { examples, jsonOption, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, jsonOption } from '../options.ts';
 import { count, plural } from '../output.ts';
 
 interface Flags extends JsonFlag, YesFlag {
@@ -14,7 +14,7 @@ export const commands: Commands = {
   prune(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--days <n>', 'older than this many days (default: EOD_KEEP_RAW_DAYS)', {
+        integerOption('--days <n>', 'older than this many days (default: EOD_KEEP_RAW_DAYS)', {
           least: 0,
           most: 999_999,
         }),

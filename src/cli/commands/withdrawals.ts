@@ -1,8 +1,8 @@
 import { usageError } from '../../core/errors.ts';
-import { parseWholeNumber } from '../../core/input.ts';
+import { parseInteger } from '../../core/input.ts';
 import type { withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, jsonOption, limitOption } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
 type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
@@ -43,7 +43,7 @@ export const commands: Commands = {
       .command('list', { isDefault: true })
       .description('List the withdrawals that wait for a decision; with a number, show all rows of that one.')
       .argument('[id]', 'number of a withdrawal')
-      .addOption(wholeNumberOption('--accept <id>', 'the same as "accept"', { least: 1 }))
+      .addOption(integerOption('--accept <id>', 'the same as "accept"', { least: 1 }))
       .addOption(limitOption(50))
       .addOption(jsonOption())
       .action((id: string | undefined, flags: Flags) => {
@@ -59,7 +59,7 @@ export const commands: Commands = {
   },
 };
 
-const parseId = (text: string) => parseWholeNumber('the number of the withdrawal', text, { least: 1 });
+const parseId = (text: string) => parseInteger('the number of the withdrawal', text, { least: 1 });
 
 const notFound = (id: number) =>
   usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);

@@ -16,7 +16,7 @@ import { type ReadAnswer, sessionAnswer, symbolsFor } from '../import/session-an
 
 /** The settings with which kept answers are read. */
 function readSettings(config: Context['config']) {
-  // An answer that was kept was taken as whole, or came twice.
+  // An answer that was kept was taken as complete, or came twice.
   const count = countRule(config.EOD_COUNT, true);
   return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE, count };
 }
@@ -91,9 +91,9 @@ export async function readRejectedRecords(
   const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
   );
-  const whole = (one: { readonly record: unknown }) =>
+  const isComplete = (one: { readonly record: unknown }) =>
     !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
-  const readable = rejected.filter(whole);
+  const readable = rejected.filter(isComplete);
   const extracted = readAnswer(
     operation,
     {
@@ -109,7 +109,7 @@ export async function readRejectedRecords(
       position: readable[reject.position]?.position ?? reject.position,
     })),
     ...rejected
-      .filter((one) => !whole(one))
+      .filter((one) => !isComplete(one))
       .map(({ seenAt: _, place: __, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
   ];
   return { extracted: { ...extracted, rejects, fetched: rejected.length }, place, seenAt };

@@ -77,7 +77,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
       from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isMarked : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
-  // An answer that is marked lists whole days, so it asked for no instrument in particular.
+  // An answer that is marked lists days in full, so it asked for no instrument in particular.
   const marked =
     folded !== null
       ? marksSql(
@@ -196,7 +196,7 @@ export interface AnswerCount {
   readonly day: string;
   readonly variant: string;
   /** State of the answer for the whole exchange, or null where there is none. */
-  readonly whole: CoverageState | null;
+  readonly ofExchange: CoverageState | null;
   /** Answers for the whole exchange and for these instruments; of them, those with `not_published`. */
   readonly answers: number;
   readonly awaited: number;
@@ -224,7 +224,7 @@ export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promis
     .select({
       day: dayColumn,
       variant: variantColumn,
-      whole: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
       answers: sql<number>`count(*)::int`,
       awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
     })

@@ -227,7 +227,7 @@ export async function answersToFold(
     select a.id::int as "answerId", ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt",
            a.hash is not null as kept, l.id::int as "loadId", l.run_id::int as "runId"
       from ${answers} a, own, lateral (select id, run_id, state from ${loads} l where l.place = a.place order by l.id limit 1) l
-     -- What is left of an answer that is not kept, such as its rejects, is not the whole of it.
+     -- What is left of an answer that is not kept, such as its rejects, is not all of it.
      where ${concerns(scope, fetchedAt)} and (a.place is distinct from ${own} or a.hash is null) and l.state > ${after}
     union all
     select null, ${placeText(own)}, to_json(${fetchedAt.toISOString()}::timestamptz)#>>'{}', true, null, null where ${own} is not null
