@@ -115,7 +115,7 @@ COMMENT ON COLUMN etl.withdrawals.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.withdrawals.exchange IS 'Exchange that was asked for.';
 COMMENT ON COLUMN etl.withdrawals.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.withdrawals.day IS 'Day of the rows; null where the table has no days.';
-COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
+COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
 COMMENT ON COLUMN etl.withdrawals.reason IS 'Why they were not withdrawn.';
 COMMENT ON COLUMN etl.withdrawals.gone IS 'Rows that were not listed.';
 COMMENT ON COLUMN etl.withdrawals.most IS 'The most rows that the day ever had, as in etl.day_rows.';

@@ -5,7 +5,7 @@ import type { Place } from '../../src/core/place.ts';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/answers/kept.ts';
+import { packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';

@@ -6,7 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
@@ -434,7 +434,7 @@ describe('loads in any order', () => {
         for (let [one] = await refusals(); one !== undefined; [one] = await refusals()) {
           await acceptWithdrawal(context.db, one.id, {
             by: 'me',
-            readKept: (kept) => readToFold(context, kept),
+            readAgain: (answer) => readToFold(context, answer),
             maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
           });
           accepted.add(`${one.fetchedAt} ${one.name}`);

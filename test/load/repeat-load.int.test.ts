@@ -4,7 +4,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { digestOf, repeatAnswer } from '../../src/jobs/worker/repeat-answer.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { placeOf } from '../support/place.ts';

@@ -9,7 +9,7 @@ import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './sup
 
 const DAY = '2025-08-29';
 /** Nothing is kept in these tests. */
-const ME = { by: 'me', readKept: () => Promise.reject(new Error('nothing is kept')), maxWithdrawShare: 0.1 };
+const ME = { by: 'me', readAgain: () => Promise.reject(new Error('nothing is kept')), maxWithdrawShare: 0.1 };
 
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));

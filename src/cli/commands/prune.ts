@@ -37,16 +37,20 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { pruneRejects } = await import('../../load/state/rejects.ts');
   const { pruneFindings } = await import('../../load/state/findings.ts');
   const { pruneHours } = await import('../../load/state/call-budget.ts');
-  const { prunable, prune } = await import('../../load/state/answers/kept.ts');
+  const { prunable, prune } = await import('../../load/state/answers/answers.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
-  const pruneAll = async (only: boolean) => ({
-    ...(only ? await prunable(db.drizzle, before) : await prune(db, before)),
-    rejects: await pruneRejects(db.drizzle, before, only),
-    findings: await pruneFindings(db.drizzle, before, only),
-    hours: await pruneHours(db.drizzle, before, only),
-  });
+  const pruneAll = async (only: boolean) => {
+    const { answers, ...freed } = only ? await prunable(db.drizzle, before) : await prune(db, before);
+    return {
+      responses: answers,
+      ...freed,
+      rejects: await pruneRejects(db.drizzle, before, only),
+      findings: await pruneFindings(db.drizzle, before, only),
+      hours: await pruneHours(db.drizzle, before, only),
+    };
+  };
   const textOf = ({
     responses,
     bodies,

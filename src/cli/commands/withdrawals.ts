@@ -102,7 +102,7 @@ async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const context = await openContext(cli);
   const accepted = await acceptWithdrawal(context.db, id, {
     by: requesterName(),
-    readKept: (kept) => readToFold(context, kept),
+    readAgain: (answer) => readToFold(context, answer),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   if (accepted === null) throw notFound(id);

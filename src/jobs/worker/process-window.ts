@@ -9,7 +9,7 @@ import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
-import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { type CallLimit, openHour, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
@@ -358,9 +358,9 @@ const COMPARED_ANSWERS = 5;
  */
 async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
   for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
-    const kept = await readKeptAnswer(db.drizzle, id);
-    if (kept === null) continue;
-    const { lineEnd } = source.read(operationNamed(name), asked, { ...kept, bytes: 0 }, 'ignore');
+    const answer = await readKeptAnswer(db.drizzle, id);
+    if (answer === null) continue;
+    const { lineEnd } = source.read(operationNamed(name), asked, { ...answer, bytes: 0 }, 'ignore');
     if (lineEnd === true) {
       throw incomplete('its CSV has no end of the last line, which other answers of the operation have');
     }

@@ -6,7 +6,7 @@ import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { markAccepted, NO_DAY, readHeldBack } from '../state/withdrawals.ts';
-import { foldIfLate, type ReadKept } from './fold.ts';
+import { foldIfLate, type ReadAgain } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
@@ -32,7 +32,10 @@ interface AcceptedWithdrawal {
 export async function acceptWithdrawal(
   database: Database,
   id: number,
-  { by, ...judging }: { readonly by: string; readonly readKept: ReadKept; readonly maxWithdrawShare: number },
+  {
+    by,
+    ...judging
+  }: { readonly by: string; readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
 ): Promise<AcceptedWithdrawal | null> {
   const done = await transaction(database, async (tx) => {
     const { client } = tx;

@@ -6,8 +6,8 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
+import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/answers.ts';
 import { replaceMarks } from '../state/answers/facts.ts';
-import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
@@ -19,7 +19,7 @@ import type { RowDifference } from '../state/reports.ts';
 import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadKept, scopeOf } from './fold.ts';
+import { mergeTable, type ReadAgain, scopeOf } from './fold.ts';
 import {
   changedDays,
   daysOf,
@@ -69,7 +69,7 @@ interface WindowLoad {
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
-  readonly readKept?: ReadKept | undefined;
+  readonly readAgain?: ReadAgain | undefined;
   /** Compare and count as usual, then roll the rows back: only the window keeps what was found. */
   readonly preview: boolean;
 }

@@ -19,7 +19,7 @@ import { hasOpenRejects, lockRejects, type RejectEntry, unsettleBy, writeRejects
 import { insertCopied } from '../state/windows/plan.ts';
 import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
-import { mergeTable, partOf, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
+import { mergeTable, partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
 import {
   copyNewDays,
@@ -37,7 +37,7 @@ import { noteInserted, rereadNames } from './observed-aliases/observed-aliases.t
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
 
 /** An answer as the code of today reads it. */
-export interface AnswerReading extends Awaited<ReturnType<ReadKept>>, AnswerSaid {}
+export interface AnswerReading extends Awaited<ReturnType<ReadAgain>>, AnswerSaid {}
 
 /** What an answer says, but for its rows. */
 interface AnswerSaid {

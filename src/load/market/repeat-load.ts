@@ -5,7 +5,7 @@ import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';

@@ -284,7 +284,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
     .from(responseBodies)
     .where(isUnused(db, before, sql`not (${isOld})`));
   return {
-    responses: await db.$count(answers, isOld),
+    answers: await db.$count(answers, isOld),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
@@ -331,7 +331,7 @@ export async function prune(database: Database, before: Date) {
       bytes += size;
     }
   }
-  return { responses: forgotten, bodies, bytes };
+  return { answers: forgotten, bodies, bytes };
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */
