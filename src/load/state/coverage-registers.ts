@@ -84,14 +84,14 @@ export function registersOf({
   diagnostic,
   doubted,
   emptied,
-  heldBack: refused,
+  heldBack,
 }: QuestionFact): Registers {
   return {
     last: { place, said, records, diagnostic },
     loaded: said === 'loaded' ? { place, records } : null,
     doubted: doubted ? place : null,
     emptied: emptied ? place : null,
-    heldBack: refused ? place : null,
+    heldBack: heldBack ? place : null,
   };
 }
 
@@ -138,7 +138,7 @@ export const sum = (facts: readonly QuestionFact[]): Registers =>
 export const HELD_BACK = 'the answer has no rows of this day, but some are stored';
 
 /** The state of a question, its records and its diagnostic; null where nothing is known. */
-export function stateOf({ last, loaded, doubted, emptied, heldBack: refused }: Registers): Said | null {
+export function stateOf({ last, loaded, doubted, emptied, heldBack }: Registers): Said | null {
   if (last === null) return null;
   // An answer that fills one table and takes the last row of another loads the day; one that is doubted never does.
   const isLoaded =
@@ -146,7 +146,7 @@ export function stateOf({ last, loaded, doubted, emptied, heldBack: refused }: R
     (doubted === null || loaded.place > doubted) &&
     (emptied === null || loaded.place >= emptied);
   // It is not known that there is nothing: a day stays a gap until a better answer comes or a person decides.
-  const isHeldBack = refused === last.place && (last.said === 'empty' || last.said === 'not_published');
+  const isHeldBack = heldBack === last.place && (last.said === 'empty' || last.said === 'not_published');
   return {
     said: isLoaded ? 'loaded' : isHeldBack ? 'failed' : last.said,
     records: isLoaded ? loaded.records : last.records,
