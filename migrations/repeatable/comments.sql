@@ -115,7 +115,7 @@ COMMENT ON COLUMN etl.withdrawals.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.withdrawals.exchange IS 'Exchange that was asked for.';
 COMMENT ON COLUMN etl.withdrawals.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.withdrawals.day IS 'Day of the rows; null where the table has no days.';
-COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
+COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
 COMMENT ON COLUMN etl.withdrawals.reason IS 'Why they were not withdrawn.';
 COMMENT ON COLUMN etl.withdrawals.gone IS 'Rows that were not listed.';
 COMMENT ON COLUMN etl.withdrawals.most IS 'The most rows that the day ever had, as in etl.day_rows.';
@@ -143,7 +143,7 @@ COMMENT ON COLUMN etl.coverage.loaded_place IS 'The place of the last answer tha
 COMMENT ON COLUMN etl.coverage.loaded_records IS 'Records of that day in it. Unit: records.';
 COMMENT ON COLUMN etl.coverage.doubted_place IS 'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.';
 COMMENT ON COLUMN etl.coverage.emptied_place IS 'The place of the last answer that took the last row of the day.';
-COMMENT ON COLUMN etl.coverage.refused_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
+COMMENT ON COLUMN etl.coverage.held_back_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
 COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';

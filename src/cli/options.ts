@@ -3,7 +3,7 @@ import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
+import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { PAGE_WIDTH } from './output.ts';
 
@@ -28,14 +28,14 @@ export function jsonOption(what?: string): Option {
 
 /** The `--limit` flag. */
 export function limitOption(fallback?: number, what = 'how many'): Option {
-  const option = wholeNumberOption('--limit <n>', what, { least: 1, most: 9_999_999 });
+  const option = integerOption('--limit <n>', what, { least: 1, most: 9_999_999 });
   return fallback === undefined ? option : option.default(fallback);
 }
 
-/** A flag that takes a whole number. */
-export function wholeNumberOption(flags: string, description: string, range: NumberRange): Option {
+/** A flag that takes an integer. */
+export function integerOption(flags: string, description: string, range: NumberRange): Option {
   const option = new Option(flags, description);
-  return option.argParser((text: string) => parseWholeNumber(option.long ?? flags, text, range));
+  return option.argParser((text: string) => parseInteger(option.long ?? flags, text, range));
 }
 
 /** A flag that may be given several times. */
@@ -79,7 +79,7 @@ export function runIdArgument(): Argument {
 
 /** Parses the number of a run. @throws PipelineError `usage` */
 export function parseRunId(text: string): number {
-  return parseWholeNumber('the number of the run', text, { least: 1 });
+  return parseInteger('the number of the run', text, { least: 1 });
 }
 
 /** What `parseDay` needs to know today's date. */

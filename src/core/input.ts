@@ -8,12 +8,12 @@ export interface NumberRange {
 }
 
 /**
- * Parses a whole number that somebody typed.
+ * Parses an integer that somebody typed.
  *
  * @param name what the number is, for the message.
  * @throws PipelineError `usage` when it is none or out of range.
  */
-export function parseWholeNumber(name: string, text: string, { least, most }: NumberRange): number {
+export function parseInteger(name: string, text: string, { least, most }: NumberRange): number {
   const number = Number(text);
   if (/^\d{1,15}$/.test(text) && number >= least && number <= (most ?? number)) return number;
   throw usageError(

@@ -5,8 +5,8 @@ import { readList } from './environment.ts';
 export const setting = <Type extends z.ZodType>(type: Type, description: string, example?: string): Type =>
   type.meta({ description, ...(example === undefined ? {} : { examples: [example] }) });
 
-/** A whole number. */
-export const whole = (low: number, high: number) =>
+/** An integer. */
+export const integer = (low: number, high: number) =>
   z.coerce
     .number({ error: 'is not a number' })
     .int('must be a whole number')

@@ -115,9 +115,9 @@ function answerField(kind: Kind): AnswerFieldMaker {
 
 /** Text, trimmed; empty means null. */
 export const text = answerField('text');
-/** Whole number of at most 32 bits: codes, years. */
+/** Integer of at most 32 bits: codes, years. */
 export const int4 = answerField('int4');
-/** Whole number of at most 64 bits: quantities and counts. A fraction is a reject. */
+/** Integer of at most 64 bits: quantities and counts. A fraction is a reject. */
 export const int8 = answerField('int8');
 /** Decimal number, stored with every digit that the source sent: money, prices, ratios. */
 export const numeric = answerField('numeric');

@@ -5,7 +5,7 @@ import type { Place } from '../../src/core/place.ts';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/answers/kept.ts';
+import { packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -51,7 +51,7 @@ const drawnOf = fc.record({
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
   question: fc.nat(30),
-  part: fc.constantFrom('whole', 'whole', 'whole', 'filtered', 'instruments'),
+  part: fc.constantFrom('full', 'full', 'full', 'filtered', 'instruments'),
   shapes: fc.constantFrom<readonly number[]>([0], [1], [1], [0, 1]),
   ...contentOf(SAVED.length),
   rejected: fc.constantFrom(false, false, false, true),

@@ -9,7 +9,7 @@ import { groupBy } from '../../src/core/group-by.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
-import { listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -304,7 +304,7 @@ test('what was doubted and nobody has decided still is, and answers that were lo
 
   await migrateDatabase(store);
 
-  const listed = await listSuspiciousWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
+  const listed = await listDoubtedWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
   expect(listed.map(({ windowId, reason }) => [windowId, reason])).toEqual([
     [4, 'it states more records than it has'],
     [2, '20 of 40'],

@@ -1,5 +1,5 @@
 import { usageError } from '../../core/errors.ts';
-import { parseWholeNumber } from '../../core/input.ts';
+import { parseInteger } from '../../core/input.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
 import {
   type Cli,
@@ -78,7 +78,7 @@ async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: numb
 }
 
 async function showReject(cli: Cli, text: string, flags: JsonFlag): Promise<void> {
-  const id = parseWholeNumber('the number of the reject', text, { least: 1 });
+  const id = parseInteger('the number of the reject', text, { least: 1 });
   const { openContext } = await import('../open-context.ts');
   const { readReject } = await import('../../load/state/rejects.ts');
   const { db, config } = await openContext(cli);

@@ -104,12 +104,12 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   else print(cli, 'nothing to replay: no open reject has a kept answer');
 }
 
-/** Says which states can be shown after a run that has replaced history. */
+/** Says which versions can be shown after a run that has replaced history. */
 async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: boolean): Promise<void> {
-  const { pastsOfRun } = await import('../../load/state/loads/states.ts');
+  const { pastsOfRun } = await import('../../load/state/loads/versions.ts');
   const replaced = await pastsOfRun(db.drizzle, runId);
-  for (const { table, state } of replaced) {
-    logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
+  for (const { table, version } of replaced) {
+    logStderr(cli, `market.${table}: the history was replaced; states from ${version} on can be shown`);
   }
   if (isRebuild && replaced.length === 0)
     logStderr(cli, 'no history was replaced: all states can be shown as before');

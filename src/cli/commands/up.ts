@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import type { QueueContext } from '../../jobs/context.ts';
 import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
-import { examples, parseChoices, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, parseChoices } from '../options.ts';
 
 const ROLES = ['scheduler', 'worker', 'web'] as const;
 
@@ -19,7 +19,7 @@ export const commands: Commands = {
   web(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
+        integerOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
           least: 0,
           most: 65_535,
         }),

@@ -79,10 +79,10 @@ async function lateSessions(context: Context, since: number): Promise<LateSessio
   const { late, loaded } = await sessionsAt(context, clock.now() - delay);
   if (late.length === 0) return [];
   const wasAlerted = await readAlertedSessions(context);
-  const fresh = late.filter((session) => !wasAlerted(session));
-  if (fresh.every((session) => loaded.has(pairName(session)))) return fresh;
+  const unalerted = late.filter((session) => !wasAlerted(session));
+  if (unalerted.every((session) => loaded.has(pairName(session)))) return unalerted;
   const before = new Set((await sessionsAt(context, since - delay)).late.map(nameOf));
-  return fresh.filter((session) => loaded.has(pairName(session)) || !before.has(nameOf(session)));
+  return unalerted.filter((session) => loaded.has(pairName(session)) || !before.has(nameOf(session)));
 }
 
 /**

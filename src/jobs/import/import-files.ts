@@ -71,8 +71,8 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     await inParallel(found, { width, signal }, async (file, at) => {
       files[at] = await hashFile(file);
     });
-    const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const withoutTickers = await importAll(context, runId, fresh, {
+    const unimported = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
+    const withoutTickers = await importAll(context, runId, unimported, {
       tally,
       width,
       signal,

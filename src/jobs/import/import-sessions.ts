@@ -12,7 +12,7 @@ import {
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
-import { type PackedBody, packBody } from '../../load/state/answers/kept.ts';
+import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
 import { takePlaces } from '../../load/state/place.ts';
 import type { RowDifference } from '../../load/state/reports.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';

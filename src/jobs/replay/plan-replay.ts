@@ -10,9 +10,9 @@ import { hasRows } from '../../load/market/lookups.ts';
 import { unkeptError } from '../../load/market/refold.ts';
 import {
   type AnswerFilter,
+  type AnswerToReplay,
   answeredPairs,
-  type Kept,
-  keptToReplay,
+  answersToReplay,
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
@@ -80,9 +80,9 @@ const MOST_APART = 7;
 const MOST_INSTRUMENTS = 200;
 
 /** Divides the days of answers, sorted by their first days, into ranges that are folded one by one. */
-function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRange[] {
+function divideDays(answers: readonly Pick<AnswerToReplay, 'from' | 'to' | 'bytes'>[]): DayRange[] {
   const parts: { from: string; to: string; bytes: number }[] = [];
-  for (const { from, to, bytes } of kept) {
+  for (const { from, to, bytes } of answers) {
     const last = parts.at(-1);
     if (last === undefined) parts.push({ from, to, bytes });
     else if (to <= last.to) last.bytes += bytes;
@@ -100,9 +100,9 @@ function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRa
   return parts.map(({ from, to }) => ({ from, to }));
 }
 
-function divideInstruments(kept: readonly Kept[]): string[][] {
+function divideInstruments(answers: readonly AnswerToReplay[]): string[][] {
   const sizes = new Map<string, number>();
-  for (const { instruments, bytes } of kept) {
+  for (const { instruments, bytes } of answers) {
     for (const one of instruments) {
       const name = one.toUpperCase();
       sizes.set(name, (sizes.get(name) ?? 0) + bytes);
@@ -149,8 +149,8 @@ async function partsOf(
 ): Promise<PlannedWindow[]> {
   const filling = namesFilling(of.tables);
   const filter = { operations: filling, exchanges: [of.exchange] };
-  const kept = await keptToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
-  const [first] = kept;
+  const answers = await answersToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const [first] = answers;
   if (first === undefined) return [];
   const history = rebuild || (await areEmpty(db.pool, of));
   const operation = operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '';
@@ -169,12 +169,12 @@ async function partsOf(
     reason: null,
   };
   if (of.dividedBy === 'days') {
-    return divideDays(kept).map((days) => ({ ...part, ...days, instruments: [] }));
+    return divideDays(answers).map((days) => ({ ...part, ...days, instruments: [] }));
   }
-  const all = of.dividedBy === 'nothing' ? await keptToReplay(db.drizzle, filter, false) : kept;
+  const all = of.dividedBy === 'nothing' ? await answersToReplay(db.drizzle, filter, false) : answers;
   const lastDays = all.map((one) => one.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
-  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(kept);
+  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(answers);
   return divided.map((instruments) => ({ ...part, ...range, instruments }));
 }
 
@@ -197,7 +197,7 @@ async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange
 }
 
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
-async function checkAllKept({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
+async function checkNothingPruned({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
   for (const { tables: some, exchange } of of) {
     const filling = namesFilling(some);
     const asked = { operations: filling, exchange };
@@ -254,7 +254,7 @@ export async function planReplay(
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
-  if (rebuild) await checkAllKept(context, replayed);
+  if (rebuild) await checkNothingPruned(context, replayed);
   const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {

@@ -3,7 +3,7 @@ import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { unreadable } from '../../load/market/fold.ts';
 import { refoldPart } from '../../load/market/refold.ts';
-import { readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -11,7 +11,7 @@ import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { readToFold, storeAnswer } from '../worker/store-answer.ts';
 import { replaceOldWindows } from './plan-replay.ts';
-import { createKeptReader, readRejectedRecords } from './read-kept.ts';
+import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:
@@ -67,7 +67,7 @@ async function replayWindow(context: Context, window: ReplayWindow): Promise<voi
 async function replayPart(context: Context, window: ReplayWindow): Promise<void> {
   const { db, config } = context;
   const names = (window.params.tables ?? '').split(',');
-  const reader = createKeptReader(context);
+  const reader = createAnswerReader(context);
   const divided = window.params.dividedBy;
   const counts = await refoldPart(
     db,
@@ -83,10 +83,10 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
     {
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
       read: async (answerId) => {
-        const kept = await readKeptAnswer(db.drizzle, answerId);
-        if (kept === null) return null;
-        return readToFold(context, kept, reader).catch((error) => {
-          throw unreadable(kept, error);
+        const answer = await readKeptAnswer(db.drizzle, answerId);
+        if (answer === null) return null;
+        return readToFold(context, answer, reader).catch((error) => {
+          throw unreadable(answer, error);
         });
       },
     },

@@ -7,7 +7,7 @@ import { databaseError } from '../../load/database/errors.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { AnswerReading } from '../../load/market/refold.ts';
-import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
+import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
 import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
 import type { RecordCounts } from '../../load/state/windows/windows.ts';
@@ -16,7 +16,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
-import { createKeptReader } from '../replay/read-kept.ts';
+import { createAnswerReader } from '../replay/read-answer.ts';
 import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
@@ -72,7 +72,7 @@ export async function storeAnswer(
     rejects: extracted.rejects,
     fullSets,
     preserved: file.preserved,
-    readKept: (kept) => readToFold(context, kept),
+    readAgain: (answer) => readToFold(context, answer),
     maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
@@ -164,14 +164,14 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
  */
 export async function readToFold(
   context: Context,
-  kept: KeptAnswer,
-  read = createKeptReader(context),
+  answer: KeptAnswer,
+  read = createAnswerReader(context),
 ): Promise<AnswerReading> {
-  const file = await read(kept);
-  const calledAt = kept.fetchedAt.getTime();
+  const file = await read(answer);
+  const calledAt = answer.fetchedAt.getTime();
   const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
-  await noteSessions(context, kept, extracted);
-  const said = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
+  await noteSessions(context, answer, extracted);
+  const said = daysOfAnswer(context, answer, { ...file, extracted, calledAt });
   const { batches } = extracted;
   return { ...said, batches, outcome, rejects: file.extracted.rejects, preserved: file.preserved };
 }

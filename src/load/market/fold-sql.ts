@@ -54,7 +54,7 @@ interface FoldSql extends ApplySql {
   readonly replace: string;
   /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
   readonly hasConflict: string;
-  /** Begins with the rows and the history of a state. $1: exchange, $2: days, $3: instruments, $4: the state, $5: the place. */
+  /** Begins with the rows and the history of a version. $1: exchange, $2: days, $3: instruments, $4: the version, $5: the place. */
   readonly begin: readonly string[];
   /** The same, but only rows whose keys the records of the answer that is being loaded have. */
   readonly beginOwn: readonly string[];
@@ -197,7 +197,7 @@ function storeStatement(
     }`;
 }
 
-/** Copies what `market.<table>_at` and the history have of a state. */
+/** Copies what `market.<table>_at` and the history have of a version. */
 function beginStatements(
   table: TableDefinition,
   market: Parts,

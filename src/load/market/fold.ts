@@ -6,8 +6,8 @@ import { namesFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
+import { type KeptAnswer, readKeptAnswer } from '../state/answers/answers.ts';
 import { emptiedBy } from '../state/answers/facts.ts';
-import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
 import { type Pruned, prunedUpTo } from '../state/answers/pruned.ts';
 import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import {
@@ -43,7 +43,7 @@ import { mergeSql } from './merge-sql.ts';
 // tables, and the result replaces what is stored.
 
 /** Reads a kept answer with the code of today, its days judged as of the moment of its call. */
-export type ReadKept = (kept: KeptAnswer) => Promise<{
+export type ReadAgain = (answer: KeptAnswer) => Promise<{
   readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableAnswer['preserved'];
@@ -62,7 +62,7 @@ interface TableLoad extends TableAnswer {
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Without it, kept answers cannot be read and nothing is folded. */
-  readonly readKept?: ReadKept | undefined;
+  readonly readAgain?: ReadAgain | undefined;
 }
 
 interface LoadOfDays extends TableLoad {
@@ -90,7 +90,7 @@ const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): Da
   withdrawals.flatMap(({ day, left, heldBack }) =>
     heldBack === null && left > 0
       ? []
-      : [{ mark: heldBack === null ? ('emptied' as const) : ('refused' as const), place, day }],
+      : [{ mark: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
   );
 
 /**
@@ -279,8 +279,8 @@ async function foldAnswers(
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
 ): Promise<MergedTable | null> {
-  const { table, readKept } = load;
-  if (readKept === undefined) return null;
+  const { table, readAgain } = load;
+  if (readAgain === undefined) return null;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
   const few = scope.lists === 'none';
   // Where the day of a row comes from the request, only requests for the same days can list it.
@@ -294,10 +294,10 @@ async function foldAnswers(
     tx,
     concerned,
     { ...load, place: load.rows === null ? null : load.place },
-    pruned?.state ?? 0,
+    pruned?.version ?? 0,
   );
   if (answers === null) return null;
-  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readKept);
+  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
   return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
 }
 
@@ -317,7 +317,7 @@ async function foldInOrder(
   const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const lastPruned =
-    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.state);
+    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.version);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
    * records may be read again.
@@ -340,7 +340,7 @@ async function foldInOrder(
   }
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
-      await client.query(text, [exchange, days, instruments, pruned.state, pruned.place]);
+      await client.query(text, [exchange, days, instruments, pruned.version, pruned.place]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
@@ -444,7 +444,7 @@ async function foldInOrder(
     checkedDays: [],
     marks: [
       ...marks,
-      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
+      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'held_back' as const, place, day })),
     ],
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,
@@ -498,7 +498,7 @@ const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<ty
 
 /** The part of an answer that is about one table. */
 export const partOf = (
-  { batches, fullSets, preserved }: Awaited<ReturnType<ReadKept>>,
+  { batches, fullSets, preserved }: Awaited<ReturnType<ReadAgain>>,
   table: TableDefinition,
 ): TableAnswer => ({
   rows: batches.find((batch) => batch.table === table)?.rows ?? [],
@@ -518,12 +518,12 @@ async function readTable(
   tx: Transaction,
   { table }: Pick<TableLoad, 'table'>,
   answerId: number,
-  readKept: ReadKept,
+  readAgain: ReadAgain,
 ): Promise<TableAnswer> {
-  const kept = await readKeptAnswer(tx, answerId);
-  if (kept === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
-  const read = await readKept(kept).catch((error) => {
-    throw unreadable(kept, error);
+  const answer = await readKeptAnswer(tx, answerId);
+  if (answer === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
+  const read = await readAgain(answer).catch((error) => {
+    throw unreadable(answer, error);
   });
   return partOf(read, table);
 }

@@ -229,11 +229,11 @@ export function mergeStatement(
   // A withdrawn row that is listed again returns as its next revision. If the record is older than the revision that
   // was withdrawn, that one's values return. The source's own times are kept where an answer has none.
   const returning = columns.map((column) => {
-    const [fresh, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
-    if (table.key.includes(column)) return fresh;
+    const [incoming, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
+    if (table.key.includes(column)) return incoming;
     return SOURCE_AUDIT.includes(column as (typeof SOURCE_AUDIT)[number])
       ? `case when s._stale then ${old} else coalesce(${sourceTime(column)}, ${old}) end`
-      : `case when s._stale then ${old} else ${fresh} end`;
+      : `case when s._stale then ${old} else ${incoming} end`;
   });
   return `
     with ${given}${ranked}compared as materialized (

@@ -161,7 +161,7 @@ const EXACT_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean
 /**
  * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
  * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
- * only for tables of which answers list whole days.
+ * only for tables of which answers list days in full.
  *
  * @param days all days of the rows and those that the answer lists in full.
  * @returns null if the rows have to be merged; then nothing was written.
@@ -347,8 +347,8 @@ async function preserveStored(
   const exact = Object.entries(rounded)
     .filter(([column]) => isOwn(column))
     .map(([column, within]) => {
-      const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
-      return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
+      const [old, incoming] = [`t.${quote(column)}`, `s.${quote(column)}`];
+      return `${quote(column)} = case when abs(${old} - ${incoming}) < ${Number(within)} then ${old} else ${incoming} end`;
     });
   const assignments = [...filled, ...kept, ...exact];
   if (assignments.length === 0) return;
@@ -398,12 +398,12 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    heldBack: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
+    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days !== null && days.from !== days.to),
     rows: row.rows,
   }));
 }
 
-function suspicionOf(
+function reasonToHoldBack(
   { name, dateColumn }: TableDefinition,
   { day, gone, before, most, emptied }: DayCheck,
   several: boolean,

@@ -5,7 +5,7 @@ import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
@@ -37,7 +37,7 @@ interface RepeatedAnswer {
  * same answer to the same question, none of its records was rejected, all sessions that were asked for are loaded,
  * and as many rows are stored as it listed. This is no longer so after any other load that may be about these days,
  * whatever operation, import or replay it is of, nor after a change of the code that reads answers. The window ends as
- * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and state.
+ * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and version.
  *
  * @returns the counts; null if the answer has to be read, and then nothing was written.
  * @throws PipelineError of kind `database` or `database_away`.

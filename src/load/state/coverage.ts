@@ -44,7 +44,7 @@ const moved = (() => {
     ...choose(['last_place', 'last_said', 'last_records', 'last_diagnostic'], isLast),
     ...choose(['loaded_place', 'loaded_records'], isLoaded),
     newest('doubted_place'),
-    ...['emptied_place', 'refused_place'].map(
+    ...['emptied_place', 'held_back_place'].map(
       (name) =>
         [name, sql`case when ${isFolded} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
     ),
@@ -77,7 +77,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
       from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isMarked : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
-  // An answer that is marked lists whole days, so it asked for no instrument in particular.
+  // An answer that is marked lists days in full, so it asked for no instrument in particular.
   const marked =
     folded !== null
       ? marksSql(
@@ -86,7 +86,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
         )
       : sql`
     select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'refused') as refused_place
+           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'held_back') as held_back_place
       from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
       join ${answers} a on a.place = m.place group by 1, 2, 3`;
   const moves = moved(isFolded);
@@ -105,10 +105,10 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     with own as (${own}), marked as (${marked}),
       said as (select * from own${folded === null && marks.length === 0 ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
-      loaded_place, loaded_records, doubted_place, emptied_place, refused_place, run_id, window_id, checked_at)
+      loaded_place, loaded_records, doubted_place, emptied_place, held_back_place, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
            case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.refused_place,
+           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
            ${runId}::bigint, ${windowId}::bigint,
            case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
       from said s left join marked m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
@@ -196,7 +196,7 @@ export interface AnswerCount {
   readonly day: string;
   readonly variant: string;
   /** State of the answer for the whole exchange, or null where there is none. */
-  readonly whole: CoverageState | null;
+  readonly ofExchange: CoverageState | null;
   /** Answers for the whole exchange and for these instruments; of them, those with `not_published`. */
   readonly answers: number;
   readonly awaited: number;
@@ -224,7 +224,7 @@ export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promis
     .select({
       day: dayColumn,
       variant: variantColumn,
-      whole: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
       answers: sql<number>`count(*)::int`,
       awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
     })

@@ -127,7 +127,7 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
       to: loads.to_date,
       variant: loads.variant,
       instruments: loads.instruments,
-      state: loads.state,
+      version: loads.state,
       fetchedAt: isoText(sql`${loads.fetched_at}`),
       committedAt: isoText(sql`${loads.committed_at}`),
       fetched: loads.fetched,

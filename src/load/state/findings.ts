@@ -159,7 +159,7 @@ export async function resolveFindings(
     );
 }
 
-/** The sessions with a whole bhav copy, which checks compare with. */
+/** The sessions with a complete bhav copy, which checks compare with. */
 const LOADED = sql.raw(loadedSessionsSql('GetBhavCopyCM'));
 
 /** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */

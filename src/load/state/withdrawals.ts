@@ -264,7 +264,7 @@ const asWithdrawal = {
   notedAt: sql<string>`to_json(${withdrawals.noted_at})#>>'{}'`,
 };
 
-/** Refused withdrawals that nobody has decided yet, the newest first, each with some of its rows. */
+/** Withdrawals that are held back, which nobody has decided yet, the newest first, each with some of its rows. */
 export function withdrawalsHeldBack(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({

@@ -7,8 +7,8 @@ import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge-sql.ts';
 import type { Check } from './check.ts';
 
-/** Data sets whose answers list whole days, so that a day that counts as loaded has rows. */
-const OF_WHOLE_DAYS = dataSets.filter(({ shapes }) =>
+/** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */
+const LISTING_DAYS = dataSets.filter(({ shapes }) =>
   shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
 );
 
@@ -47,7 +47,7 @@ const lostDay = (dataSet: DataSet): Check => {
   };
 };
 
-export const lostDayChecks: readonly Check[] = OF_WHOLE_DAYS.map(lostDay);
+export const lostDayChecks: readonly Check[] = LISTING_DAYS.map(lostDay);
 
 /** Days of a data set and exchange that count as loaded and have no row. */
 export interface LostDays {
@@ -60,7 +60,7 @@ export interface LostDays {
 
 /** All days that count as loaded and have no row. */
 export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
-  const each = OF_WHOLE_DAYS.map(
+  const each = LISTING_DAYS.map(
     (dataSet) => `
     select '${dataSet.name}' as operation, exchange, count(*)::int as days, min(day)::text as "from", max(day)::text as "to"
       from (${lostDaysSql(dataSet)}) as l group by exchange`,

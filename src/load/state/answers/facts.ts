@@ -112,7 +112,7 @@ export async function replaceMarks(
   await tx.execute(sql`
     with marks as (
       select a.id, array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'emptied') as emptied_days,
-             array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'refused') as held_back_days
+             array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'held_back') as held_back_days
         from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
         join ${answers} a on a.place = m.place group by a.id
     ), touched as materialized (

@@ -77,7 +77,7 @@ export const FIRST_DAY = sql.raw("least(a.from_date, (a.params->>'trialDay')::da
 export const LAST_DAY = sql.raw("greatest(a.to_date, (a.params->>'trialDay')::date)");
 
 /** What kept answers are about, and how much is to be read of them. */
-export interface Kept {
+export interface AnswerToReplay {
   readonly from: string;
   readonly to: string;
   readonly instruments: readonly string[];
@@ -90,11 +90,11 @@ export interface Kept {
  *
  * @param rejectsOnly only answers with open rejects.
  */
-export async function keptToReplay(
+export async function answersToReplay(
   db: NodePgDatabase,
   filter: AnswerFilter,
   rejectsOnly: boolean,
-): Promise<Kept[]> {
+): Promise<AnswerToReplay[]> {
   const a = alias(answers, 'a');
   const hasRejects = sql`${a.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
   const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];

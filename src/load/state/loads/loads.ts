@@ -12,8 +12,8 @@ import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
 
-// Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
-// snapshot that has a state has all states before it, and none after its last one.
+// Every committed load has a row in etl.loads with a number: its version. Versions are in the order of the commits, so a
+// snapshot that has a version has all versions before it, and none after its last one.
 
 /** The table's name, for SQL that is built as text: rows of `market` refer to their loads. */
 export const LOADS = 'etl.loads';
@@ -65,8 +65,8 @@ export interface Written {
 }
 
 /**
- * Inserts the row of a load, with the next state. Must be the last statement before the commit: other loads wait here
- * until then, so that no state is taken before the one below it is committed.
+ * Inserts the row of a load, with the next version. Must be the last statement before the commit: other loads wait here
+ * until then, so that no version is taken before the one below it is committed.
  */
 export async function insertLoad(
   tx: NodePgDatabase & Preparing,
@@ -129,7 +129,7 @@ function replacesNewNames({ from, to }: { readonly from: string | null; readonly
 
 /**
  * Inserts the rows of loads of answers that were read again and have none: those that were copied, or of which nothing
- * could be stored before. Their states follow the order of the answers.
+ * could be stored before. Their versions follow the order of the answers.
  */
 export async function insertLoads(
   tx: NodePgDatabase,
@@ -151,21 +151,21 @@ export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /**
- * The first loads after a state that may have changed the names of instruments, of these operations and exchange, in the
- * order of their states.
+ * The first loads after a version that may have changed the names of instruments, of these operations and exchange, in the
+ * order of their versions.
  */
-export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
+export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, version: number, limit: number) {
   return db
     .select({
       id: loads.id,
       runId: loads.run_id,
-      state: loads.state,
+      version: loads.state,
       operation: loads.operation,
       from: sql<string>`${loads.changed_from}`,
       to: sql<string>`${loads.changed_to}`,
     })
     .from(loads)
-    .where(and(gt(loads.state, state), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
+    .where(and(gt(loads.state, version), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
     .orderBy(loads.state)
     .limit(limit);
 }
@@ -186,7 +186,7 @@ export async function countUnkeptLoads(
     loads,
     and(
       isOf(asked),
-      gt(loads.state, pruned?.state ?? 0),
+      gt(loads.state, pruned?.version ?? 0),
       gt(loads.place, pruned?.place ?? BEFORE_ALL),
       days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,

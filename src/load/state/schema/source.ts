@@ -110,7 +110,7 @@ export const IS_MARKED = sql`(emptied_days is not null or held_back_days is not 
 
 /**
  * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
- * left are those of a state, in which no answer with a greater place had been loaded yet.
+ * left are those of a version, in which no answer with a greater place had been loaded yet.
  */
 export const pruned = etl.table(
   'pruned',

@@ -177,7 +177,7 @@ export const loads = etl.table(
     place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
-    /** Taken as the last thing before the commit, under one lock, so that states are in the order of the commits. */
+    /** Taken as the last thing before the commit, under one lock, so that versions are in the order of the commits. */
     state: reference('state').notNull(),
     /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
@@ -248,7 +248,7 @@ export const withdrawals = etl.table(
 const STATE_OF = (() => {
   const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
     and (emptied_place is null or loaded_place >= emptied_place))`;
-  const isHeldBack = `(refused_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  const isHeldBack = `(held_back_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
   return {
     state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
     records: `case when ${isLoaded} then loaded_records else last_records end`,
@@ -256,7 +256,7 @@ const STATE_OF = (() => {
   };
 })();
 
-/** From which state on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
+/** From which version on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
 export const pastBegins = etl.table(
   'past_begins',
   {
@@ -289,7 +289,7 @@ export const coverage = etl.table(
     doubted_place: placeOf('doubted_place'),
     /** The last answers that took the last row of the day, and whose withdrawal of its rows was held back. */
     emptied_place: placeOf('emptied_place'),
-    refused_place: placeOf('refused_place'),
+    held_back_place: placeOf('held_back_place'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     /** Records of that day in the answer, if records carry their day. */
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),

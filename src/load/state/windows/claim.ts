@@ -28,7 +28,7 @@ export interface ClaimedWindow extends NewWindow {
   /** Milliseconds in all that it was postponed because its answer was not ready. */
   readonly notReadyMs: number;
   /** SHA-256 of the last answer that could not be read, or states more records than it has. */
-  readonly refusedHash: string | null;
+  readonly failedHash: string | null;
   /** Where its call, and the answer to it, stands in the order of answers. */
   readonly place: Place;
 }
@@ -222,7 +222,7 @@ async function claimWithCall(
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.is_filtered as "filtered",
-           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
+           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
            c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.may_be_known as "mayBeKnown"

@@ -411,7 +411,7 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
 }
 
 /** Notes the hash of an answer of a window that cannot be read. */
-export async function noteRefusedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
+export async function noteFailedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
 }
 

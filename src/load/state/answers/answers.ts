@@ -12,7 +12,7 @@ import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
-import { noteRefusedAnswer } from '../windows/windows.ts';
+import { noteFailedAnswer } from '../windows/windows.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
@@ -164,13 +164,17 @@ export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<vo
  * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay
  * meets it: only its window names it.
  */
-export async function keepRefused(database: Database, windowId: number, packed: PackedBody): Promise<void> {
+export async function keepFailedAnswer(
+  database: Database,
+  windowId: number,
+  packed: PackedBody,
+): Promise<void> {
   const body = await packed.compressed();
   await transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
-    await noteRefusedAnswer(tx, windowId, hash);
+    await noteFailedAnswer(tx, windowId, hash);
   });
 }
 
@@ -231,11 +235,11 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
     .from(answers)
     .where(and(eq(answers.hash, responseBodies.hash), condition));
   const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
-  const refused = db
+  const failed = db
     .select({ id: windows.id })
     .from(windows)
     .where(and(eq(windows.refused_hash, responseBodies.hash), since));
-  return and(notExists(referring), notExists(refused));
+  return and(notExists(referring), notExists(failed));
 }
 
 /**
@@ -280,7 +284,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
     .from(responseBodies)
     .where(isUnused(db, before, sql`not (${isOld})`));
   return {
-    responses: await db.$count(answers, isOld),
+    answers: await db.$count(answers, isOld),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
@@ -327,7 +331,7 @@ export async function prune(database: Database, before: Date) {
       bytes += size;
     }
   }
-  return { responses: forgotten, bodies, bytes };
+  return { answers: forgotten, bodies, bytes };
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */
