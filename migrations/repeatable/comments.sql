@@ -100,11 +100,12 @@ COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key occurs again in the 
 COMMENT ON COLUMN etl.loads.rejected IS 'Records that failed validation; see etl.rejects.';
 COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows that the source no longer lists.';
 
-COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer. Decides how many may be withdrawn.';
+COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.';
 COMMENT ON COLUMN etl.day_rows.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.day_rows.exchange IS 'Exchange of the rows.';
 COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the table has no days.';
 COMMENT ON COLUMN etl.day_rows.most IS 'The most rows.';
+COMMENT ON COLUMN etl.day_rows.place IS 'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.';
 
 COMMENT ON TABLE etl.withdrawals IS 'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.';
 COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal, as `eod withdrawals accept` takes it.';

@@ -385,6 +385,7 @@ async function foldInOrder(
       { ...answer, rows },
       {
         ...by,
+        place,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,
