@@ -271,6 +271,7 @@ COMMENT ON TABLE etl.sessions IS 'Trading sessions of the exchanges, from the ca
 COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.sessions.day IS 'Session day.';
 COMMENT ON COLUMN etl.sessions.kind IS 'session, special, or observed (data came for a day that is closed according to the calendar).';
+COMMENT ON COLUMN etl.sessions.replay_run_id IS 'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.';
 
 COMMENT ON TABLE etl.event_decisions IS 'What people have decided about corporate events with eod events set.';
 COMMENT ON COLUMN etl.event_decisions.event_id IS 'The event: market.corporate_events.event_id. The event may be deleted and return later.';

@@ -34,8 +34,7 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
   };
   const listed = listedSessions(calendar.listed, range);
   if (listed.digest === (await digestStoredSessions(db.drizzle, range))) {
-    learnFrom(context, await readObservedSessions(db.drizzle));
-    return;
+    return learnSessions(context);
   }
   const found = await readSessions(db.drizzle, range);
   const { write, remove } = sessionChanges(listed.rows, found);
@@ -87,6 +86,11 @@ export function sessionChanges(
     write: wanted.filter((row) => before.get(key(row)) !== row.kind),
     remove: present.filter((row) => row.kind !== 'observed' && !after.has(key(row))),
   };
+}
+
+/** Adds the sessions that any process has observed to the calendar. */
+export async function learnSessions(context: Pick<Context, 'db' | 'calendar'>): Promise<void> {
+  learnFrom(context, await readObservedSessions(context.db.drizzle));
 }
 
 function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly SessionRow[]): void {
