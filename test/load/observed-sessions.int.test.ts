@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
+import { planReplayOfSession } from '../../src/jobs/replay/plan-replay.ts';
 import { replaySessions } from '../../src/jobs/replay/work-replay.ts';
+import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { differingQuestions } from '../../src/load/state/coverage-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
@@ -219,3 +221,60 @@ test('it makes no difference whether a bhav copy shows before or after other ans
   );
   expect(changed).toBeGreaterThan(numRuns / 4);
 }, 600_000);
+
+/** A range of days up to a Sunday, with nothing of the Saturday. */
+const RANGE: Answer = { kind: 'changes', from: -5, to: 1, called: [9, 17], microseconds: 1, sent: [] };
+const PROOF: Answer = {
+  kind: 'bhav',
+  from: 0,
+  to: 0,
+  called: [0, 17],
+  microseconds: 0,
+  sent: [{ day: 0, symbol: 1, value: 0, broken: false }],
+};
+
+const changesOn = async ({ db }: Context, day: string) =>
+  (
+    await db.pool.query(
+      `select state from etl.coverage where operation = 'GetSeriesChange' and exchange = 'NSE' and day = $1`,
+      [day],
+    )
+  ).rows;
+
+test('a replay because of a session goes on if its process is gone', async () => {
+  const context = await openStore();
+  const replays = async () =>
+    (
+      await context.db.pool.query(
+        `select s.day::text, r.state from etl.sessions s left join etl.runs r on r.id = s.replay_run_id where s.kind = 'observed' order by day`,
+      )
+    ).rows;
+  await load(context, FIRST_SATURDAY, RANGE);
+  await load(context, FIRST_SATURDAY, PROOF);
+  expect(await changesOn(context, FIRST_SATURDAY)).toEqual([]);
+  const runId = await planReplayOfSession(context, { exchange: 'NSE', day: FIRST_SATURDAY });
+  expect(await replays()).toEqual([{ day: FIRST_SATURDAY, state: 'running' }]);
+  // The process that planned it is gone.
+  await replaySessions(context, signal);
+  expect(runId).not.toBeNull();
+  expect(await replays()).toEqual([{ day: FIRST_SATURDAY, state: 'completed' }]);
+  expect(await changesOn(context, FIRST_SATURDAY)).toEqual([{ state: 'empty' }]);
+});
+
+test('a worker that learns of a session later than others replays what it has stored meanwhile', async () => {
+  const context = await openStore();
+  const other = await openStore(context.config.DATABASE_URL);
+  await syncSessions(other);
+  await load(context, FIRST_SATURDAY, PROOF);
+  await replaySessions(context, signal);
+  await load(other, FIRST_SATURDAY, RANGE);
+  expect(await changesOn(context, FIRST_SATURDAY)).toEqual([]);
+  await replaySessions(other, signal);
+  expect(await changesOn(context, FIRST_SATURDAY)).toEqual([{ state: 'empty' }]);
+  const runs = async () =>
+    (await context.db.pool.query(`select from etl.runs where kind = 'replay'`)).rowCount;
+  const before = await runs();
+  await replaySessions(context, signal);
+  await replaySessions(other, signal);
+  expect(await runs()).toBe(before);
+});

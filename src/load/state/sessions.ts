@@ -102,11 +102,11 @@ export function sessionsToReplay(db: NodePgDatabase): Promise<SessionToReplay[]>
     .orderBy(sessions.day, sessions.exchange);
 }
 
-/** Notes the replay of the answers about an observed session; 0: there are none. */
+/** Notes the replay of the answers about an observed session; 0: there are none, null: it is to be planned. */
 export async function noteReplay(
   db: NodePgDatabase,
   { exchange, day }: Pick<SessionRow, 'exchange' | 'day'>,
-  runId: number,
+  runId: number | null,
 ): Promise<void> {
   await db
     .update(sessions)
