@@ -120,7 +120,7 @@ export async function mergeTable(
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
-    const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
+    const merged = await applyStaged(client, table, load, load, sql);
     return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
   };
   if (isLast) return mergeAsLast();
@@ -139,30 +139,6 @@ export async function mergeTable(
     ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
   };
-}
-
-/**
- * Withdraws rows whose withdrawal was held back just now, but which a person accepted when this same answer was loaded
- * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
- */
-async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
-  if (merged.withdrawals.every(({ heldBack }) => heldBack === null)) return merged;
-  const { table, exchange, place } = load;
-  const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
-    .filter((one) => one.place === place)
-    .map(({ day }) => day);
-  if (accepted.length === 0) return merged;
-  const options = { ...load, within: new Set(accepted), accepted };
-  const again = await applyStaged(
-    tx.client,
-    table,
-    { ...load, rows: [] },
-    options,
-    mergeSql(table, load.days),
-  );
-  const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
-  const withdrawals = [...others, ...again.withdrawals];
-  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
 async function hasConflict(
