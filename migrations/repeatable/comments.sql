@@ -100,11 +100,12 @@ COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key occurs again in the 
 COMMENT ON COLUMN etl.loads.rejected IS 'Records that failed validation; see etl.rejects.';
 COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows that the source no longer lists.';
 
-COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer. Decides how many may be withdrawn.';
+COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.';
 COMMENT ON COLUMN etl.day_rows.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.day_rows.exchange IS 'Exchange of the rows.';
 COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the table has no days.';
 COMMENT ON COLUMN etl.day_rows.most IS 'The most rows.';
+COMMENT ON COLUMN etl.day_rows.place IS 'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.';
 
 COMMENT ON TABLE etl.withdrawals IS 'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.';
 COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal, as `eod withdrawals accept` takes it.';
@@ -270,6 +271,7 @@ COMMENT ON TABLE etl.sessions IS 'Trading sessions of the exchanges, from the ca
 COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.sessions.day IS 'Session day.';
 COMMENT ON COLUMN etl.sessions.kind IS 'session, special, or observed (data came for a day that is closed according to the calendar).';
+COMMENT ON COLUMN etl.sessions.replay_run_id IS 'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.';
 
 COMMENT ON TABLE etl.event_decisions IS 'What people have decided about corporate events with eod events set.';
 COMMENT ON COLUMN etl.event_decisions.event_id IS 'The event: market.corporate_events.event_id. The event may be deleted and return later.';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { workReplay } from '../jobs/replay/work-replay.ts';
+import { replaySessions, workReplay } from '../jobs/replay/work-replay.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
@@ -119,6 +119,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId);
     await worker?.stop();
   }
+  await replaySessions(context, life.signal);
   return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
 }
 

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { calendarOf } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
@@ -17,6 +18,7 @@ import {
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
 import { namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
@@ -239,6 +241,27 @@ interface ReplayOptions {
   /** Replace the history as well. */
   readonly rebuild?: boolean;
   readonly requestedBy?: string;
+  /** The observed session because of which it is done; the run is noted with it. */
+  readonly session?: Pick<SessionRow, 'exchange' | 'day'>;
+}
+
+/**
+ * Plans the replay of the answers that an observed session changes: those about its day, and those to which a day before
+ * it may have been awaited, by the number of sessions since.
+ */
+export async function planReplayOfSession(
+  context: Context,
+  session: Pick<SessionRow, 'exchange' | 'day'>,
+): Promise<number | null> {
+  const { db, calendar, config } = context;
+  const { exchange, day } = session;
+  const pairs = await answeredPairs(db.drizzle);
+  const exchanges = pairs
+    .map((pair) => pair.exchange)
+    // Other exchanges follow these two, and add nothing to the calendar.
+    .filter((one) => calendarOf(exchange) === exchange && calendarOf(one) === exchange);
+  const from = calendar.lastSessions(exchange, day, config.EOD_LOOKBACK_SESSIONS + 1)[0] ?? day;
+  return planReplay(context, { exchanges: [...new Set(exchanges)], from, to: day }, { session });
 }
 
 /**
@@ -251,7 +274,7 @@ interface ReplayOptions {
 export async function planReplay(
   context: Context,
   filter: AnswerFilter,
-  { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
+  { rejectsOnly = false, rebuild = false, requestedBy = requesterName(), session }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
   if (rebuild) await checkNothingPruned(context, replayed);
@@ -267,8 +290,9 @@ export async function planReplay(
     if ((await insertRun(tx, run)) === null) return runId;
     await insertWindows(tx, runId, parts);
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
-    if (await setRunRange(tx, runId)) return runId;
-    await tx.client.query('rollback to savepoint unplanned');
-    return null;
+    const isPlanned = await setRunRange(tx, runId);
+    if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
+    if (session !== undefined) await noteReplay(tx, session, isPlanned ? runId : 0);
+    return isPlanned ? runId : null;
   });
 }

@@ -5,7 +5,7 @@ import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { markAccepted, NO_DAY, readHeldBack } from '../state/withdrawals.ts';
+import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
 import { foldIfLate, type ReadAgain } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
@@ -53,9 +53,8 @@ export async function acceptWithdrawal(
     const { runId, windowId, operation, place } = heldBack;
     const fetchedAt = new Date(heldBack.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
-    const accepted = { id, table: table.name, exchange, day, by };
     // Answers fetched later may have listed some of the rows: then all are folded again, with this withdrawal accepted.
-    await markAccepted(tx, { ...accepted, rowsLeft: 0 });
+    await markAccepted(tx, id, by);
     const load = { table, exchange, runId, loadId, windowId, place, fetchedAt, ...judging };
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
@@ -66,7 +65,7 @@ export async function acceptWithdrawal(
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
-    if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
+    if (folded === null) await restartDayRows(tx, { table: table.name, exchange, day, place, rows: left });
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
     else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });

@@ -120,7 +120,7 @@ export async function mergeTable(
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
-    const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
+    const merged = await applyStaged(client, table, load, load, sql);
     return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
   };
   if (isLast) return mergeAsLast();
@@ -139,30 +139,6 @@ export async function mergeTable(
     ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
   };
-}
-
-/**
- * Withdraws rows whose withdrawal was held back just now, but which a person accepted when this same answer was loaded
- * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
- */
-async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
-  if (merged.withdrawals.every(({ heldBack }) => heldBack === null)) return merged;
-  const { table, exchange, place } = load;
-  const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
-    .filter((one) => one.place === place)
-    .map(({ day }) => day);
-  if (accepted.length === 0) return merged;
-  const options = { ...load, within: new Set(accepted), accepted };
-  const again = await applyStaged(
-    tx.client,
-    table,
-    { ...load, rows: [] },
-    options,
-    mergeSql(table, load.days),
-  );
-  const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
-  const withdrawals = [...others, ...again.withdrawals];
-  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
 async function hasConflict(
@@ -201,15 +177,20 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const lists = listedInFull(table);
-  const scope = { operations: namesFilling([table]), exchange, lists };
-  const { dateColumn } = table;
-  if (lists !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
-  const listed = [...countValues(rows, dateColumn).keys()] as string[];
-  const asked = new Set([...listed, ...daysOf(fullSet)]);
-  const [first, ...days] = [...asked].sort();
-  if (first === undefined) return { ...scope, asked, days: null };
-  return { ...scope, asked, days: { from: first, to: days.at(-1) ?? first } };
+  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
+  return scopeOfDays(table, exchange, isDated ? [...daysOfRows(table, rows), ...daysOf(fullSet)] : null);
+}
+
+function scopeOfDays(table: TableDefinition, exchange: string, days: readonly string[] | null): Scope {
+  const sorted = days?.toSorted() ?? [];
+  const [from, to] = [sorted[0], sorted.at(-1)];
+  return {
+    operations: namesFilling([table]),
+    exchange,
+    lists: listedInFull(table),
+    asked: days && new Set(sorted),
+    days: from === undefined || to === undefined ? null : { from, to },
+  };
 }
 
 /** Days or instruments whose answers are folded anew, although none of them is loaded late. */
@@ -248,18 +229,7 @@ export interface RefoldedTable
 /** Folds all answers about a part of a table anew and stores what comes out differently. Call it with the locks held. */
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
-  const lists = listedInFull(table);
-  const operations = namesFilling([table]);
-  const sorted = days === null ? [] : [...days].sort();
-  const asked = lists === 'days' ? new Set(sorted) : null;
-  const [first] = sorted;
-  const scope: Scope = {
-    operations,
-    exchange,
-    lists,
-    asked,
-    days: asked === null || first === undefined ? null : { from: first, to: sorted.at(-1) ?? first },
-  };
+  const scope = scopeOfDays(table, exchange, listedInFull(table) === 'days' ? (days ?? []) : null);
   const concerned = { ...scope, sameInstruments: false, sameDays: false };
   const load = { ...part, rows: null, fullSet: undefined, place: null, fetchedAt: new Date(0) };
   return foldInOrder(tx, load, concerned, part);
@@ -385,6 +355,7 @@ async function foldInOrder(
       { ...answer, rows },
       {
         ...by,
+        place,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,

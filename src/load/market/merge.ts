@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
@@ -87,6 +88,7 @@ export interface TableAnswer {
 interface ApplyOptions {
   readonly runId: number;
   readonly loadId: number;
+  readonly place: Place;
   /** When the answer was fetched. */
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
@@ -385,12 +387,22 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, maxWithdrawShare, accepted = [] }: ApplyOptions,
+  { loadId, place, maxWithdrawShare, accepted = [] }: ApplyOptions,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
     ...sql.withdraw,
-    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, checkedDays, accepted, listed],
+    values: [
+      loadId,
+      exchange,
+      maxWithdrawShare,
+      ALWAYS_WITHDRAWN,
+      mayBeEmpty,
+      checkedDays,
+      accepted,
+      listed,
+      place,
+    ],
   });
   return result.rows.map((row) => ({
     table: table.name,

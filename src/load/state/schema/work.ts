@@ -198,7 +198,10 @@ export const loads = etl.table(
   ],
 );
 
-/** The most rows a day of a table ever had at once, since a person last accepted that it has fewer. */
+/**
+ * The most rows that a day of a table ever had at once, since a person last accepted that it has fewer: after each answer
+ * that withdrew rows and had another number before, so that it is also known what the answers up to a place left.
+ */
 export const dayRows = etl.table(
   'day_rows',
   {
@@ -207,8 +210,14 @@ export const dayRows = etl.table(
     /** 0001-01-01 where the table has no days. */
     day: day('day').notNull(),
     most: integer('most').notNull(),
+    place: place().notNull(),
   },
-  (table) => [primaryKey({ name: 'day_rows_pkey', columns: [table.table_name, table.exchange, table.day] })],
+  (table) => [
+    primaryKey({
+      name: 'day_rows_pkey',
+      columns: [table.table_name, table.exchange, table.day, table.place],
+    }),
+  ],
 );
 
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
