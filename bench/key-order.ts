@@ -1,5 +1,5 @@
 // Which indexes market.bhavcopy_cm should have: `npm run bench:keys`. The layouts compared, the figures and
-// the decision: docs/performance.md.
+// the decision: bench/README.md.
 import type pg from 'pg';
 import { loadCalendar } from '../src/calendar/index.ts';
 import { openDatabase } from '../src/load/database/database.ts';

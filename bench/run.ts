@@ -1,5 +1,5 @@
 // Measures the pipeline, each bench beside its baseline in the same round: `npm run bench -- --help`. What each
-// measures, and what came of it: docs/performance.md.
+// measures, and what came of it: bench/README.md.
 import { filled } from './cases/filled.ts';
 import { fiveYears } from './cases/five-years.ts';
 import { importFiles } from './cases/import.ts';

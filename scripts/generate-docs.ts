@@ -165,34 +165,40 @@ const minutes = (milliseconds: number) => `${milliseconds / 60_000} minutes`;
 
 /** The decisions of the failure policy as a table. */
 function failureTable(): string {
-  const rows = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
-    EXAMPLES[kind].map(({ what, facts }) => {
-      const error = new PipelineError(what, { ...facts, kind });
-      const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
-        wording(decideFailure(error, situation, config)),
-      );
-      const { source, key } = evidenceOf(error, 1);
-      const cells = others.map((other) => (other === first ? 'the same' : other));
-      return [what, `\`${kind}\``, attemptsOf(error), first, ...cells, source, key];
-    }),
+  const failures = (Object.keys(EXAMPLES) as ErrorKind[]).flatMap((kind) =>
+    EXAMPLES[kind].map(({ what, facts }) => ({
+      what,
+      kind,
+      error: new PipelineError(what, { ...facts, kind }),
+    })),
   );
-  const headings = [
-    'what goes wrong',
-    'kind',
-    'attempts',
-    ...SITUATIONS.map(({ heading }) => heading),
-    'source',
-    'key',
-  ];
+  const rows = failures.map(({ what, kind, error }) => {
+    const [first = '', ...others] = SITUATIONS.map(({ situation }) =>
+      wording(decideFailure(error, situation, config)),
+    );
+    return [
+      what,
+      `\`${kind}\``,
+      attemptsOf(error),
+      first,
+      ...others.map((other) => (other === first ? '' : other)),
+    ];
+  });
+  const headings = ['what goes wrong', 'kind', 'attempts', ...SITUATIONS.map(({ heading }) => heading)];
   const lines = [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   const lost = wording(decideFailure(new WorkersLost(MAX_LOST_WORKERS + 1), FIRST, config));
+  const counted = failures.filter(({ error }) => evidenceOf(error, 1).source === 'failure');
+  const kindsAfterWhich = (key: 'refused' | 'accepted') =>
+    [...new Set(failures.filter(({ error }) => evidenceOf(error, 1).key === key).map(({ kind }) => kind))]
+      .map((kind) => `\`${kind}\``)
+      .join(', ');
   return [
-    ...lines,
+    ...lines.map((line) => line.replaceAll(/\| {2}(?=\|)/g, '| ')),
     '',
     `Pauses between counted attempts double from \`EOD_BACKOFF_MS\` to ${minutes(MAX_BACKOFF_MS)}, half of each left to chance. A \`Retry-After\` is followed`,
     `instead, for ${minutes(MAX_RETRY_AFTER_MS)} at most and never longer than the run waits for a source that is down: \`EOD_OUTAGE_PATIENCE_MS\`, of a backfill a sixtieth of it.`,
-    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. \`source\` is what the failure of a call says of the source's health (the`,
-    'circuit breaker counts failures), `key` what it says of an access key that was being tried.',
+    `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The circuit breaker counts these failures: ${counted.map(({ what }) => what).join('; ')}.`,
+    `A key that is being tried counts as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
   ].join('\n');
 }
 
@@ -230,49 +236,92 @@ function assumptionTable(): string {
 }
 
 const COMMENTS = 'migrations/repeatable/comments.sql';
-
-/** The tables of the schema etl and their columns, with their comments in the database. */
-function tableList(): string {
-  const sql = readFileSync(pageFile(COMMENTS), 'utf8');
-  const comments = [
-    ...sql.matchAll(/^COMMENT ON (TABLE|VIEW|COLUMN) etl\.(\w+)(?:\."?(\w+)"?)? IS '((?:[^']|'')*)';$/gm),
-  ];
-  const lines = comments.map(([, kind, table, column, quoted = '']) => {
-    const text = quoted.replaceAll("''", "'").replaceAll('|', '\\|');
-    return kind === 'COLUMN'
-      ? `| \`${column}\` | ${text} |`
-      : `\n## etl.${table}\n\n${text}\n\n| column | meaning |\n| --- | --- |`;
-  });
-  return lines.join('\n').trim();
-}
-
 const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
 
-/** The views and functions of the schema market, with their comments in the database. */
+/** A table, view or function with its comments in the database. */
+interface Described {
+  readonly name: string;
+  readonly text: string;
+  readonly columns: { readonly name: string; readonly text: string }[];
+}
+
+/** What the comments of an SQL file describe in a schema, in its order. */
+function described(sql: string, schema: string): readonly Described[] {
+  const comments = sql.matchAll(
+    new RegExp(
+      `^COMMENT ON (TABLE|VIEW|FUNCTION|COLUMN|AGGREGATE) ${schema}\\.(\\w+)(?:\\."?(\\w+)"?|\\([^)]*\\))? IS '((?:[^']|'')*)';$`,
+      'gm',
+    ),
+  );
+  const all: Described[] = [];
+  for (const [, kind, name = '', column = '', quoted = ''] of comments) {
+    const text = quoted.replaceAll("''", "'").replace(/<(?=\w)/g, '&lt;');
+    if (kind === 'COLUMN') all.at(-1)?.columns.push({ name: column, text });
+    else all.push({ name: `${schema}.${name}`, text, columns: [] });
+  }
+  return all;
+}
+
+/** The columns that several tables have with the same comment: by name, the comment that most of them have. */
+function sharedColumns(all: readonly Described[]): ReadonlyMap<string, string> {
+  const counts = new Map<string, Map<string, number>>();
+  for (const { name, text } of all.flatMap(({ columns }) => columns)) {
+    const ofName = counts.get(name) ?? new Map<string, number>();
+    counts.set(name, ofName.set(text, (ofName.get(text) ?? 0) + 1));
+  }
+  return new Map(
+    [...counts].flatMap(([name, ofName]) => {
+      const [[text, count] = ['', 0]] = [...ofName].sort(([, left], [, right]) => right - left);
+      return count > 2 ? [[name, text] as const] : [];
+    }),
+  );
+}
+
+/** A section for each; columns that several of them have are described before. @param resultOf a line for a function. */
+function reference(all: readonly Described[], resultOf: (name: string) => string | null): string {
+  const shared = sharedColumns(all);
+  const line = (name: string, text: string) => `- \`${name}\`: ${text}`;
+  const sections = all.map(({ name, text, columns }) => {
+    const isShared = (column: Described['columns'][number]) => shared.get(column.name) === column.text;
+    const others = columns.filter(isShared).map((column) => `\`${column.name}\``);
+    const lines = [
+      ...columns.filter((column) => !isShared(column)).map((column) => line(column.name, column.text)),
+      ...(others.length > 0 ? [`- as above: ${others.join(', ')}`] : []),
+    ];
+    const result = resultOf(name);
+    return [`### ${name}`, text, ...(result === null ? [] : [result]), lines.join('\n')]
+      .filter((part) => part !== '')
+      .join('\n\n');
+  });
+  const lines = [...shared].map(([name, text]) => line(name, text));
+  return ['Columns that several of these have:', lines.join('\n'), ...sections].join('\n\n');
+}
+
+/** The tables of the schema etl and their columns. */
+function tableList(): string {
+  return reference(described(readFileSync(pageFile(COMMENTS), 'utf8'), 'etl'), () => null);
+}
+
+/** The views and functions of the schema market. */
 function viewList(): string {
   const sql = VIEWS.map((file) => readFileSync(pageFile(file), 'utf8')).join('\n');
-  const comments = [
-    ...sql.matchAll(
-      /^COMMENT ON (VIEW|FUNCTION|COLUMN|AGGREGATE) market\.(\w+)(?:\.(\w+)|\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
-    ),
-  ];
-  const lines = comments.flatMap(([, kind, name, column, quoted = '']) => {
-    const text = quoted.replaceAll("''", "'").replaceAll('|', '\\|');
-    if (kind === 'COLUMN') return [`| \`${column}\` | ${text} |`];
-    const heading = `\n## market.${name}\n\n`;
-    if (kind === 'VIEW') return [`${heading}${text}\n\n| column | meaning |\n| --- | --- |`];
-    // There is no match for an aggregate: all of them take and return numeric.
+  const resultOf = (name: string) => {
+    const aggregate = new RegExp(`^CREATE (?:OR REPLACE )?AGGREGATE ${name}\\(`, 'm');
+    // All of them take and return numeric.
+    if (aggregate.test(sql)) return `\`${name}(numeric)\` → \`numeric\``;
     const declared = new RegExp(
-      `^CREATE OR REPLACE FUNCTION (market\\.${name}\\([^)]*\\))\\s+RETURNS\\s+(.+?)\\s+LANGUAGE`,
+      `^CREATE OR REPLACE FUNCTION (${name}\\([^)]*\\))\\s+RETURNS\\s+(.+?)\\s+LANGUAGE`,
       'ms',
     ).exec(sql);
-    const result = (declared?.[2] ?? 'numeric')
+    if (declared === null) return null;
+    const [, call, returned = ''] = declared;
+    const result = returned
       .replace(/^TABLE/, '')
       .replace(/\s+/g, ' ')
       .trim();
-    return [`${heading}${text}\n\n\`${declared?.[1] ?? `market.${name}(numeric)`}\` → \`${result}\``];
-  });
-  return lines.join('\n').trim();
+    return `\`${call}\` → \`${result}\``;
+  };
+  return reference(described(sql, 'market'), resultOf);
 }
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
@@ -285,7 +334,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   },
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
-  { page: 'docs/views.md', source: VIEWS.join(', '), text: viewList },
+  { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
   { page: 'docs/sandbox.md', source: 'src/sandbox/open-points.ts', text: openPointFlags },
   { page: 'docs/operations.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
   { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },

@@ -1,5 +1,5 @@
 // The pipeline beside other ways to load rows by a key, in one run: `npm run bench:peers -- --help`. What each does
-// and does not do, and what came of it: docs/performance.md.
+// and does not do, and what came of it: bench/README.md.
 import { createReadStream, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline as stream } from 'node:stream/promises';

@@ -125,7 +125,7 @@ export const settingGroups = {
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),
-      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([replay.md](replay.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
+      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
       '400',
     ),
   },

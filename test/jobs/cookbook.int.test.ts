@@ -14,8 +14,9 @@ const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') + files };
 
 const FILES = ['prices.csv', 'sec_bhavdata_full.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
 
-/** A question of the page: its title, its SQL, and the table behind it, which may be missing. */
-const QUESTION = /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n(?:\|[^\n]*\n)+)?/g;
+/** A question of the page: its title, its SQL, and the answer behind it, which may be missing. */
+const QUESTION =
+  /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n```text\n(?:(?!```)[^\n]*\n)+```\n)?/g;
 const questions = [...page.matchAll(QUESTION)].map(([, title, sql]) => ({
   title: title as string,
   sql: sql as string,
@@ -25,11 +26,13 @@ let pipeline: Pipeline;
 const answers = new Map<string, Record<string, string | null>[]>();
 const answerTo = (title: string) => answers.get(title) ?? [];
 
-/** An answer as a table of the page. */
-function tableOf(rows: readonly Record<string, string | null>[]): string {
+/** An answer as text of the page, with its columns aligned. */
+function textOf(rows: readonly Record<string, string | null>[]): string {
   const names = Object.keys(rows[0] ?? {});
-  const lines = [names, names.map(() => '---'), ...rows.map((row) => names.map((name) => row[name] ?? ''))];
-  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+  const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ''))];
+  const widths = names.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
+  const text = lines.map((cells) => cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  '));
+  return ['```text', ...text.map((line) => line.trimEnd()), '```', ''].join('\n');
 }
 
 beforeAll(async () => {
@@ -64,8 +67,8 @@ test('each question of docs/cookbook.md has an answer, and it is the one that th
   expect(page.match(/```sql/g)).toHaveLength(questions.length);
   expect(questions.filter(({ title }) => answerTo(title).length === 0)).toEqual([]);
   const answered = page.replace(QUESTION, (block, title: string) => {
-    const sql = block.slice(0, block.lastIndexOf('```\n') + 4);
-    return `${sql}\n${tableOf(answerTo(title))}`;
+    const sql = block.slice(0, block.indexOf(';\n```\n') + ';\n```\n'.length);
+    return `${sql}\n${textOf(answerTo(title))}`;
   });
   // `npx vitest run -u test/jobs/cookbook.int.test.ts` writes the answers into the page.
   await expect(answered).toMatchFileSnapshot(PAGE);

@@ -12,7 +12,9 @@ const { scripts, engines } = z
   .parse(JSON.parse(read('package.json')));
 
 const pagesOf = (folder: string) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md'));
-const PAGES = [...pagesOf('.'), ...pagesOf('docs').map((name) => `docs/${name}`)];
+const PAGES = ['.', 'docs', 'bench', 'test/chaos'].flatMap((folder) =>
+  pagesOf(folder).map((name) => (folder === '.' ? name : `${folder}/${name}`)),
+);
 
 describe.each(PAGES)('%s', (page) => {
   const text = read(page);

@@ -334,7 +334,7 @@ export function rankedRecords(table: TableDefinition, { stage }: Parts): string 
  * The stored row of a record `s`, as `t`. The lateral join with a limit leaves the planner only one plan: to look up
  * the whole key in the index of the primary key, once per record. Any other plan is a risk, because the statistics do
  * not know the day that is being loaded: the planner takes it to be empty, and may choose a plan that reads the whole
- * day for each of its records (docs/performance.md).
+ * day for each of its records (bench/README.md).
  */
 export function storedRow({ target, sameKey, isWithin }: Parts): string {
   return `lateral (select t.tableoid, t.ctid, t.* from ${target} t where ${sameKey('t', 's')}${isWithin('t')} limit 1) t`;

@@ -457,7 +457,7 @@ const MANY_ROWS = 1_000;
  * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of a row marks it
  * as committed on its page. Right after the load that costs nothing. After a checkpoint, where pages carry checksums
  * (the default since Postgres 18), every page marked like this goes into the WAL in full, and an identical reload would
- * write two thirds of what the load wrote (docs/performance.md). Call it after the commit.
+ * write two thirds of what the load wrote (bench/README.md). Call it after the commit.
  */
 export async function setHintBits(
   client: Pick<ClientBase, 'query'>,
