@@ -45,7 +45,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   );
   const config = loadConfig(
     {
-      ...demoSettings(readEnvironment(cli.env, cli.cwd)),
+      ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
       EOD_BASE_URL: sandbox.url,
       EOD_ACCESS_KEY: 'demo',
     },

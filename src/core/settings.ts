@@ -121,7 +121,7 @@ export const settingGroups = {
     ),
     EOD_DATA_DIR: setting(
       z.string().default('.eod'),
-      'Folder of the private Postgres; the demo keeps its own in `demo/` there.',
+      'Folder of the private Postgres; the demo keeps its own in `demo/` there. Unset: `.eod` of the working folder if it has a database in it; else, of an installed package, `eod-pipeline` in the folder for data of the user (`$XDG_DATA_HOME` or `~/.local/share`; on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`), and of a checkout its `.eod`. `eod config` says which, and why.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),
