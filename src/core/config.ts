@@ -33,7 +33,9 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
   const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...wrong];
   if (result.success && lines.length === 0) return Object.freeze(result.data);
   throw usageError(
-    `the settings have ${lines.length === 1 ? 'a problem' : `${lines.length} problems`}:\n${lines.join('\n')}`,
+    lines.length === 1
+      ? `a setting is wrong: ${lines[0]?.trimStart()}`
+      : `the settings have ${lines.length} problems:\n${lines.join('\n')}`,
   );
 }
 

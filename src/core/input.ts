@@ -49,7 +49,7 @@ export function didYouMean(word: string, known: readonly string[]): string {
 /**
  * The known word most like a mistyped one, or null when none resembles it.
  *
- * @param most how many letters may differ; by default two, or half of the known word where that is more.
+ * @param most how many letters may differ; by default two, or half of the shorter word where that is more.
  */
 export function nearest(word: string, known: readonly string[], most?: number): string | null {
   if (known.length === 0) return null;
@@ -64,6 +64,6 @@ export function nearest(word: string, known: readonly string[], most?: number): 
   if (most !== undefined) return changes <= most ? found : null;
   // Two changes can replace every letter of a short word.
   const alike = changes < Math.max(lower.length, found.length);
-  const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));
+  const near = alike && changes <= Math.max(2, Math.ceil(Math.min(lower.length, found.length) / 2));
   return near || (lower.length > 2 && guess.includes(lower)) ? found : null;
 }

@@ -17,7 +17,6 @@ const COMMANDS = [
   'backfill',
   'nightly',
   'runs',
-  'run',
   'resume',
   'cancel',
   'status',
@@ -71,7 +70,7 @@ describe.concurrent('with --json an error is a document too', () => {
     [['runs', '--limit', '0'], 'usage', /^--limit: "0" is not a whole number/],
     [['runs', '--limti', '0'], 'usage', /^unknown option '--limti'; did you mean --limit\?$/],
     [['operations', 'GetNothing'], 'usage', /\("eod operations" lists them\)$/],
-    [['frobnicate'], 'usage', /^unknown command 'frobnicate'$/],
+    [['frobnicate'], 'usage', /^unknown command 'frobnicate' \("eod help" says what there is\)$/],
   ])('eod %j', async (args, kind, message) => {
     const { code, stdout, stderr } = await runCli([...args, '--json'], { cwd });
     const { error } = JSON.parse(stdout) as { error: { message: string } };
@@ -116,9 +115,7 @@ describe.concurrent('mistakes in the settings', () => {
   ])('%s for %s is an error', async (name, meant) => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { [name]: '5' } });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toBe(
-      `eod: the settings have a problem:\n  ${name} is no setting; did you mean ${meant}?\n`,
-    );
+    expect(stderr).toBe(`eod: a setting is wrong: ${name} is no setting; did you mean ${meant}?\n`);
   });
 
   test.each([
@@ -249,9 +246,17 @@ describe('help', () => {
     }
   });
 
-  test('eod --help lists every command, eod run --help explains one', async () => {
+  test('eod --help lists every command by what it is for, eod run --help explains one', async () => {
     const all = await runCli(['--help'], { cwd });
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual([
+      'Options:',
+      'Load:',
+      'Look:',
+      'Repair:',
+      'Set up:',
+      'Examples:',
+    ]);
     const one = await runCli(['run', '--help'], { cwd });
     expect(one.stdout).toContain('$ eod run 12');
     expect([all.code, one.code]).toEqual([0, 0]);

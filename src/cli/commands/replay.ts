@@ -9,7 +9,7 @@ import {
   EXIT,
   type JsonFlag,
   loadSettings,
-  logStderr,
+  logNote,
   print,
   printJson,
 } from '../cli.ts';
@@ -109,10 +109,10 @@ async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: bool
   const { pastsOfRun } = await import('../../load/state/loads/states.ts');
   const replaced = await pastsOfRun(db.drizzle, runId);
   for (const { table, state } of replaced) {
-    logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
+    logNote(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
   }
   if (isRebuild && replaced.length === 0)
-    logStderr(cli, 'no history was replaced: all states can be shown as before');
+    logNote(cli, 'no history was replaced: all states can be shown as before');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
@@ -134,5 +134,5 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
     throw usageError('the database of --source has no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   await copyAccepted(source.drizzle, context.db.drizzle, filter);
-  logStderr(cli, `${plural(copied, 'answer')} copied`);
+  logNote(cli, `${plural(copied, 'answer')} copied`);
 }
