@@ -154,6 +154,7 @@ export function buildProgram(cli: Cli): Command {
       cli.stdout.write(`${versionText()}\n`);
       throw new CommanderError(EXIT.done, 'commander.version', '');
     })
+    .hook('preAction', (_, command) => refuseFlagsAsValues(command))
     .hook('preSubcommand', async (program, command) => {
       const { demo, quiet, verbose, color } = program.opts<GlobalFlags>();
       cli.demo = demo === true;
@@ -190,6 +191,17 @@ export function buildProgram(cli: Cli): Command {
   );
 }
 
+/** A flag after one that takes a value is taken for that value. @throws PipelineError `usage` */
+function refuseFlagsAsValues(command: Command): void {
+  const flags = command.options.map(({ long }) => long);
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (typeof value === 'string' && flags.includes(value)) {
+      throw usageError(`${option.flags}: the value is missing, ${value} follows at once`);
+    }
+  }
+}
+
 /** Loads the file of a command, which adds its arguments, options and action. */
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
@@ -203,9 +215,12 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     const known = command.commands.map((one) => one.name());
     const found = command.commands.find((one) => one.name() === name);
     if (found === undefined) {
-      const of = command === program ? '' : ` of ${command.name()}`;
       const guess = didYouMean(name, known);
-      throw usageError(`unknown command '${name}'${of}${guess}`, guess === '' ? 'list_commands' : undefined);
+      if (command === program) {
+        throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
+      }
+      const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
+      throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
     }
     // A verb is loaded with its command.
     if (command === program) await loadCommand(found, cli);
@@ -276,11 +291,13 @@ export function explain(cli: Cli, error: unknown): number {
   }
   logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
   const redact = environmentRedactor(cli);
-  const isVerbose = cli.told === 'everything' || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '');
-  if (isVerbose && error instanceof Error) {
+  const isUsage = error instanceof PipelineError && error.kind === 'usage';
+  // A mistake explains itself: whoever asked what is done need not read where it was found.
+  const isVerbose = cli.told === 'everything' && !isUsage;
+  if ((isVerbose || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '')) && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));
   }
-  return error instanceof PipelineError && error.kind === 'usage' ? EXIT.usage : EXIT.failed;
+  return isUsage ? EXIT.usage : EXIT.failed;
 }
 
 /** Mistakes on the command line that do not say what would be right. */
@@ -292,7 +309,8 @@ function sentenceOf(cli: Cli, error: unknown): string {
     const sentence = plainSentence(error.message);
     const isExplained = sentence.includes('; did you mean') || !NEEDS_HELP.test(error.code);
     const help = ['eod help', cli.command].filter(Boolean).join(' ');
-    return isExplained ? sentence : `${sentence} ("${help}" says what there is)`;
+    const how = cli.command === undefined ? 'lists what there is' : 'explains it';
+    return isExplained ? sentence : `${sentence} ("${help}" ${how})`;
   }
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
   const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;

@@ -62,7 +62,9 @@ export function unknownSettings(env: Readonly<Record<string, string>>): UnknownS
     .filter((name) => name.startsWith('EOD_') && !known.includes(name))
     .map((name) => {
       // EOD_TIMEOUT resembles EOD_TIMEOUT_MS.
-      const extended = known.find((one) => one.startsWith(`${name}_`) || name.startsWith(`${one}_`));
+      const extended = known.find(
+        (one) => name === `EOD_${one}` || one.startsWith(`${name}_`) || name.startsWith(`${one}_`),
+      );
       return { name, meant: nearest(name, known, MAX_TYPOS) ?? extended ?? null };
     });
 }

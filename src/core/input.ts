@@ -21,6 +21,9 @@ export function parseWholeNumber(name: string, text: string, { least, most }: Nu
   );
 }
 
+/** So many known words are named beside a guess. */
+const MOST_NAMED = 8;
+
 /**
  * Finds the known word that was typed, in upper or lower case.
  *
@@ -35,9 +38,10 @@ export function parseChoice<Word extends string>(
 ): Word {
   const found = known.find((one) => one.toLowerCase() === text.toLowerCase());
   if (found !== undefined) return found;
-  throw usageError(
-    `${flag}: unknown ${what} "${text}"${didYouMean(text, known)} (known: ${known.join(', ')})`,
-  );
+  const guess = didYouMean(text, known);
+  // A long list would hide the guess.
+  const others = guess === '' || known.length <= MOST_NAMED ? ` (known: ${known.join(', ')})` : '';
+  throw usageError(`${flag}: unknown ${what} "${text}"${guess}${others}`);
 }
 
 /** `; did you mean backfill?` where a mistyped word resembles a known one, otherwise an empty text. */

@@ -57,6 +57,7 @@ export const commands: Commands = {
 
 async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
+  const exchanges = parseExchanges(flags.exchange);
   const symbols = flags.symbol
     ?.split(',')
     .map((symbol) => symbol.trim().toUpperCase())
@@ -92,7 +93,7 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
       from,
       to,
       symbols,
-      exchanges: parseExchanges(flags.exchange),
+      exchanges,
       byYear,
       doubles: flags.doubles === true,
       fileFor,

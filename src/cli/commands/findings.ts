@@ -1,5 +1,5 @@
 import { clockOf, today } from '../../core/clock.ts';
-import { addDays, type Day, type DayRange } from '../../core/days.ts';
+import { addDays, type DayRange } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { CheckedDays, Finding } from '../../load/state/findings.ts';
@@ -152,8 +152,12 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
   const clock = clockOf(config);
-  const to = flags.to ?? today(clock, config.EOD_TIMEZONE);
-  const from = flags.from ?? defaultFrom(to, config.EOD_HISTORY_DAYS);
+  // Before the first day is counted from it.
+  const { to = today(clock, config.EOD_TIMEZONE) } = parseOpenRange(
+    flags.to === undefined ? {} : { to: flags.to },
+    { config, clock },
+  );
+  const from = flags.from ?? addDays(to, -config.EOD_HISTORY_DAYS);
   const range = parseRange({ from, to }, { config, clock });
   const [failOn] =
     flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
@@ -167,11 +171,6 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
     cli.exitCode = EXIT.failed;
   }
-}
-
-/** A text that is not a day is passed on to `parseRange`, whose error names it. */
-function defaultFrom(to: string, days: number): Day {
-  return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
 
 /** What to do about days that were lost. */

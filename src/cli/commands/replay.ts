@@ -76,6 +76,10 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     exchanges: parseExchanges(flags.exchange),
     ...parseOpenRange(flags, { config, clock: systemClock }),
   };
+  const { source } = flags;
+  if (source !== undefined && (!/^postgres(ql)?:\/\//.test(source) || !URL.canParse(source))) {
+    throw usageError('--source takes an address that starts with postgres://');
+  }
   const { openContext } = await import('../open-context.ts');
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { printEnding, workOnReplay } = await import('../work-on-run.ts');
@@ -85,7 +89,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;
     if (!(await confirm(cli, what, flags))) return;
   }
-  if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
+  if (source !== undefined) await copyFrom(cli, context, source, filter);
   if (life.signal.aborted) {
     cli.exitCode = life.cutShort() ?? EXIT.done;
     return;
@@ -116,9 +120,6 @@ async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: bool
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    throw usageError('--source takes an address that starts with postgres://');
-  }
   const { startRetryOf } = await import('../open-context.ts');
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
