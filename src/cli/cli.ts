@@ -46,6 +46,12 @@ export interface Cli {
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
   demo?: boolean;
+  /** The command that was called, as soon as it is known. */
+  command?: string;
+  /** How much is told beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
+  told?: 'nothing' | 'everything' | undefined;
+  /** False with `--no-color`. */
+  color?: boolean;
   /** Whether the JSON document has been printed to stdout. */
   printedJson?: boolean;
 }
@@ -105,7 +111,7 @@ const BOLD = /(\u001b\[(?:1|22)m)/;
 
 /** Prints a result to stdout, wrapped at PAGE_WIDTH. Bold appears on a terminal only. */
 export function print(cli: Cli, text: string): void {
-  const isPlain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
+  const isPlain = cli.stdout.isTTY !== true || cli.color === false || (cli.env.NO_COLOR ?? '') !== '';
   const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
   const lines = wrap(parts.join(''));
   cli.stdout.write(
@@ -153,7 +159,12 @@ export function printJson(cli: Cli, document: unknown): void {
   printRecord(cli, document);
 }
 
-/** Prints a note to stderr: stdout is for results. */
+/** Prints a note to stderr about what is done; none with `--quiet`. */
+export function logNote(cli: Cli, text: string): void {
+  if (cli.told !== 'nothing') logStderr(cli, text);
+}
+
+/** Prints to stderr what must be known, such as an error: stdout is for results. */
 export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${escapeControls(text)}\n`);
 }
@@ -191,7 +202,7 @@ export async function loadSettings(cli: Cli): Promise<Config> {
   if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
     throw usageError('nothing has been loaded by "eod demo" yet: run it first');
   }
-  for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is not a setting and is ignored`);
+  for (const { name } of unknownSettings(own)) logNote(cli, `eod: ${name} is not a setting and is ignored`);
   return config;
 }
 

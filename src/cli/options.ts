@@ -1,9 +1,9 @@
-import { Argument, type Command, Option } from 'commander';
+import { Argument, type Command, Help, Option } from 'commander';
 import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
-import { usageError } from '../core/errors.ts';
-import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
+import { type PipelineError, usageError } from '../core/errors.ts';
+import { didYouMean, type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { PAGE_WIDTH } from './output.ts';
 
@@ -19,6 +19,67 @@ function exampleText(line: string): string {
   const text = `  $ ${line}`;
   const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
   return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
+}
+
+/**
+ * Gives a command the grammar of lists: alone it lists, with an id it shows one, with a verb it acts on one. Listing is
+ * a command of its own, "list", whose name need not be typed: the help of the command explains it.
+ *
+ * @param id what may stand after its name beside verbs: `the number of a reject`.
+ * @returns the command that lists; verbs are further commands.
+ */
+export function listOf(command: Command, id: string): Command {
+  const list = command
+    .command('list', { isDefault: true, hidden: true })
+    .description(command.description())
+    .configureHelp(command.configureHelp())
+    .allowExcessArguments()
+    .hook('preAction', () => {
+      const [first = '', second] = list.args;
+      if (second === undefined || list.registeredArguments[0]?.variadic === true) return;
+      if (/^\d|:/.test(first)) throw usageError(`${command.name()}: "${second}" is too much: give one id`);
+      throw noSuchVerb(command, id, first);
+    });
+  const plain = Object.assign(new Help(), command.configureHelp());
+  const explained = (one: Command) => (one === command ? list : one);
+  command.commandsGroup('Verbs:').configureHelp({
+    ...command.configureHelp(),
+    visibleArguments: (one) => plain.visibleArguments(explained(one)),
+    visibleOptions: (one) => plain.visibleOptions(explained(one)),
+    visibleCommands: (one) => plain.visibleCommands(one).filter((verb) => verb.name() !== 'help'),
+    commandUsage: (one) =>
+      one === command
+        ? `${plain.commandUsage(list).replace(' list', '')}${verbsOf(one)
+            .map((verb) => `\n       eod ${one.name()} ${verb} …`)
+            .join('')}`
+        : plain.commandUsage(one),
+  });
+  return list;
+}
+
+/** The verbs of a list, as help names them. */
+function verbsOf(command: Command): string[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return visible.map((verb) => verb.name());
+}
+
+/**
+ * Parses what is typed after the name of a list, which is no verb: the number of one.
+ *
+ * @param noun what is listed: `reject`.
+ * @throws PipelineError `usage` that says what may stand there.
+ */
+export function parseListed(command: Command, noun: string, text: string): number {
+  if (/^\d/.test(text)) return parseInteger(`the number of the ${noun}`, text, { least: 1 });
+  throw noSuchVerb(command, `the number of a ${noun}`, text);
+}
+
+/** The error about a word after the name of a list. @param id what else may stand there. */
+export function noSuchVerb(command: Command, id: string, text: string): PipelineError {
+  const verbs = verbsOf(command);
+  const known = verbs.length === 0 ? '' : ` nor a verb (${verbs.join(', ')})`;
+  const not = verbs.length === 0 ? 'not' : 'neither';
+  return usageError(`${command.name()}: "${text}" is ${not} ${id}${known}${didYouMean(text, verbs)}`);
 }
 
 /** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */

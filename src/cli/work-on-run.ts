@@ -11,7 +11,7 @@ import { type Progress, type RunReport, reportRun, runProgress } from '../load/s
 import type { RunRequest } from '../load/state/run-request.ts';
 import { pauseRun } from '../load/state/runs.ts';
 import { readWorkers } from '../load/state/workers.ts';
-import { type Cli, type JsonFlag, logStderr, print, printJson } from './cli.ts';
+import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { clockTime, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
@@ -52,7 +52,7 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
     const { drizzle } = context.db;
     const report = await reportRun(drizzle, await newRun(context, asked));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
-    if (nobody !== null) logStderr(cli, nobody);
+    if (nobody !== null) logNote(cli, nobody);
     if (flags.json === true) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }

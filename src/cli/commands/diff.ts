@@ -105,7 +105,10 @@ function namedMoment(text: string, config: Config): NamedMoment {
   if (/^\d{4}-/.test(text)) {
     return { kind: 'time', name: text, value: parseMoment('--between', text, { config }) };
   }
-  return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
+  if (/^\d/.test(text)) return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
+  throw usageError(
+    `--between: "${text}" is not a run (12), a state (state:812), nor a day or time with its zone`,
+  );
 }
 
 /** The versions at two moments; where the second is a run that has not ended, its version is that of now. */

@@ -1,6 +1,6 @@
 import type { Config } from '../../core/config.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
+import { type Cli, type Commands, loadSettings, logNote } from '../cli.ts';
 import { examples, integerOption, parseChoices } from '../options.ts';
 
 const ROLES = ['scheduler', 'worker', 'web'] as const;
@@ -54,9 +54,9 @@ async function up(cli: Cli, text: string): Promise<void> {
   }
   if (worker !== null) await life.open(async () => running.push(await startWorker(worker)));
   running.push(startAlertWatch(context));
-  logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
+  logNote(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
   if (roles.includes('web')) await logDashboard(cli, config, url);
-  if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
+  if (config.DATABASE_URL === undefined) logNote(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
 }
 
@@ -83,8 +83,8 @@ async function serve(cli: Cli, context: QueueContext, roles: readonly string[]):
 
 async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
   const { isOpenToNetwork } = await import('../../core/consistent-settings.ts');
-  logStderr(cli, `dashboard: ${url}/`);
+  logNote(cli, `dashboard: ${url}/`);
   if (isOpenToNetwork(config)) {
-    logStderr(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
+    logNote(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
   }
 }

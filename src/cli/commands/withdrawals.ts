@@ -2,7 +2,7 @@ import { usageError } from '../../core/errors.ts';
 import { parseInteger } from '../../core/input.ts';
 import type { withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, integerOption, jsonOption, limitOption } from '../options.ts';
+import { examples, integerOption, jsonOption, limitOption, listOf, parseListed } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
 type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
@@ -39,27 +39,25 @@ export const commands: Commands = {
       'after',
       examples('eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'),
     );
-    command
-      .command('list', { isDefault: true })
-      .description('List the withdrawals that wait for a decision; with a number, show all rows of that one.')
-      .argument('[id]', 'number of a withdrawal')
-      .addOption(integerOption('--accept <id>', 'the same as "accept"', { least: 1 }))
+    listOf(command, 'the number of a withdrawal')
+      .argument('[id]', 'number of a withdrawal, to show all its rows')
+      .addOption(integerOption('--accept <id>', 'the same as the verb "accept"', { least: 1 }).hideHelp())
       .addOption(limitOption(50))
       .addOption(jsonOption())
       .action((id: string | undefined, flags: Flags) => {
         if (flags.accept !== undefined) return accept(cli, flags.accept, flags);
-        return id === undefined ? list(cli, flags) : show(cli, parseId(id), flags);
+        return id === undefined ? list(cli, flags) : show(cli, parseListed(command, 'withdrawal', id), flags);
       });
     command
       .command('accept')
       .description('Withdraw the rows of one, because the source is right.')
-      .argument('<id>', 'number of the withdrawal')
+      .argument('<id>', 'number of the withdrawal', (text) =>
+        parseInteger('the number of the withdrawal', text, { least: 1 }),
+      )
       .addOption(jsonOption())
-      .action((id: string, flags: JsonFlag) => accept(cli, parseId(id), flags));
+      .action((id: number, flags: JsonFlag) => accept(cli, id, flags));
   },
 };
-
-const parseId = (text: string) => parseInteger('the number of the withdrawal', text, { least: 1 });
 
 const notFound = (id: number) =>
   usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);

@@ -13,6 +13,7 @@ export type Severity = (typeof SEVERITIES)[number];
 export type Finding = Awaited<ReturnType<typeof listFindings>>['findings'][number];
 
 interface FindingFilter {
+  readonly id?: number | undefined;
   readonly check?: string | undefined;
   /** Only findings of these severities. */
   readonly severity?: readonly Severity[] | undefined;
@@ -27,8 +28,9 @@ interface FindingFilter {
 
 /** Findings, the newest days first, and how many match in all. */
 export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
-  const { check, severity, operation, exchange, from, to } = filter;
+  const { id, check, severity, operation, exchange, from, to } = filter;
   const matches = and(
+    id === undefined ? undefined : eq(findings.id, id),
     check === undefined ? undefined : eq(findings.check, check),
     severity === undefined ? undefined : inArray(findings.severity, [...severity]),
     operation === undefined ? undefined : eq(findings.operation, operation),
