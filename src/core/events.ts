@@ -1,5 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
+import type { DayRange } from './days.ts';
 import type { ErrorKind } from './errors.ts';
+import type { Pair } from './pair.ts';
 
 /** Something that happens in this process, published for metrics. */
 interface Event<Message> {
@@ -27,19 +29,14 @@ function event<Message extends object>(name: string): Event<Message> {
   };
 }
 
-interface DataSetLabels {
-  readonly operation: string;
-  readonly exchange: string;
-}
-
 /** A call to the source has ended. */
 export const sourceCallEnded = event<
-  DataSetLabels & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
+  Pair & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
 >('eod:source-call-ended');
 
 /** A window has ended: its answer is stored, or it was given up. */
 export const windowEnded = event<
-  DataSetLabels & {
+  Pair & {
     readonly state: 'loaded' | 'failed' | 'blocked';
     /** Number of rows by outcome (`inserted`, `updated`, …); empty where the window was given up. */
     readonly rows: Readonly<Record<string, number>>;
@@ -50,15 +47,15 @@ export const windowEnded = event<
 export const answersWaiting = event<{ readonly answers: number }>('eod:answers-waiting');
 
 /** A run has ended. */
-export const runEnded = event<{
-  readonly run: number;
-  /** Id of its database, because run numbers are unique only within one. */
-  readonly database: string;
-  readonly kind: string;
-  readonly state: string;
-  readonly from: string;
-  readonly to: string;
-  /** ISO 8601. */
-  readonly startedAt: string;
-  readonly finishedAt: string;
-}>('eod:run-ended');
+export const runEnded = event<
+  DayRange & {
+    readonly run: number;
+    /** Id of its database, because run numbers are unique only within one. */
+    readonly database: string;
+    readonly kind: string;
+    readonly state: string;
+    /** ISO 8601. */
+    readonly startedAt: string;
+    readonly finishedAt: string;
+  }
+>('eod:run-ended');

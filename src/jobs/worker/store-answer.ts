@@ -1,5 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
@@ -22,12 +23,7 @@ import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, which has been read. */
 export interface AnsweredWindow extends ReadAnswer {
-  readonly window: CoveredWindow & {
-    readonly id: number;
-    readonly runId: number;
-    readonly operation: string;
-    readonly exchange: string;
-  };
+  readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the answer stands in the order of answers. */
   readonly place: Place;
   /** Time of the call in epoch milliseconds: it decides what an empty answer means. */

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
@@ -36,11 +37,9 @@ import { noteInserted } from './observed-aliases/observed-aliases.ts';
 import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
-interface WindowLoad {
+interface WindowLoad extends Pair {
   readonly windowId: number;
   readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
   /** First and last day asked for. */
   readonly from: string;
   readonly to: string;

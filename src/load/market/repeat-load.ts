@@ -1,4 +1,4 @@
-import { eachDay } from '../../core/days.ts';
+import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { namesFilling } from '../../operations/registry.ts';
@@ -15,13 +15,11 @@ import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** An answer that may be byte for byte the one that was loaded last. */
-interface RepeatedAnswer {
+interface RepeatedAnswer extends DayRange {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: Operation;
   readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
   /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;

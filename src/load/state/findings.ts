@@ -1,6 +1,7 @@
 import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
+import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
@@ -75,9 +76,7 @@ interface CheckToRun {
   readonly sql: string;
 }
 
-interface CheckedRange {
-  readonly from: string;
-  readonly to: string;
+interface CheckedRange extends DayRange {
   /** Exchange and day of the calendar's sessions that the SQL of the check may use. */
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
 }
