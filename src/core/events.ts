@@ -1,5 +1,4 @@
 import { channel } from 'node:diagnostics_channel';
-import type { DayRange } from './days.ts';
 import type { ErrorKind } from './errors.ts';
 import type { Pair } from './pair.ts';
 
@@ -47,15 +46,15 @@ export const windowEnded = event<
 export const answersWaiting = event<{ readonly answers: number }>('eod:answers-waiting');
 
 /** A run has ended. */
-export const runEnded = event<
-  DayRange & {
-    readonly run: number;
-    /** Id of its database, because run numbers are unique only within one. */
-    readonly database: string;
-    readonly kind: string;
-    readonly state: string;
-    /** ISO 8601. */
-    readonly startedAt: string;
-    readonly finishedAt: string;
-  }
->('eod:run-ended');
+export const runEnded = event<{
+  readonly run: number;
+  /** Id of its database, because run numbers are unique only within one. */
+  readonly database: string;
+  readonly kind: string;
+  readonly state: string;
+  readonly from: string;
+  readonly to: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly finishedAt: string;
+}>('eod:run-ended');
