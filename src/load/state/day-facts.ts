@@ -2,6 +2,7 @@ import { and, asc, between, desc, eq, gt, gte, inArray, lte, sql } from 'drizzle
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/pair.ts';
+import { forEachCount } from '../../core/record-counts.ts';
 import { isoText } from './schema/columns.ts';
 import { answers, responseBodies } from './schema/source.ts';
 import { coverage, loads, windows } from './schema/work.ts';
@@ -128,12 +129,7 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
       version: loads.state,
       fetchedAt: isoText(sql`${loads.fetched_at}`),
       committedAt: isoText(sql`${loads.committed_at}`),
-      fetched: loads.fetched,
-      inserted: loads.inserted,
-      updated: loads.updated,
-      unchanged: loads.unchanged,
-      rejected: loads.rejected,
-      withdrawn: loads.withdrawn,
+      ...forEachCount((name) => loads[name]),
     })
     .from(loads)
     .where(
