@@ -174,12 +174,6 @@ export async function markChecked(
         on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
 }
 
-/** The moment, by the clock of the server. */
-export async function serverTime(db: NodePgDatabase): Promise<string> {
-  const found = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
-  return found.rows[0]?.now ?? '';
-}
-
 const checkedDaysFound = z.object({
   /** Days with a bhav copy. */
   loaded: z.number(),
