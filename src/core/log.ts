@@ -1,9 +1,10 @@
 import { type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from './config.ts';
 import { escapeControls } from './controls.ts';
-import { timeAt } from './days.ts';
+import { type DayRange, timeAt } from './days.ts';
 import { redactor, redactValues, type SECRET_SETTINGS } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
+import type { Pair } from './pair.ts';
 
 export type { Logger } from 'pino';
 
@@ -100,14 +101,7 @@ function factsOf(name: string, value: unknown): string[] {
 }
 
 /** The members that identify a window in the log, so that lines can be searched by operation, exchange or day. */
-export function windowFacts(window: {
-  readonly id: number;
-  readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-}) {
+export function windowFacts(window: Pair & DayRange & { readonly id: number; readonly runId: number }) {
   const { id: windowId, runId, operation, exchange, from, to } = window;
   return { runId, windowId, operation, exchange, from, to };
 }

@@ -195,7 +195,7 @@ describe('a rebuild', () => {
     const context = await loaded();
     const before = await contents(context);
     const runId = await planReplay(context, {}, { rebuild: true });
-    expect(await prune(context.db, new Date())).toMatchObject({ responses: 3, bodies: 3 });
+    expect(await prune(context.db, new Date())).toMatchObject({ answers: 3, bodies: 3 });
     expect(await work(context, runId)).toMatchObject({ state: 'completed' });
     expect(await contents(context)).toEqual(before);
   });

@@ -37,25 +37,22 @@ function readSourceAnswer({ config }: Context, answer: KeptAnswer): Extracted {
  * of them.
  */
 export function createAnswerReader(context: Context): (answer: KeptAnswer) => Promise<ReadAnswer> {
-  const { pool } = context.db;
+  const { config, db } = context;
   let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
   return async (answer) => {
     if (answer.file === null) return { extracted: readSourceAnswer(context, answer) };
     const name = `${answer.hash} ${answer.file}`;
-    if (file?.name !== name) file = { name, sessions: readKeptFile(context, answer) };
+    if (file?.name !== name) {
+      file = { name, sessions: readCsvFile(answer.file, answer.body, config.EOD_TIMEZONE) };
+    }
     const session = sessionOf(file.sessions, answer);
     if (session === undefined) throw noSession(answer);
     // A database from before they were kept has no symbols.
     return sessionAnswer(
       session,
-      answer.symbols ?? (await symbolsFor(pool, session, await readTickers(pool))),
+      answer.symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool))),
     );
   };
-}
-
-/** Reads a kept file. @throws PipelineError `unreadable` */
-export function readKeptFile({ config }: Context, { file, body }: KeptAnswer): FileSession[] {
-  return readCsvFile(file ?? '', body, config.EOD_TIMEZONE);
 }
 
 /** The session for which a kept file was loaded, among all that the file contains. */

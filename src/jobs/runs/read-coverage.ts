@@ -1,12 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
-import {
-  type GapReason,
-  type Pair,
-  pairName,
-  readCompleteness,
-  scheduledPairs,
-} from '../../load/state/completeness.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
+import { type GapReason, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/day-facts.ts';
 import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/run-facts.ts';
 import { expectedVariants } from '../../operations/operation.ts';

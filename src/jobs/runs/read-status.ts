@@ -1,8 +1,8 @@
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import { readKeyRefusal } from '../../load/state/access-keys.ts';
 import { readHour } from '../../load/state/call-budget.ts';
-import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { bestStates, summarizeCoverage } from '../../load/state/coverage.ts';
 import type { CoverageState } from '../../load/state/coverage-registers.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';

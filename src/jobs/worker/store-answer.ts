@@ -1,6 +1,8 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
@@ -10,7 +12,6 @@ import type { AnswerReading } from '../../load/market/refold.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
 import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
-import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
@@ -22,12 +23,7 @@ import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, which has been read. */
 export interface AnsweredWindow extends ReadAnswer {
-  readonly window: CoveredWindow & {
-    readonly id: number;
-    readonly runId: number;
-    readonly operation: string;
-    readonly exchange: string;
-  };
+  readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the answer stands in the order of answers. */
   readonly place: Place;
   /** Time of the call in epoch milliseconds: it decides what an empty answer means. */

@@ -1,5 +1,7 @@
 import type { PoolClient } from 'pg';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
@@ -16,7 +18,7 @@ import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/lo
 import { locksOfTable } from '../state/loads/locks.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
-import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
 import { mergeTable, type ReadAgain, scopeOf } from './fold.ts';
@@ -36,11 +38,9 @@ import { noteInserted } from './observed-aliases/observed-aliases.ts';
 import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
-interface WindowLoad {
+interface WindowLoad extends Pair {
   readonly windowId: number;
   readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
   /** First and last day asked for. */
   readonly from: string;
   readonly to: string;
@@ -262,16 +262,7 @@ async function mergeTables(
   tables: readonly TableToLoad[],
   later: boolean,
 ): Promise<MergedTables> {
-  const counts = {
-    fetched: load.rejects.length,
-    inserted: 0,
-    updated: 0,
-    unchanged: 0,
-    stale: 0,
-    duplicate: 0,
-    rejected: load.rejects.length,
-    withdrawn: 0,
-  };
+  const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
   const marks: DayMark[] = [];

@@ -4,6 +4,7 @@ import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
@@ -59,13 +60,7 @@ export interface PreservedColumns {
 }
 
 /** What became of one table's records. */
-export interface Merged {
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly stale: number;
-  readonly duplicate: number;
-  readonly withdrawn: number;
+export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   /** Rows written, whichever answer their values are from. */
   readonly written: number;
   /** Written rows that are new or name their instrument differently from before. */
@@ -306,19 +301,14 @@ export async function mergeFew(
   return { ...NOTHING, ...countsOf(result.rows[0]) };
 }
 
+/** What statements that merge records count. */
+const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written', 'renamed'] as const;
+
 /** The counts that a statement returned. */
-export function countsOf(row: Readonly<Record<string, string>> | undefined) {
-  const count = (name: string) => Number(row?.[name] ?? 0);
-  return {
-    inserted: count('inserted'),
-    updated: count('updated'),
-    unchanged: count('unchanged'),
-    stale: count('stale'),
-    duplicate: count('duplicate'),
-    written: count('written'),
-    renamed: count('renamed'),
-  };
-}
+export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
+  Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
+    Record<(typeof COUNTED)[number], number>
+  >;
 
 /** How many rows were withdrawn on these days. */
 export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {

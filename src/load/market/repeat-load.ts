@@ -1,5 +1,6 @@
-import { eachDay } from '../../core/days.ts';
+import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
@@ -11,17 +12,15 @@ import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
+import { endingWindow } from '../state/windows/windows.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** An answer that may be byte for byte the one that was loaded last. */
-interface RepeatedAnswer {
+interface RepeatedAnswer extends DayRange {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: Operation;
   readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
   /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;
@@ -78,16 +77,8 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         coverage.length === sessions.length &&
         coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));
       if (stored !== listed || !isLoaded) return null;
-      const counts = {
-        fetched: last.fetched,
-        inserted: 0,
-        updated: 0,
-        unchanged: listed - last.stale,
-        stale: last.stale,
-        duplicate: last.duplicate,
-        rejected: 0,
-        withdrawn: 0,
-      };
+      const { fetched, stale, duplicate } = last;
+      const counts = { ...NO_COUNTS, fetched, unchanged: listed - stale, stale, duplicate };
       const load = {
         ...repeated,
         operation: operation.name,

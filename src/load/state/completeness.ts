@@ -5,6 +5,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { type Day, dayEnd } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
+import type { Pair } from '../../core/pair.ts';
 import { settings } from '../../core/settings.ts';
 import {
   type ExchangeSettings,
@@ -23,15 +24,6 @@ import { COUNT_MISMATCH, type GapReason } from './gap-reasons.ts';
 import { SESSIONS } from './sessions.ts';
 
 export type { GapReason };
-
-/** One operation asked of one exchange. */
-export interface Pair {
-  readonly operation: string;
-  readonly exchange: string;
-}
-
-/** The name of a pair, which is its key where things are kept by pair. */
-export const pairName = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 
 /** Which sessions to include. */
 export interface CompletenessScope {

@@ -1,5 +1,7 @@
 import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
 import { marksSql } from './coverage-facts.ts';
@@ -11,9 +13,7 @@ import { coverage, withdrawals } from './schema/work.ts';
 export const COVERAGE = 'etl.coverage';
 
 /** What an answer, a failed call or a holiday says of some questions. */
-interface CoverageFacts {
-  readonly operation: string;
-  readonly exchange: string;
+interface CoverageFacts extends Pair {
   readonly runId: number;
   readonly windowId: number | null;
   /** Where the answer or call stands in the order of answers. */
@@ -157,13 +157,7 @@ export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise
 /** The entries of these days that were written by this window. */
 export async function coverageOfWindow(
   db: Preparing,
-  asked: {
-    readonly windowId: number;
-    readonly operation: string;
-    readonly exchange: string;
-    readonly from: string;
-    readonly to: string;
-  },
+  asked: Pair & DayRange & { readonly windowId: number },
 ): Promise<CoverageEntry[]> {
   return (await selectCoverageOfWindow(db, asked)).rows;
 }
@@ -182,9 +176,7 @@ const selectCoverageOfWindow = prepareOnce<
 });
 
 /** Questions about days: about a whole exchange, or about each of these instruments. */
-interface AskedDays {
-  readonly operation: string;
-  readonly exchange: string;
+interface AskedDays extends Pair {
   readonly days: readonly string[];
   readonly instruments: readonly string[];
   /** States that count as an answer. */
@@ -285,13 +277,7 @@ const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_p
  */
 export async function readProgress(
   db: NodePgDatabase,
-  asked: {
-    readonly operation: string;
-    readonly exchange: string;
-    readonly variants: readonly string[];
-    readonly from: string;
-    readonly to: string;
-  },
+  asked: Pair & DayRange & { readonly variants: readonly string[] },
 ): Promise<{ readonly watermark: string | null; readonly awaited: string | null }> {
   const { day, variant } = coverage;
   const chosen = and(

@@ -1,6 +1,7 @@
 import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
+import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
@@ -77,9 +78,7 @@ interface CheckToRun {
   readonly sql: string;
 }
 
-interface CheckedRange {
-  readonly from: string;
-  readonly to: string;
+interface CheckedRange extends DayRange {
   /** Exchange and day of the calendar's sessions that the SQL of the check may use. */
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
 }
@@ -175,12 +174,6 @@ export async function markChecked(
     select distinct day, ${began}::timestamptz from (${LOADED}) as loaded
      where day between ${from} and ${to} and checked_at < ${began}::timestamptz order by day
         on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
-}
-
-/** The moment, by the clock of the server. */
-export async function serverTime(db: NodePgDatabase): Promise<string> {
-  const found = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
-  return found.rows[0]?.now ?? '';
 }
 
 const checkedDaysFound = z.object({

@@ -1,11 +1,10 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
   type GapReason,
-  type Pair,
-  pairName,
   readCompleteness,
   type SessionState,
   scheduledPairs,

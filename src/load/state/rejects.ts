@@ -16,6 +16,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
@@ -37,12 +38,10 @@ export interface RejectEntry {
 }
 
 /** What is needed of a load to store its rejects. */
-interface RejectsOfLoad {
+interface RejectsOfLoad extends Pair {
   readonly windowId: number;
   readonly place: Place;
   readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
   /** Is it an answer that was stored before, or what is left of one? */
   readonly isReadAgain: boolean;
@@ -55,9 +54,7 @@ interface RejectsOfLoad {
 }
 
 /** What an answer was asked for. */
-interface Asked {
-  readonly from: string;
-  readonly to: string;
+interface Asked extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
 }

@@ -1,4 +1,6 @@
 import type { Pool } from 'pg';
+import type { DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
 import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { loadedSessionsSql } from '../../state/coverage.ts';
@@ -50,12 +52,8 @@ const lostDay = (dataSet: DataSet): Check => {
 export const lostDayChecks: readonly Check[] = LISTING_DAYS.map(lostDay);
 
 /** Days of a data set and exchange that count as loaded and have no row. */
-export interface LostDays {
-  readonly operation: string;
-  readonly exchange: string;
+export interface LostDays extends Pair, DayRange {
   readonly days: number;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** All days that count as loaded and have no row. */

@@ -237,7 +237,7 @@ export async function answersToFold(
 }
 
 /** An answer about days or instruments that are folded anew. */
-export interface AnswerOfPart {
+export interface AnswerOfPart extends DayRange {
   readonly answerId: number;
   readonly windowId: number;
   readonly runId: number;
@@ -245,8 +245,6 @@ export interface AnswerOfPart {
   readonly place: Place;
   /** The time of its call, in ISO 8601. */
   readonly fetchedAt: string;
-  readonly from: string;
-  readonly to: string;
   /** First and last day that its rows may be of: the answers of a trial address have a day of their own. */
   readonly firstDay: string;
   readonly lastDay: string;

@@ -22,10 +22,8 @@ export const LOADS = 'etl.loads';
 export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
 
 /** A window whose answer is being stored, and the id of the load. */
-export interface BegunLoad {
+export interface BegunLoad extends DayRange {
   readonly loadId: number;
-  readonly from: string;
-  readonly to: string;
   readonly instruments: readonly string[];
 }
 

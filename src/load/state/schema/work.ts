@@ -10,6 +10,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import { forEachCount } from '../../../core/record-counts.ts';
 import { COVERAGE_STATES, HELD_BACK } from '../coverage-registers.ts';
 import {
   RUN_KINDS,
@@ -34,18 +35,6 @@ import {
   reference,
 } from './columns.ts';
 
-/** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
-const recordCounts = () => ({
-  fetched: count('fetched'),
-  inserted: count('inserted'),
-  updated: count('updated'),
-  unchanged: count('unchanged'),
-  stale: count('stale'),
-  duplicate: count('duplicate'),
-  rejected: count('rejected'),
-  withdrawn: count('withdrawn'),
-});
-
 export const runs = etl.table(
   'runs',
   {
@@ -65,7 +54,7 @@ export const runs = etl.table(
     /** Totals of its windows, written when the run ends. */
     requests: count('requests'),
     bytes: count('bytes'),
-    ...recordCounts(),
+    ...forEachCount(count),
     started_at: moment('started_at').notNull().defaultNow(),
     /** When it was last resumed, which restarts the time that it waits for a source that is down. */
     resumed_at: moment('resumed_at'),
@@ -116,7 +105,7 @@ export const windows = etl.table(
     /** How long it was postponed because its answer was not ready; no other wait counts. */
     not_ready_ms: integer('not_ready_ms').notNull().default(0),
     bytes: count('bytes'),
-    ...recordCounts(),
+    ...forEachCount(count),
     /** The diagnostic line that the source answered with. */
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
@@ -186,7 +175,7 @@ export const loads = etl.table(
     has_new_names: boolean('has_new_names').notNull().default(true),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
-    ...recordCounts(),
+    ...forEachCount(count),
   },
   (table) => [
     unique('loads_state_key').on(table.state),

@@ -1,16 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../../core/days.ts';
+import type { DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
 import { answers } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
 /** A window to be inserted. */
-export interface NewWindow {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
+export interface NewWindow extends Pair, DayRange {
   readonly instruments: readonly string[];
   /** Request options; for an imported file, what a replay of it needs to know. */
   readonly params: Readonly<Record<string, string>>;
