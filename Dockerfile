@@ -1,4 +1,4 @@
-# docker build --build-arg REVISION=$(git rev-parse HEAD) -t eod-pipeline .
+# docker build --build-arg REVISION=$(git rev-parse HEAD) --build-arg CREATED=$(date -u +%FT%TZ) -t eod-pipeline .
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -22,16 +22,23 @@ COPY bin bin
 COPY migrations migrations
 COPY --from=build /app/dist dist
 ARG REVISION=""
+ARG CREATED=""
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="eod-pipeline" \
       org.opencontainers.image.description="Pulls end-of-day data of the Indian exchanges into Postgres" \
       org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.source="https://github.com/eod-pipeline/eod-pipeline" \
+      org.opencontainers.image.url="https://github.com/eod-pipeline/eod-pipeline" \
+      org.opencontainers.image.documentation="https://github.com/eod-pipeline/eod-pipeline/tree/main/docs" \
+      org.opencontainers.image.created="$CREATED" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 # By number, so that a cluster can tell that it is not root.
 USER 1000
 EXPOSE 8080
+# By bash, because a Node process every 15 seconds takes more of the processor than eod does between the nights. The
+# image has no curl or wget.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.EOD_HTTP_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/$EOD_HTTP_PORT && printf 'GET /healthz HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["node", "bin/eod.mjs"]
 CMD ["up"]

@@ -46,7 +46,7 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
   ],
   bad_request: [{ what: 'the request is refused as wrong', facts: { diagnostic: 'line' } }],
   unknown_diagnostic: [{ what: 'a line that is not known', facts: { diagnostic: 'line' } }],
-  timeout: [{ what: 'no whole answer in time' }],
+  timeout: [{ what: 'no complete answer in time' }],
   network: [
     { what: 'no connection' },
     { what: 'the connection breaks in the middle', facts: { cutShort: true } },

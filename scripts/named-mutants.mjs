@@ -105,15 +105,15 @@ export const NAMED = [
   {
     name: 'held-back-by-an-older-answer',
     file: REGISTERS,
-    from: 'refused === last.place',
-    to: 'refused !== null',
+    from: 'heldBack === last.place',
+    to: 'heldBack !== null',
     test: COVERAGE,
   },
   {
     name: 'fold-keeps-what-was-emptied',
     file: REGISTERS,
-    from: 'emptied: incoming.emptied,\n  refused',
-    to: 'emptied: greater(known.emptied, incoming.emptied),\n  refused',
+    from: 'emptied: incoming.emptied,\n  heldBack',
+    to: 'emptied: greater(known.emptied, incoming.emptied),\n  heldBack',
     test: COVERAGE,
   },
   {

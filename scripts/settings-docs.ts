@@ -41,14 +41,13 @@ const groups = Object.entries(settingGroups).map(([title, group]) => ({
   settings: (Object.keys(group) as Name[]).map(described),
 }));
 
-/** The settings as Markdown tables, one for each group. */
+/** The settings as Markdown, a list for each group: name, default, meaning. */
 export function settingTables(): string {
-  const code = (text: string) => (text === '' ? '' : `\`${text}\``);
   const row = ({ name, defaultText, description }: Described) =>
-    `| \`${name}\` | ${code(defaultText)} | ${description} |`.replace('|  |', '| |');
+    `- \`${name}\`${defaultText === '' ? '' : ` (\`${defaultText}\`)`}: ${description}`;
   return groups
     .map(({ title, settings: ofGroup }) =>
-      [`## ${title}`, '', '| setting | default | meaning |', '|---|---|---|', ...ofGroup.map(row)].join('\n'),
+      [`## ${title}`, '', ...ofGroup.map(row)].join('\n'),
     )
     .join('\n\n');
 }

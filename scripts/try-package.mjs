@@ -41,13 +41,14 @@ function check(is, what) {
 const folder = mkdtempSync(join(tmpdir(), 'eod-package-'));
 // The program gets no other variables, so that settings of the user cannot change the result; npm gets all of them.
 const { PATH = '', HOME = '' } = process.env;
+const XDG_DATA_HOME = join(folder, 'data');
 const work = join(folder, 'work');
 mkdirSync(work);
 const eodFile = join(folder, 'installed', 'lib', 'node_modules', 'eod-pipeline', 'bin', 'eod.mjs');
 
 /** @param {string[]} args */
 function eod(...args) {
-  const env = { PATH, HOME };
+  const env = { PATH, HOME, XDG_DATA_HOME };
   const { status, stdout, stderr } = spawnSync(process.execPath, [eodFile, ...args], {
     cwd: work,
     env,
@@ -88,6 +89,10 @@ try {
     demo.status === 0 && /completed after/.test(demo.stdout),
     `eod demo completes${demo.status === 0 ? '' : `: ${demo.stderr}`}`,
   );
+  check(
+    existsSync(join(XDG_DATA_HOME, 'eod-pipeline', 'demo', 'postgres')) && !existsSync(join(work, '.eod')),
+    'its data is in the folder for data of the user',
+  );
   await serve();
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -95,7 +100,7 @@ try {
 
 /** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */
 async function serve() {
-  const env = { PATH, HOME, EOD_HTTP_PORT: '0' };
+  const env = { PATH, HOME, XDG_DATA_HOME, EOD_HTTP_PORT: '0' };
   const service = spawn(process.execPath, [eodFile, '--demo', 'up', '--roles', 'scheduler,web'], {
     cwd: work,
     env,

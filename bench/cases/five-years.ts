@@ -6,7 +6,7 @@ import type { WorkContext } from '../../src/jobs/context.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { prune } from '../../src/load/state/answers/kept.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { pruneRejects } from '../../src/load/state/rejects.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';

@@ -63,7 +63,7 @@ export async function askAdjusted(
       }
       return median(times);
     };
-    const year = `select count(*) as sessions, sum(close), sum(quantity) from market.adjusted_prices($1) where trade_date >= $2`;
+    const year = `select count(*) as sessions, sum(close_price), sum(traded_quantity) from market.adjusted_prices($1) where trade_date >= $2`;
     const whole = await ask(year, [last, from]);
     check('adjusted', {
       rows: [whole.sessions, 2 * site.source.perSession * Math.min(250, days.length)],

@@ -43,7 +43,7 @@ COMMENT ON COLUMN etl.windows.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.windows.instruments IS 'Instruments asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.windows.params IS 'Further request options; never the access key. Of an import: "file", the name of the CSV file.';
 COMMENT ON COLUMN etl.windows.variant IS 'Which question about a day this is, if the operation asks several, e.g. eod/Standalone.';
-COMMENT ON COLUMN etl.windows.filtered IS 'Whether request options narrowed it to a part of the data: it does not count as coverage then.';
+COMMENT ON COLUMN etl.windows.is_filtered IS 'Whether request options narrowed it to a part of the data: it does not count as coverage then.';
 COMMENT ON COLUMN etl.windows.state IS 'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.';
 COMMENT ON COLUMN etl.windows.attempts IS 'How often it was started.';
 COMMENT ON COLUMN etl.windows.failed_attempts IS 'Attempts that failed and count towards EOD_ATTEMPTS.';
@@ -82,14 +82,14 @@ COMMENT ON COLUMN etl.loads.from_date IS 'First day asked for.';
 COMMENT ON COLUMN etl.loads.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.loads.instruments IS 'Instruments asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.loads.variant IS 'Which question about a day this is, as in etl.windows.';
-COMMENT ON COLUMN etl.loads.filtered IS 'Whether it was narrowed to a part of the data, as in etl.windows.';
+COMMENT ON COLUMN etl.loads.is_filtered IS 'Whether it was narrowed to a part of the data, as in etl.windows.';
 COMMENT ON COLUMN etl.loads.place IS 'Place of its answer in the one order of answers: the later one replaces the earlier one, whichever was loaded first.';
 COMMENT ON COLUMN etl.loads.fetched_at IS 'When the source was asked.';
 COMMENT ON COLUMN etl.loads.committed_at IS 'When the load was committed, just before the end of its transaction; never before that of a lower state.';
 COMMENT ON COLUMN etl.loads.state IS 'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market.<table>_at(state) shows it.';
 COMMENT ON COLUMN etl.loads.changed_from IS 'First day of the rows that it changed; null if it changed none, -infinity if they have no day.';
 COMMENT ON COLUMN etl.loads.changed_to IS 'Last day of the rows that it changed; null if it changed none, infinity if they have no day.';
-COMMENT ON COLUMN etl.loads.names_changed IS 'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.';
+COMMENT ON COLUMN etl.loads.has_new_names IS 'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.';
 COMMENT ON COLUMN etl.loads.digest IS 'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.';
 COMMENT ON COLUMN etl.loads.fetched IS 'Records in the answer: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
 COMMENT ON COLUMN etl.loads.inserted IS 'Rows that were new.';
@@ -100,11 +100,12 @@ COMMENT ON COLUMN etl.loads.duplicate IS 'Records whose key occurs again in the 
 COMMENT ON COLUMN etl.loads.rejected IS 'Records that failed validation; see etl.rejects.';
 COMMENT ON COLUMN etl.loads.withdrawn IS 'Rows that the source no longer lists.';
 
-COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer. Decides how many may be withdrawn.';
+COMMENT ON TABLE etl.day_rows IS 'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.';
 COMMENT ON COLUMN etl.day_rows.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.day_rows.exchange IS 'Exchange of the rows.';
 COMMENT ON COLUMN etl.day_rows.day IS 'Day of the rows; 0001-01-01 where the table has no days.';
 COMMENT ON COLUMN etl.day_rows.most IS 'The most rows.';
+COMMENT ON COLUMN etl.day_rows.place IS 'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.';
 
 COMMENT ON TABLE etl.withdrawals IS 'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.';
 COMMENT ON COLUMN etl.withdrawals.id IS 'Number of the withdrawal, as `eod withdrawals accept` takes it.';
@@ -115,7 +116,7 @@ COMMENT ON COLUMN etl.withdrawals.operation IS 'Operation of the source.';
 COMMENT ON COLUMN etl.withdrawals.exchange IS 'Exchange that was asked for.';
 COMMENT ON COLUMN etl.withdrawals.table_name IS 'Table of market.';
 COMMENT ON COLUMN etl.withdrawals.day IS 'Day of the rows; null where the table has no days.';
-COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
+COMMENT ON COLUMN etl.withdrawals.state IS 'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).';
 COMMENT ON COLUMN etl.withdrawals.reason IS 'Why they were not withdrawn.';
 COMMENT ON COLUMN etl.withdrawals.gone IS 'Rows that were not listed.';
 COMMENT ON COLUMN etl.withdrawals.most IS 'The most rows that the day ever had, as in etl.day_rows.';
@@ -143,7 +144,7 @@ COMMENT ON COLUMN etl.coverage.loaded_place IS 'The place of the last answer tha
 COMMENT ON COLUMN etl.coverage.loaded_records IS 'Records of that day in it. Unit: records.';
 COMMENT ON COLUMN etl.coverage.doubted_place IS 'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.';
 COMMENT ON COLUMN etl.coverage.emptied_place IS 'The place of the last answer that took the last row of the day.';
-COMMENT ON COLUMN etl.coverage.refused_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
+COMMENT ON COLUMN etl.coverage.held_back_place IS 'The place of the last answer whose withdrawal of rows of the day was held back.';
 COMMENT ON COLUMN etl.coverage.run_id IS 'The run that last asked for it.';
 COMMENT ON COLUMN etl.coverage.window_id IS 'The window that last asked for it; null if the calendar decided.';
 COMMENT ON COLUMN etl.coverage.checked_at IS 'When it was last asked for; a replay does not ask.';
@@ -160,7 +161,7 @@ COMMENT ON COLUMN etl.rejects.to_date IS 'The day that it names; if none can be 
 COMMENT ON COLUMN etl.rejects.fingerprint IS 'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.';
 COMMENT ON COLUMN etl.rejects.record IS 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.';
 COMMENT ON COLUMN etl.rejects.problems IS 'Each problem with the path of its field.';
-COMMENT ON COLUMN etl.rejects.stray IS 'Whether it is of a day, quarter or exchange that was not asked for.';
+COMMENT ON COLUMN etl.rejects.is_stray IS 'Whether it is of a day, quarter or exchange that was not asked for.';
 COMMENT ON COLUMN etl.rejects.first_seen_at IS 'When the first answer that contained it was fetched.';
 COMMENT ON COLUMN etl.rejects.last_seen_at IS 'When the last answer that contained it was fetched, which is that of the window.';
 COMMENT ON COLUMN etl.rejects.resolved_at IS 'When it was read again and passed, or when a later answer was fetched in which it passed or was no longer sent; null until then.';
@@ -176,7 +177,7 @@ BEGIN
 END $$;
 COMMENT ON COLUMN etl.rejected_records.instruments IS 'Instruments that the last answer with it was asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.rejected_records.variant IS 'Which question about a day that answer was asked.';
-COMMENT ON COLUMN etl.rejected_records.dated IS 'Whether it is about days: only an answer about all of them resolves it.';
+COMMENT ON COLUMN etl.rejected_records.is_dated IS 'Whether it is about days: only an answer about all of them resolves it.';
 COMMENT ON COLUMN etl.rejected_records.settled_at IS 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.';
 
 COMMENT ON TABLE etl.response_bodies IS 'Bodies of answers, each kept once.';
@@ -199,7 +200,7 @@ COMMENT ON COLUMN etl.answers.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.answers.instruments IS 'Instruments asked for; empty means the whole exchange.';
 COMMENT ON COLUMN etl.answers.params IS 'As in etl.windows. With "file" the body is not an answer but an imported CSV file of that name.';
 COMMENT ON COLUMN etl.answers.variant IS 'Which question about a day, if the operation asks several, e.g. eod/Standalone.';
-COMMENT ON COLUMN etl.answers.filtered IS 'Whether it was narrowed to a part of the data, as in etl.windows.';
+COMMENT ON COLUMN etl.answers.is_filtered IS 'Whether it was narrowed to a part of the data, as in etl.windows.';
 COMMENT ON COLUMN etl.answers.called_on IS 'Day of the call in EOD_TIMEZONE.';
 COMMENT ON COLUMN etl.answers.hash IS 'The body, in etl.response_bodies; NULL if it is not kept.';
 COMMENT ON COLUMN etl.answers.content_type IS 'Content type that the source sent.';
@@ -209,10 +210,10 @@ COMMENT ON COLUMN etl.answers.said IS 'What it said of all its questions, as etl
 COMMENT ON COLUMN etl.answers.records IS 'Records of each of its questions; NULL where that differs.';
 COMMENT ON COLUMN etl.answers.diagnostic IS 'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.';
 COMMENT ON COLUMN etl.answers.questions IS 'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.';
-COMMENT ON COLUMN etl.answers.doubted IS 'True if it had records that nobody asked for, or fewer than it states; else NULL.';
+COMMENT ON COLUMN etl.answers.is_doubted IS 'True if it had records that nobody asked for, or fewer than it states; else NULL.';
 COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, in the order of the answers; NULL if there are none.';
 COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';
-COMMENT ON COLUMN etl.answers.believed IS 'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.';
+COMMENT ON COLUMN etl.answers.is_believed IS 'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.';
 
 COMMENT ON TABLE etl.past_begins IS 'The tables of which a rebuild has replaced the history of an exchange.';
 COMMENT ON COLUMN etl.past_begins.table_name IS 'Name of the table in market.';
@@ -270,6 +271,7 @@ COMMENT ON TABLE etl.sessions IS 'Trading sessions of the exchanges, from the ca
 COMMENT ON COLUMN etl.sessions.exchange IS 'Exchange.';
 COMMENT ON COLUMN etl.sessions.day IS 'Session day.';
 COMMENT ON COLUMN etl.sessions.kind IS 'session, special, or observed (data came for a day that is closed according to the calendar).';
+COMMENT ON COLUMN etl.sessions.replay_run_id IS 'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.';
 
 COMMENT ON TABLE etl.event_decisions IS 'What people have decided about corporate events with eod events set.';
 COMMENT ON COLUMN etl.event_decisions.event_id IS 'The event: market.corporate_events.event_id. The event may be deleted and return later.';

@@ -43,8 +43,9 @@ COMMENT ON FUNCTION market.price_factors(date) IS 'market.share_price_factors fo
 -- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
 -- through their indexes if a symbol or an instrument is given.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(through date DEFAULT current_date)
-RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open numeric,
-               high numeric, low numeric, close numeric, quantity numeric, price_factor numeric, unadjusted_close numeric)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
+               high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
+               unadjusted_close_price numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
          CASE WHEN f.is_adjusted THEN b.open_price * f.ratio_old / f.ratio_new ELSE b.open_price END,
@@ -74,13 +75,13 @@ COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.prices_adjusted.series IS 'Series (NSE) or group (BSE) of that day.';
 COMMENT ON COLUMN market.prices_adjusted.isin IS 'ISIN of that day.';
 COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Session.';
-COMMENT ON COLUMN market.prices_adjusted.open IS 'Opening price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.high IS 'Highest price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.low IS 'Lowest price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.close IS 'Closing price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
+COMMENT ON COLUMN market.prices_adjusted.open_price IS 'Opening price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.high_price IS 'Highest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.low_price IS 'Lowest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.close_price IS 'Closing price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
-COMMENT ON COLUMN market.prices_adjusted.unadjusted_close IS 'Closing price as printed. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
 
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
@@ -128,8 +129,9 @@ $$;
 COMMENT ON FUNCTION market.total_return_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by to compare with prices of the given day, dividends reinvested: ratio_old ÷ ratio_new for its splits, consolidations and bonuses, and reinvested, to 30 decimals, for its dividends.';
 
 CREATE OR REPLACE FUNCTION market.total_return_prices(through date DEFAULT current_date)
-RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open numeric,
-               high numeric, low numeric, close numeric, quantity numeric, price_factor numeric, unadjusted_close numeric)
+RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
+               high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
+               unadjusted_close_price numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
          CASE WHEN f.is_adjusted THEN b.open_price * f.numerator / f.ratio_new ELSE b.open_price END,

@@ -6,17 +6,17 @@
 -- each name and event, not for each row, and what the previous close includes only for rows of such sessions.
 CREATE OR REPLACE VIEW market.prices AS
   SELECT r.instrument_id, r.exchange, r.symbol, r.series, r.isin, r.instrument_full_name AS name, r.trade_date,
-         r.open_price AS open, r.high_price AS high, r.low_price AS low, r.close_price AS close,
-         r.previous_close,
-         r.previous_close * r.factor AS adjusted_previous_close,
-         (r.close_price / (r.previous_close * r.factor) - 1) * 100 AS return_percent,
+         r.open_price, r.high_price, r.low_price, r.close_price,
+         r.printed_previous AS previous_close_price,
+         r.printed_previous * r.factor AS adjusted_previous_close_price,
+         (r.close_price / (r.printed_previous * r.factor) - 1) * 100 AS return_percent,
          r.turnover / nullif(r.traded_quantity, 0) AS vwap,
-         r.traded_quantity AS quantity, r.turnover, r.trade_count AS trades,
+         r.traded_quantity, r.turnover, r.trade_count,
          d.delivered_quantity, d.delivered_percent,
          (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
            WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date) AS band_hit
     FROM (
-      SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS previous_close,
+      SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
              CASE WHEN b.trade_date = ANY (a.first_sessions) THEN (
                SELECT trim_scale(a.ratio_old[known + 1] * a.ratio_new[passed + 1] / (a.ratio_new[known + 1] * a.ratio_old[passed + 1]))
                  FROM (
@@ -66,19 +66,19 @@ COMMENT ON COLUMN market.prices.series IS 'Series (NSE) or group (BSE) of that d
 COMMENT ON COLUMN market.prices.isin IS 'ISIN of that day.';
 COMMENT ON COLUMN market.prices.name IS 'Name of that day; null where the file of the day has none.';
 COMMENT ON COLUMN market.prices.trade_date IS 'Session.';
-COMMENT ON COLUMN market.prices.open IS 'Opening price. Unit: rupees.';
-COMMENT ON COLUMN market.prices.high IS 'Highest price. Unit: rupees.';
-COMMENT ON COLUMN market.prices.low IS 'Lowest price. Unit: rupees.';
-COMMENT ON COLUMN market.prices.close IS 'Closing price. Unit: rupees.';
-COMMENT ON COLUMN market.prices.previous_close IS 'Closing price of the session before, as printed; null on the day of listing. Unit: rupees.';
-COMMENT ON COLUMN market.prices.adjusted_previous_close IS 'previous_close times the factors of the applied events since that session: splits, consolidations and bonuses with this ex-date. Unit: rupees.';
-COMMENT ON COLUMN market.prices.return_percent IS 'Change of close against adjusted_previous_close; dividends are not in it. Unit: percent.';
-COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ quantity, the average price of what was traded. Unit: rupees.';
-COMMENT ON COLUMN market.prices.quantity IS 'Total traded quantity. Unit: shares.';
+COMMENT ON COLUMN market.prices.open_price IS 'Opening price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.high_price IS 'Highest price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.low_price IS 'Lowest price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.close_price IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.prices.previous_close_price IS 'Closing price of the session before, as printed; null on the day of listing. Unit: rupees.';
+COMMENT ON COLUMN market.prices.adjusted_previous_close_price IS 'previous_close_price times the factors of the applied events since that session: splits, consolidations and bonuses with this ex-date. Unit: rupees.';
+COMMENT ON COLUMN market.prices.return_percent IS 'Change of close_price against adjusted_previous_close_price; dividends are not in it. Unit: percent.';
+COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ traded_quantity, the average price of what was traded. Unit: rupees.';
+COMMENT ON COLUMN market.prices.traded_quantity IS 'Total traded quantity. Unit: shares.';
 COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
-COMMENT ON COLUMN market.prices.trades IS 'Number of trades.';
+COMMENT ON COLUMN market.prices.trade_count IS 'Number of trades.';
 COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file with it was imported, or the exchange publishes none. Unit: shares.';
-COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of the traded quantity, as printed. Unit: percent.';
+COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of traded_quantity, as printed. Unit: percent.';
 COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, or HL for both; null for none.';
 
 -- Immutable, so that a wrong period is an error before anything is read.
@@ -97,12 +97,13 @@ COMMENT ON FUNCTION market.period_unit(text) IS 'week, month, quarter or year, a
 -- Symbol and series are those of the instrument, not of the day, so that conditions on them apply before prices are read.
 CREATE OR REPLACE FUNCTION market.candles(period text, through date DEFAULT current_date, since date DEFAULT '-infinity')
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, period_start date, first_session date, last_session date,
-               sessions integer, open numeric, high numeric, low numeric, close numeric, quantity numeric)
+               sessions integer, open_price numeric, high_price numeric, low_price numeric, close_price numeric,
+               traded_quantity numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date,
          min(p.trade_date), max(p.trade_date), count(*)::integer,
-         (array_agg(p.open ORDER BY p.trade_date) FILTER (WHERE p.open IS NOT NULL))[1], max(p.high), min(p.low),
-         (array_agg(p.close ORDER BY p.trade_date DESC) FILTER (WHERE p.close IS NOT NULL))[1], sum(p.quantity)
+         (array_agg(p.open_price ORDER BY p.trade_date) FILTER (WHERE p.open_price IS NOT NULL))[1], max(p.high_price), min(p.low_price),
+         (array_agg(p.close_price ORDER BY p.trade_date DESC) FILTER (WHERE p.close_price IS NOT NULL))[1], sum(p.traded_quantity)
     FROM market.adjusted_prices(through) p
     JOIN market.instruments i ON i.exchange = p.exchange AND i.instrument_id = p.instrument_id
    WHERE p.trade_date BETWEEN since AND through
@@ -112,7 +113,7 @@ COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month,
 
 CREATE OR REPLACE FUNCTION market.universe_on(day date, at_exchange text DEFAULT NULL)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, name text, first_session date,
-               last_session date, traded boolean)
+               last_session date, has_traded boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT n.instrument_id, n.exchange, coalesce(t.symbol, n.symbol), coalesce(t.series, n.series), coalesce(t.isin, nullif(n.isin, '')),
          coalesce(t.name, nullif(n.name, '')), n.first_session, n.last_session, t.symbol IS NOT NULL
@@ -163,7 +164,7 @@ COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, se
 
 CREATE OR REPLACE VIEW market.financial_ratios_wide AS
   WITH answers AS (
-    SELECT exchange, symbol, nature_of_report, variant, as_of_date, period, year, last_q, market_cap, eod_close_price, current_price,
+    SELECT exchange, symbol, nature_of_report, variant, as_of_date, period, year, last_q, market_cap_crore, eod_close_price, current_price,
            stock_price, week52_high, week52_low, eps, pe_ratio, book_value_per_share, dividend_yield, ebit,
            interest_coverage_ratio, face_value, price_sales_ratio, profit_after_tax, enterprise_value, debt, first_loaded_at
       FROM market.financial_ratios
@@ -187,19 +188,19 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
                                     = (f.exchange, f.symbol, f.nature_of_report, f.variant, f.as_of_date, f.period))) f
      GROUP BY exchange, symbol, nature_of_report, variant, as_of_date, period
   )
-  SELECT o.instrument_id, r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period, r.latest, r.year, r.last_q,
-         r.market_cap, r.eod_close_price, r.current_price, r.stock_price, r.week52_high, r.week52_low, r.eps, r.pe_ratio,
+  SELECT o.instrument_id, r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period, r.is_latest, r.year, r.last_q,
+         r.market_cap_crore, r.eod_close_price, r.current_price, r.stock_price, r.week52_high, r.week52_low, r.eps, r.pe_ratio,
          r.book_value_per_share, r.dividend_yield, r.ebit, r.interest_coverage_ratio, r.face_value, r.price_sales_ratio,
          r.profit_after_tax, r.enterprise_value, r.debt
     FROM (SELECT a.*, row_number() OVER (PARTITION BY exchange, symbol, nature_of_report ORDER BY as_of_date DESC,
-                   array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC) = 1 AS latest
+                   array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC) = 1 AS is_latest
             FROM answers a) r
     LEFT JOIN etl.alias_owners o
       ON o.exchange = r.exchange AND o.kind = 'symbol' AND o.symbol = r.symbol AND o.series = ''
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= o.valid_from
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
 
-COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service answered in: market.financial_ratios and market.financial_ratio_facts as one. Where latest is true, the newest of a company and nature of report.';
+COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service answered in: market.financial_ratios and market.financial_ratio_facts as one. Where is_latest is true, the newest of a company and nature of report.';
 COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy has named the symbol.';
 COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was asked.';
 COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was asked for.';
@@ -207,10 +208,10 @@ COMMENT ON COLUMN market.financial_ratios_wide.nature_of_report IS 'Standalone o
 COMMENT ON COLUMN market.financial_ratios_wide.variant IS 'eod, realtime, quarter or snapshot.';
 COMMENT ON COLUMN market.financial_ratios_wide.as_of_date IS 'Day asked for; the day of the call for realtime and snapshot; the last day of the quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.period IS 'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.';
-COMMENT ON COLUMN market.financial_ratios_wide.latest IS 'Is it the newest row of this symbol and nature of report? Of one day eod comes first, then realtime, snapshot and quarter.';
+COMMENT ON COLUMN market.financial_ratios_wide.is_latest IS 'Is it the newest row of this symbol and nature of report? Of one day eod comes first, then realtime, snapshot and quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.year IS 'Financial year of the latest figures.';
 COMMENT ON COLUMN market.financial_ratios_wide.last_q IS 'Code of the latest quarter, e.g. QM (to March).';
-COMMENT ON COLUMN market.financial_ratios_wide.market_cap IS 'Market capitalisation. Unit: crores of rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.market_cap_crore IS 'Market capitalisation. Unit: crores of rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.eod_close_price IS 'Closing price of the day. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.current_price IS 'Current market price. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.stock_price IS 'Stock price, where the answer names one. Unit: rupees.';
@@ -230,43 +231,44 @@ COMMENT ON COLUMN market.financial_ratios_wide.debt IS 'Debt. Unit: rupees.';
 
 -- The previous figures are found with an index.
 CREATE OR REPLACE VIEW market.pledge_changes AS
-  SELECT CASE WHEN p.exchange = 'BSE' AND p.scrip_code > 0 THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.scrip_id AS symbol,
-         p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares AS pledged_shares,
-         b.depository_pledged_shares AS previous_pledged_shares,
-         p.depository_pledged_shares - b.depository_pledged_shares AS pledged_shares_change,
-         p.depository_pledged_pct AS pledged_percent, p.depository_pledged_pct - b.depository_pledged_pct AS pledged_percent_change,
-         p.encumbered_last_quarter_pct_of_promoter_shares AS encumbered_percent,
-         p.encumbered_last_quarter_pct_of_promoter_shares - b.encumbered_last_quarter_pct_of_promoter_shares AS encumbered_percent_change,
-         p.total_promoter_holding_per AS promoter_holding_percent
+  SELECT CASE WHEN p.exchange = 'BSE' AND p.scrip_code > 0 THEN 'BSE:' || p.scrip_code END AS instrument_id, p.exchange, p.scrip_code, p.symbol,
+         p.company_name, p.trade_date, b.trade_date AS previous_date, p.depository_pledged_shares,
+         b.depository_pledged_shares AS previous_depository_pledged_shares,
+         p.depository_pledged_shares - b.depository_pledged_shares AS depository_pledged_shares_change,
+         p.depository_pledged_percent, p.depository_pledged_percent - b.depository_pledged_percent AS depository_pledged_percent_change,
+         p.encumbered_last_quarter_of_promoter_shares_percent,
+         p.encumbered_last_quarter_of_promoter_shares_percent - b.encumbered_last_quarter_of_promoter_shares_percent
+           AS encumbered_last_quarter_of_promoter_shares_percent_change,
+         p.total_promoter_holding_percent
     FROM market.consolidated_pledge p
    CROSS JOIN LATERAL (
      SELECT b.* FROM market.consolidated_pledge b
       WHERE b.exchange = p.exchange AND b.scrip_code = p.scrip_code AND b.trade_date < p.trade_date
         AND (p.scrip_code > 0 OR b.scrip_id = p.scrip_id)
       ORDER BY b.trade_date DESC LIMIT 1) b
-   WHERE (p.depository_pledged_shares, p.encumbered_last_quarter_pct_of_promoter_shares)
-         IS DISTINCT FROM (b.depository_pledged_shares, b.encumbered_last_quarter_pct_of_promoter_shares);
+   WHERE (p.depository_pledged_shares, p.encumbered_last_quarter_of_promoter_shares_percent)
+         IS DISTINCT FROM (b.depository_pledged_shares, b.encumbered_last_quarter_of_promoter_shares_percent);
 
 COMMENT ON VIEW market.pledge_changes IS 'Days on which what promoters have pledged differs from the last figures of the company before.';
 COMMENT ON COLUMN market.pledge_changes.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.pledge_changes.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.pledge_changes.scrip_code IS 'Security code of the exchange.';
-COMMENT ON COLUMN market.pledge_changes.symbol IS 'Security id (ticker).';
+COMMENT ON COLUMN market.pledge_changes.symbol IS 'Ticker symbol.';
 COMMENT ON COLUMN market.pledge_changes.company_name IS 'Name of the company.';
 COMMENT ON COLUMN market.pledge_changes.trade_date IS 'Day of the figures.';
 COMMENT ON COLUMN market.pledge_changes.previous_date IS 'Day of the figures before, which they are compared with.';
-COMMENT ON COLUMN market.pledge_changes.pledged_shares IS 'Shares pledged in the depository system. Unit: shares.';
-COMMENT ON COLUMN market.pledge_changes.previous_pledged_shares IS 'The same, before. Unit: shares.';
-COMMENT ON COLUMN market.pledge_changes.pledged_shares_change IS 'How many more; negative where pledges were released. Unit: shares.';
-COMMENT ON COLUMN market.pledge_changes.pledged_percent IS 'pledged_shares as a share of all dematerialised shares. Unit: percent.';
-COMMENT ON COLUMN market.pledge_changes.pledged_percent_change IS 'How much more. Unit: percentage points.';
-COMMENT ON COLUMN market.pledge_changes.encumbered_percent IS 'Promoter shares encumbered at the end of the last quarter, as a share of promoter shares. Unit: percent.';
-COMMENT ON COLUMN market.pledge_changes.encumbered_percent_change IS 'How much more. Unit: percentage points.';
-COMMENT ON COLUMN market.pledge_changes.promoter_holding_percent IS 'Promoter holding as a share of those issued. Unit: percent.';
+COMMENT ON COLUMN market.pledge_changes.depository_pledged_shares IS 'Shares pledged in the depository system. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.previous_depository_pledged_shares IS 'The same, before. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.depository_pledged_shares_change IS 'How many more; negative where pledges were released. Unit: shares.';
+COMMENT ON COLUMN market.pledge_changes.depository_pledged_percent IS 'depository_pledged_shares as a share of all dematerialised shares. Unit: percent.';
+COMMENT ON COLUMN market.pledge_changes.depository_pledged_percent_change IS 'How much more. Unit: percentage points.';
+COMMENT ON COLUMN market.pledge_changes.encumbered_last_quarter_of_promoter_shares_percent IS 'Promoter shares encumbered at the end of the last quarter, as a share of promoter shares. Unit: percent.';
+COMMENT ON COLUMN market.pledge_changes.encumbered_last_quarter_of_promoter_shares_percent_change IS 'How much more. Unit: percentage points.';
+COMMENT ON COLUMN market.pledge_changes.total_promoter_holding_percent IS 'Promoter holding as a share of those issued. Unit: percent.';
 
 CREATE OR REPLACE VIEW market.band_hits AS
-  SELECT p.instrument_id, c.exchange, c.symbol, c.series, c.trade_date, c.band, p.close, p.return_percent,
-         n.trade_date AS next_session, n.close AS next_close, n.return_percent AS next_return_percent
+  SELECT p.instrument_id, c.exchange, c.symbol, c.series, c.trade_date, c.band, p.close_price, p.return_percent,
+         n.trade_date AS next_session, n.close_price AS next_close_price, n.return_percent AS next_return_percent
     FROM market.circuit_breakers c
     LEFT JOIN market.prices p
       ON p.exchange = c.exchange AND p.symbol = c.symbol AND p.series = c.series AND p.trade_date = c.trade_date
@@ -291,8 +293,8 @@ COMMENT ON COLUMN market.band_hits.symbol IS 'Ticker symbol of that day.';
 COMMENT ON COLUMN market.band_hits.series IS 'Series of that day.';
 COMMENT ON COLUMN market.band_hits.trade_date IS 'Session.';
 COMMENT ON COLUMN market.band_hits.band IS 'Band that was hit: H upper, L lower.';
-COMMENT ON COLUMN market.band_hits.close IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.band_hits.close_price IS 'Closing price. Unit: rupees.';
 COMMENT ON COLUMN market.band_hits.return_percent IS 'Change against the adjusted previous close, as in market.prices. Unit: percent.';
 COMMENT ON COLUMN market.band_hits.next_session IS 'The next session of the instrument, in whatever series; null where there is none yet.';
-COMMENT ON COLUMN market.band_hits.next_close IS 'Closing price of that session. Unit: rupees.';
+COMMENT ON COLUMN market.band_hits.next_close_price IS 'Closing price of that session. Unit: rupees.';
 COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that session against its adjusted previous close. Unit: percent.';

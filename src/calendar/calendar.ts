@@ -23,6 +23,9 @@ interface Market {
   readonly sessions: Map<number, readonly Day[]>;
 }
 
+/** The exchange whose sessions one has: further markets of BSE, such as BFO and BSE_IDX, have those of BSE. */
+export const calendarOf = (exchange: string): Exchange => (exchange.startsWith('B') ? 'BSE' : 'NSE');
+
 /**
  * Builds a calendar from lists of entries; later lists override earlier ones.
  *
@@ -32,8 +35,7 @@ interface Market {
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const nse = market('NSE', lists);
   const bse = market('BSE', lists);
-  // Further markets of BSE, such as BFO and BSE_IDX, have its sessions.
-  const of = (exchange: string): Market => (exchange.startsWith('B') ? bse : nse);
+  const of = (exchange: string): Market => (calendarOf(exchange) === 'BSE' ? bse : nse);
 
   return {
     isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),

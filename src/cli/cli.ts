@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { escapeControls } from '../core/controls.ts';
+import { defaultDataFolder } from '../core/data-folder.ts';
 import {
   type Environment,
   fileSettings,
@@ -32,6 +34,8 @@ export interface Cli {
   readonly env: Environment;
   /** The folder in which `.env` and `.eod/` are looked for, and which relative paths start from. */
   readonly cwd: string;
+  /** The folder of this package: of a checkout, or within `node_modules`. */
+  readonly root: string;
   readonly stdout: Output;
   readonly stderr: Output;
   /** Called only by a command that reads stdin: once opened, stdin has to be read to its end. */
@@ -42,6 +46,12 @@ export interface Cli {
   exitCode: number;
   /** Whether the command works on what `eod demo` has loaded. */
   demo?: boolean;
+  /** The command that was called, as soon as it is known. */
+  command?: string;
+  /** How much is told beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
+  told?: 'nothing' | 'everything' | undefined;
+  /** False with `--no-color`. */
+  color?: boolean;
   /** Whether the JSON document has been printed to stdout. */
   printedJson?: boolean;
 }
@@ -62,7 +72,8 @@ export function processCli(life: Lifecycle): Cli {
   const { env, stdin, stdout, stderr } = process;
   // The question goes to stderr, because stdout is for results.
   const ask = stdin.isTTY && stderr.isTTY ? (question: string) => askOnTerminal(question, life) : undefined;
-  return { env, cwd: process.cwd(), stdout, stderr, stdin: () => stdin, ask, life, exitCode: 0 };
+  const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '');
+  return { env, cwd: process.cwd(), root, stdout, stderr, stdin: () => stdin, ask, life, exitCode: 0 };
 }
 
 /** Reads a line from the terminal; nothing if it is closed (Ctrl-D) or a signal comes. */
@@ -100,7 +111,7 @@ const BOLD = /(\u001b\[(?:1|22)m)/;
 
 /** Prints a result to stdout, wrapped at PAGE_WIDTH. Bold appears on a terminal only. */
 export function print(cli: Cli, text: string): void {
-  const isPlain = cli.stdout.isTTY !== true || (cli.env.NO_COLOR ?? '') !== '';
+  const isPlain = cli.stdout.isTTY !== true || cli.color === false || (cli.env.NO_COLOR ?? '') !== '';
   const parts = text.split(BOLD).map((part, at) => (at % 2 === 0 ? escapeControls(part) : part));
   const lines = wrap(parts.join(''));
   cli.stdout.write(
@@ -148,7 +159,12 @@ export function printJson(cli: Cli, document: unknown): void {
   printRecord(cli, document);
 }
 
-/** Prints a note to stderr: stdout is for results. */
+/** Prints a note to stderr about what is done; none with `--quiet`. */
+export function logNote(cli: Cli, text: string): void {
+  if (cli.told !== 'nothing') logStderr(cli, text);
+}
+
+/** Prints to stderr what must be known, such as an error: stdout is for results. */
 export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${escapeControls(text)}\n`);
 }
@@ -165,17 +181,13 @@ const SHARED_WITH_DEMO = [
   fileSettings.EOD_WEB_PASSWORD,
 ];
 
-/**
- * The settings of the demo, which has its own database.
- *
- * @param own the user's settings.
- */
-export function demoSettings(own: Readonly<Record<string, string>>): Record<string, string> {
+/** The settings of the demo, which has its own database. @param own the user's settings. */
+export function demoSettings(cli: Cli, own: Readonly<Record<string, string>>): Record<string, string> {
   const shared = Object.entries(own).filter(([name]) => SHARED_WITH_DEMO.includes(name));
   return {
     EOD_INSTRUMENT_LIMIT: '10',
     ...Object.fromEntries(shared),
-    EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? '.eod', 'demo'),
+    EOD_DATA_DIR: join(own.EOD_DATA_DIR ?? defaultDataFolder(cli).path, 'demo'),
     EOD_CALLS_PER_HOUR: '1000000',
   };
 }
@@ -184,12 +196,13 @@ export function demoSettings(own: Readonly<Record<string, string>>): Record<stri
 export async function loadSettings(cli: Cli): Promise<Config> {
   const { loadConfig, unknownSettings } = await import('../core/config.ts');
   const own = readEnvironment(cli.env, cli.cwd);
-  const env = cli.demo === true ? demoSettings(own) : own;
+  const env =
+    cli.demo === true ? demoSettings(cli, own) : { EOD_DATA_DIR: defaultDataFolder(cli).path, ...own };
   const config = loadConfig(env, cli.cwd);
   if (cli.demo === true && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) {
     throw usageError('nothing has been loaded by "eod demo" yet: run it first');
   }
-  for (const { name } of unknownSettings(own)) logStderr(cli, `eod: ${name} is not a setting and is ignored`);
+  for (const { name } of unknownSettings(own)) logNote(cli, `eod: ${name} is not a setting and is ignored`);
   return config;
 }
 

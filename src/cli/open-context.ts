@@ -20,7 +20,7 @@ import {
 import { readServerTime } from '../load/database/inspect.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
-import { type Cli, loadSettings, logStderr } from './cli.ts';
+import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
 /** Connections besides those of the windows in progress: for progress, requeueing, health checks. */
@@ -86,7 +86,7 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
 async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: boolean): Promise<Context> {
   const { life } = cli;
   const calendar = openCalendar(cli, config);
-  const log = createLog(config, cli.stderr);
+  const log = openLog(cli, config);
   const db = await openStore(cli, config, log, wait);
   await life.open(() => ensureSchema(db, config, config.DATABASE_URL === undefined || loads));
   const clock = createSettableClock(clockOf(config));
@@ -114,7 +114,7 @@ export async function openReadable(
   reads: 'tables' | 'anything',
 ): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);
-  const log = createLog(config, cli.stderr);
+  const log = openLog(cli, config);
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
   // From the catalog, which any role may read.
@@ -162,7 +162,7 @@ async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefin
   if (!isTracingConfigured(environment)) return undefined;
   const { startTraces } = await import('./traces.ts');
   const traces = await cli.life.open(
-    async () => startTraces(config, environment, createLog(config, cli.stderr)),
+    async () => startTraces(config, environment, openLog(cli, config)),
     (opened) => opened.stop(),
   );
   return traces.telemetry;
@@ -173,6 +173,7 @@ async function openQueues(
   { db, config, log }: Context,
   telemetry: Telemetry | undefined,
 ): Promise<Queues> {
+  log.debug({ on: config.REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
   const { openQueues: open } = await import('../jobs/worker/queue.ts');
   return life.open(
     () => open({ db, config, log, telemetry }),
@@ -186,6 +187,7 @@ async function openSource(
   { log, clock }: Pick<Context, 'log' | 'clock'>,
 ): Promise<Source> {
   const { createSource } = await import('../extract/index.ts');
+  log.debug({ origin: new URL(settings.baseUrl).origin, format: settings.format }, 'opens the source');
   return life.open(
     async () => createSource(settings, log, clock),
     (opened) => opened.close(),
@@ -210,7 +212,7 @@ function retryOf(cli: Cli, config: Config): RetryOptions {
   return {
     forMs: config.EOD_SERVER_PATIENCE_MS,
     signal: cli.life.signal,
-    onRetry: (sentence) => logStderr(cli, `eod: ${sentence}`),
+    onRetry: (sentence) => logNote(cli, `eod: ${sentence}`),
   };
 }
 
@@ -227,11 +229,25 @@ export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): 
   return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
 }
 
+/** The log of a command: EOD_LOG_LEVEL says what it tells, unless `--quiet` wants less or `--verbose` more. */
+export function openLog({ told, stderr }: Cli, config: Config): Logger {
+  const { EOD_LOG_LEVEL: set } = config;
+  const level =
+    told === 'nothing' && set !== 'fatal' && set !== 'silent'
+      ? 'error'
+      : told === 'everything' && set !== 'trace'
+        ? 'debug'
+        : set;
+  return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr);
+}
+
 /** Opens the database without looking at its schema: DATABASE_URL, or the private Postgres. */
 export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wait): Promise<Database> {
   const { life } = cli;
   const url = config.DATABASE_URL ?? (await startPrivatePostgres(cli, config, log));
   const connections = poolSize(config);
+  const { host, pathname } = new URL(url);
+  log.debug({ host, database: pathname.slice(1), connections }, 'opens the database');
   const retry = wait === 'none' ? {} : { retry: retryOf(cli, config) };
   const db = await life.open(
     async () => openDatabase({ url, connections, log, timeouts: timeoutsOf(config), ...retry }),
@@ -254,7 +270,7 @@ async function startPrivatePostgres(cli: Cli, config: Config, log: Logger): Prom
     (opened) => opened.abandon(),
   );
   if (isNew && cli.demo !== true) {
-    logStderr(cli, `eod: DATABASE_URL is not set: created a private Postgres in ${dataDir}`);
+    logNote(cli, `eod: DATABASE_URL is not set: created a private Postgres in ${dataDir}`);
   }
   return server.url;
 }

@@ -1,9 +1,9 @@
-import { Argument, type Command, Option } from 'commander';
+import { Argument, type Command, Help, Option } from 'commander';
 import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
-import { usageError } from '../core/errors.ts';
-import { type NumberRange, parseChoice, parseWholeNumber } from '../core/input.ts';
+import { type PipelineError, usageError } from '../core/errors.ts';
+import { didYouMean, type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { PAGE_WIDTH } from './output.ts';
 
@@ -21,6 +21,67 @@ function exampleText(line: string): string {
   return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
 }
 
+/**
+ * Gives a command the grammar of lists: alone it lists, with an id it shows one, with a verb it acts on one. Listing is
+ * a command of its own, "list", whose name need not be typed: the help of the command explains it.
+ *
+ * @param id what may stand after its name beside verbs: `the number of a reject`.
+ * @returns the command that lists; verbs are further commands.
+ */
+export function listOf(command: Command, id: string): Command {
+  const list = command
+    .command('list', { isDefault: true, hidden: true })
+    .description(command.description())
+    .configureHelp(command.configureHelp())
+    .allowExcessArguments()
+    .hook('preAction', () => {
+      const [first = '', second] = list.args;
+      if (second === undefined || list.registeredArguments[0]?.variadic === true) return;
+      if (/^\d|:/.test(first)) throw usageError(`${command.name()}: "${second}" is too much: give one id`);
+      throw noSuchVerb(command, id, first);
+    });
+  const plain = Object.assign(new Help(), command.configureHelp());
+  const explained = (one: Command) => (one === command ? list : one);
+  command.commandsGroup('Verbs:').configureHelp({
+    ...command.configureHelp(),
+    visibleArguments: (one) => plain.visibleArguments(explained(one)),
+    visibleOptions: (one) => plain.visibleOptions(explained(one)),
+    visibleCommands: (one) => plain.visibleCommands(one).filter((verb) => verb.name() !== 'help'),
+    commandUsage: (one) =>
+      one === command
+        ? `${plain.commandUsage(list).replace(' list', '')}${verbsOf(one)
+            .map((verb) => `\n       eod ${one.name()} ${verb} …`)
+            .join('')}`
+        : plain.commandUsage(one),
+  });
+  return list;
+}
+
+/** The verbs of a list, as help names them. */
+function verbsOf(command: Command): string[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return visible.map((verb) => verb.name());
+}
+
+/**
+ * Parses what is typed after the name of a list, which is no verb: the number of one.
+ *
+ * @param noun what is listed: `reject`.
+ * @throws PipelineError `usage` that says what may stand there.
+ */
+export function parseListed(command: Command, noun: string, text: string): number {
+  if (/^\d/.test(text)) return parseInteger(`the number of the ${noun}`, text, { least: 1 });
+  throw noSuchVerb(command, `the number of a ${noun}`, text);
+}
+
+/** The error about a word after the name of a list. @param id what else may stand there. */
+export function noSuchVerb(command: Command, id: string, text: string): PipelineError {
+  const verbs = verbsOf(command);
+  const known = verbs.length === 0 ? '' : ` nor a verb (${verbs.join(', ')})`;
+  const not = verbs.length === 0 ? 'not' : 'neither';
+  return usageError(`${command.name()}: "${text}" is ${not} ${id}${known}${didYouMean(text, verbs)}`);
+}
+
 /** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */
 export function jsonOption(what?: string): Option {
   return new Option('--json', `print one JSON document${what === undefined ? '' : `: ${what}`}`);
@@ -28,14 +89,14 @@ export function jsonOption(what?: string): Option {
 
 /** The `--limit` flag. */
 export function limitOption(fallback?: number, what = 'how many'): Option {
-  const option = wholeNumberOption('--limit <n>', what, { least: 1, most: 9_999_999 });
+  const option = integerOption('--limit <n>', what, { least: 1, most: 9_999_999 });
   return fallback === undefined ? option : option.default(fallback);
 }
 
-/** A flag that takes a whole number. */
-export function wholeNumberOption(flags: string, description: string, range: NumberRange): Option {
+/** A flag that takes an integer. */
+export function integerOption(flags: string, description: string, range: NumberRange): Option {
   const option = new Option(flags, description);
-  return option.argParser((text: string) => parseWholeNumber(option.long ?? flags, text, range));
+  return option.argParser((text: string) => parseInteger(option.long ?? flags, text, range));
 }
 
 /** A flag that may be given several times. */
@@ -79,7 +140,7 @@ export function runIdArgument(): Argument {
 
 /** Parses the number of a run. @throws PipelineError `usage` */
 export function parseRunId(text: string): number {
-  return parseWholeNumber('the number of the run', text, { least: 1 });
+  return parseInteger('the number of the run', text, { least: 1 });
 }
 
 /** What `parseDay` needs to know today's date. */

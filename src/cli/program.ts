@@ -1,57 +1,84 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
-/** Every command with its description, in the order of the help. */
-const COMMANDS = {
-  demo: 'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
-  up: 'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
-  web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
-  backfill: 'Pull a range of past days. Days that are loaded already are skipped.',
-  nightly:
-    'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
-  import:
-    'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
-  runs: 'List the newest runs.',
-  run: 'Show one run: its counts by operation and exchange, and the windows that failed.',
-  resume: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
-  cancel: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
-  status: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
-  schedules: 'Show when "eod up" runs each operation next.',
-  operations:
-    'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
-  query: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
-  psql: 'Open psql on the database, also on the private Postgres.',
-  export: 'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
-  dbt: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
-  migrate: 'Create the tables, or bring them up to this version. Safe to run again.',
-  sandbox: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
-  diff: 'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
-  state:
-    'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
-  replay:
-    'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
-  withdrawals:
-    'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
-  events:
-    'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
-  rejects:
-    'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
-  prune: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
-  gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
-  'fill-gaps': 'Pull exactly the sessions that "eod gaps" lists.',
-  reconcile: 'Check the stored data sets against each other; contradictions are stored as findings.',
-  findings: 'List the open findings of "eod reconcile", the newest days first.',
-  alert: 'Test whether alerts arrive.',
-  init: 'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
-  doctor:
-    'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
-  config: 'Show every setting with its value and where it comes from; secrets are hidden.',
-  completion: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
+/**
+ * Every command with its description, by what it is for, in the order of the help: from loading over looking at what is
+ * there to repairing it.
+ */
+const GROUPS = {
+  Load: {
+    demo: 'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
+    up: 'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
+    nightly:
+      'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
+    backfill: 'Pull a range of past days. Days that are loaded already are skipped.',
+    import:
+      'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
+    'fill-gaps': 'Pull exactly the sessions that "eod gaps" lists.',
+    resume: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
+    cancel: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
+  },
+  Look: {
+    status: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
+    runs: 'List the newest runs; with a number, show that run and the windows that failed.',
+    gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
+    schedules: 'Show when "eod up" runs each operation next.',
+    operations:
+      'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
+    query: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
+    psql: 'Open psql on the database, also on the private Postgres.',
+    export: 'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
+    dbt: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
+    diff: 'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
+    state:
+      'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
+    web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
+  },
+  Repair: {
+    rejects:
+      'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
+    withdrawals:
+      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
+    events:
+      'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
+    reconcile: 'Check the stored data sets against each other; contradictions are stored as findings.',
+    findings:
+      'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
+    replay:
+      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
+    prune: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
+  },
+  'Set up': {
+    init: 'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
+    config: 'Show every setting with its value and where it comes from; secrets are hidden.',
+    doctor:
+      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
+    migrate: 'Create the tables, or bring them up to this version. Safe to run again.',
+    alert: 'Test whether alerts arrive.',
+    sandbox: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
+    completion: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
+  },
 } as const;
+
+/** Commands that help does not list: other spellings of one that it does. */
+const ALIASES = { run: 'Show one run: the same as "eod runs ID".' } as const;
+
+/** The names of all commands. */
+type CommandName =
+  | { [Group in keyof typeof GROUPS]: keyof (typeof GROUPS)[Group] }[keyof typeof GROUPS]
+  | keyof typeof ALIASES;
+
+/** Flags that every command takes. */
+interface GlobalFlags {
+  readonly demo?: boolean;
+  readonly quiet?: boolean;
+  readonly verbose?: boolean;
+  readonly color: boolean;
+}
 
 type CommandFile = () => Promise<{ readonly commands: Commands }>;
 
@@ -60,7 +87,7 @@ type CommandFile = () => Promise<{ readonly commands: Commands }>;
  * works with when its action runs. So help and mistakes are answered before clients for Postgres, Redis and HTTP are
  * loaded.
  */
-const FILES: Readonly<Record<keyof typeof COMMANDS, CommandFile>> = {
+const FILES: Readonly<Record<CommandName, CommandFile>> = {
   demo: () => import('./commands/demo.ts'),
   up: () => import('./commands/up.ts'),
   web: () => import('./commands/up.ts'),
@@ -98,35 +125,57 @@ const FILES: Readonly<Record<keyof typeof COMMANDS, CommandFile>> = {
   completion: () => import('./commands/completion.ts'),
 };
 
+/** What the list of commands says of one: its first sentence, without what it goes on to explain. */
+const summaryOf = (description: string) => description.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? description;
+
 /** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
   const program = new Command('eod')
     .description('Pulls end-of-day data of the Indian exchanges into Postgres.')
-    .option('-V, --version', 'print the version and commit')
+    .addOption(
+      new Option('-q, --quiet', 'print only results and errors: no notes, no progress').conflicts('verbose'),
+    )
+    .option('-v, --verbose', 'also print what is done, as EOD_LOG_LEVEL=debug does')
+    .option('--no-color', 'print no bold text on a terminal, as NO_COLOR=1 does')
     .option('--demo', 'work with the data that "eod demo" has loaded')
+    .option('-V, --version', 'print the version and commit')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),
-      outputError: (text, write) => write(`eod: ${plainSentence(text)}\n`),
+      // Errors are thrown too, and printed by `explain`.
+      outputError: () => undefined,
     })
-    .configureHelp({ showGlobalOptions: false })
+    .configureHelp({ showGlobalOptions: true })
+    .helpOption('-h, --help', 'show this help')
     .helpCommand(false)
     .on('option:version', () => {
       // Computed only here, because in a checkout it runs git.
       cli.stdout.write(`${versionText()}\n`);
       throw new CommanderError(EXIT.done, 'commander.version', '');
     })
+    .hook('preAction', (_, command) => refuseFlagsAsValues(command))
     .hook('preSubcommand', async (program, command) => {
-      cli.demo = program.opts<{ readonly demo?: boolean }>().demo === true;
+      const { demo, quiet, verbose, color } = program.opts<GlobalFlags>();
+      cli.demo = demo === true;
+      cli.told = quiet === true ? 'nothing' : verbose === true ? 'everything' : undefined;
+      cli.color = color;
+      cli.command = command.name();
       await loadCommand(command, cli);
     });
-  for (const [name, description] of Object.entries(COMMANDS)) {
-    program.command(name).description(description);
+  for (const [group, commands] of Object.entries(GROUPS)) {
+    program.commandsGroup(`${group}:`);
+    for (const [name, description] of Object.entries(commands)) {
+      program.command(name).description(description).summary(summaryOf(description));
+    }
+  }
+  for (const [name, description] of Object.entries(ALIASES)) {
+    program.command(name, { hidden: true }).description(description);
   }
   program
     .command('help')
     .description('Show the help of a command.')
+    .summary('Show the help of a command')
     .argument('[command...]')
     .action((names: string[]) => help(program, cli, names))
     .addHelpText('after', examples('eod help backfill', 'eod help rejects retry'));
@@ -142,6 +191,17 @@ export function buildProgram(cli: Cli): Command {
   );
 }
 
+/** A flag after one that takes a value is taken for that value. @throws PipelineError `usage` */
+function refuseFlagsAsValues(command: Command): void {
+  const flags = command.options.map(({ long }) => long);
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (typeof value === 'string' && flags.includes(value)) {
+      throw usageError(`${option.flags}: the value is missing, ${value} follows at once`);
+    }
+  }
+}
+
 /** Loads the file of a command, which adds its arguments, options and action. */
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
@@ -155,12 +215,16 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     const known = command.commands.map((one) => one.name());
     const found = command.commands.find((one) => one.name() === name);
     if (found === undefined) {
-      const of = command === program ? '' : ` of ${command.name()}`;
       const guess = didYouMean(name, known);
-      throw usageError(`unknown command '${name}'${of}${guess}`, guess === '' ? 'list_commands' : undefined);
+      if (command === program) {
+        throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
+      }
+      const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
+      throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
     }
+    // A verb is loaded with its command.
+    if (command === program) await loadCommand(found, cli);
     command = found;
-    await loadCommand(command, cli);
   }
   command.outputHelp();
 }
@@ -170,7 +234,8 @@ function plainSentence(text: string): string {
   return text
     .trim()
     .replace(/^error: /, '')
-    .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?');
+    .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?')
+    .replace(/\.$/, '');
 }
 
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
@@ -219,20 +284,34 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
  */
 export function explain(cli: Cli, error: unknown): number {
   if (error instanceof CommanderError) {
-    // Commander has printed its own message; help that was asked for is no error.
-    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    // Help that was asked for is no error; help about a command line without a command explains itself.
+    if (error.exitCode === 0) return EXIT.done;
+    if (error.code !== 'commander.help') logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
+    return EXIT.usage;
   }
   logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
   const redact = environmentRedactor(cli);
-  if (/^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '') && error instanceof Error) {
+  const isUsage = error instanceof PipelineError && error.kind === 'usage';
+  // A mistake explains itself: whoever asked what is done need not read where it was found.
+  const isVerbose = cli.told === 'everything' && !isUsage;
+  if ((isVerbose || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '')) && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));
   }
-  return error instanceof PipelineError && error.kind === 'usage' ? EXIT.usage : EXIT.failed;
+  return isUsage ? EXIT.usage : EXIT.failed;
 }
+
+/** Mistakes on the command line that do not say what would be right. */
+const NEEDS_HELP = /unknownCommand|unknownOption|excessArguments|issingArgument/;
 
 /** What went wrong and what helps, without secrets. */
 function sentenceOf(cli: Cli, error: unknown): string {
-  if (error instanceof CommanderError) return plainSentence(error.message);
+  if (error instanceof CommanderError) {
+    const sentence = plainSentence(error.message);
+    const isExplained = sentence.includes('; did you mean') || !NEEDS_HELP.test(error.code);
+    const help = ['eod help', cli.command].filter(Boolean).join(' ');
+    const how = cli.command === undefined ? 'lists what there is' : 'explains it';
+    return isExplained ? sentence : `${sentence} ("${help}" ${how})`;
+  }
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
   const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;
   // Errors of Node itself name the file apart from the problem.

@@ -1,6 +1,6 @@
 import { SingleBar } from 'cli-progress';
 import type { Progress } from '../load/state/reports.ts';
-import { type Cli, logStderr } from './cli.ts';
+import { type Cli, logNote } from './cli.ts';
 import { count, duration } from './output.ts';
 
 const PLAIN_LINE_EVERY_MS = 10_000;
@@ -14,6 +14,7 @@ interface ProgressView {
 
 /** A progress bar on a terminal; elsewhere a line of text every 10 s, unless it would say the same as the last one. */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
+  if (cli.told === 'nothing') return { update: () => undefined, end: () => undefined };
   const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
   return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
 }
@@ -59,7 +60,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   let printed = '';
   let paused: string | null = null;
   const printLine = () => {
-    if (line !== printed) logStderr(cli, line);
+    if (line !== printed) logNote(cli, line);
     printed = line;
   };
   return {

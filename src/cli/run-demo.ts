@@ -15,7 +15,7 @@ import type { RunRequest } from '../load/state/run-request.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import { type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
-import { type Cli, demoSettings, EXIT, logStderr, print, printJson } from './cli.ts';
+import { type Cli, demoSettings, EXIT, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { exampleDays } from './options.ts';
 import { bold, type Column, table } from './output.ts';
@@ -45,18 +45,18 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   );
   const config = loadConfig(
     {
-      ...demoSettings(readEnvironment(cli.env, cli.cwd)),
+      ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
       EOD_BASE_URL: sandbox.url,
       EOD_ACCESS_KEY: 'demo',
     },
     cli.cwd,
   );
-  logStderr(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
+  logNote(cli, `starting a private Postgres in ${join(config.EOD_DATA_DIR, 'postgres')}`);
   const context = await openContext(cli, { config, source: true, wait: 'short' });
   // Kept, because the data of today may be published while the demo runs.
   const last = sandbox.publishedUntil();
   const request = demoRequest(config, calendar, last);
-  logStderr(
+  logNote(
     cli,
     `asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
   );

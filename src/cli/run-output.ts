@@ -109,7 +109,7 @@ function emptyLines({ emptySessions }: ReportedRun): string[] {
   ];
 }
 
-/** Answers in which suspiciously many rows were missing. */
+/** Answers that are doubted. */
 function suspiciousLines({ suspicious }: ReportedRun): string[] {
   if (suspicious.length === 0) return [];
   const lines = firstLines(

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
   type Attributes,
@@ -39,7 +39,7 @@ import { request } from 'undici';
 import type { Config } from '../core/config.ts';
 import { settingsRedactor } from '../core/environment.ts';
 import { runEnded } from '../core/events.ts';
-import type { Logger } from '../core/log.ts';
+import { addTraceIds, type Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import { runStepsWith } from '../core/steps.ts';
 import { packageVersion } from '../core/version.ts';
@@ -74,8 +74,10 @@ export function startTraces(
     resource: defaultResource()
       .merge(
         resourceFromAttributes({
+          'service.namespace': 'eod',
           'service.name': 'eod-pipeline',
           'service.version': packageVersion(),
+          'service.instance.id': randomUUID(),
           'host.name': hostname(),
           'process.pid': process.pid,
         }),
@@ -88,6 +90,10 @@ export function startTraces(
   });
   provider.register();
   traceSteps(provider);
+  addTraceIds(() => {
+    const span = trace.getSpanContext(contexts.active());
+    return span && { trace_id: span.traceId, span_id: span.spanId };
+  });
   traceLibraries(config);
   return {
     telemetry: new BullMQOtel({ tracerName: 'bullmq', version: packageVersion() }),

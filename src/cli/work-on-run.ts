@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { workReplay } from '../jobs/replay/work-replay.ts';
+import { replaySessions, workReplay } from '../jobs/replay/work-replay.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
@@ -11,7 +11,7 @@ import { type Progress, type RunReport, reportRun, runProgress } from '../load/s
 import type { RunRequest } from '../load/state/run-request.ts';
 import { pauseRun } from '../load/state/runs.ts';
 import { readWorkers } from '../load/state/workers.ts';
-import { type Cli, type JsonFlag, logStderr, print, printJson } from './cli.ts';
+import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { clockTime, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
@@ -52,7 +52,7 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
     const { drizzle } = context.db;
     const report = await reportRun(drizzle, await newRun(context, asked));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
-    if (nobody !== null) logStderr(cli, nobody);
+    if (nobody !== null) logNote(cli, nobody);
     if (flags.json === true) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }
@@ -119,6 +119,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId);
     await worker?.stop();
   }
+  await replaySessions(context, life.signal);
   return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
 }
 

@@ -33,7 +33,9 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
   const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...wrong];
   if (result.success && lines.length === 0) return Object.freeze(result.data);
   throw usageError(
-    `the settings have ${lines.length === 1 ? 'a problem' : `${lines.length} problems`}:\n${lines.join('\n')}`,
+    lines.length === 1
+      ? `a setting is wrong: ${lines[0]?.trimStart()}`
+      : `the settings have ${lines.length} problems:\n${lines.join('\n')}`,
   );
 }
 
@@ -60,7 +62,9 @@ export function unknownSettings(env: Readonly<Record<string, string>>): UnknownS
     .filter((name) => name.startsWith('EOD_') && !known.includes(name))
     .map((name) => {
       // EOD_TIMEOUT resembles EOD_TIMEOUT_MS.
-      const extended = known.find((one) => one.startsWith(`${name}_`) || name.startsWith(`${one}_`));
+      const extended = known.find(
+        (one) => name === `EOD_${one}` || one.startsWith(`${name}_`) || name.startsWith(`${one}_`),
+      );
       return { name, meant: nearest(name, known, MAX_TYPOS) ?? extended ?? null };
     });
 }

@@ -65,7 +65,7 @@ export interface ErrorFacts {
   readonly diagnostic?: string;
   /** For `range_refused`: the longest range in days, if the source named one. */
   readonly limitDays?: number | undefined;
-  /** The answer began and broke off; that of a shorter range may arrive whole. */
+  /** The answer began and broke off; that of a shorter range may arrive in full. */
   readonly cutShort?: boolean;
   /** The body of an answer that turned out to be unreadable as soon as it came. */
   readonly answer?: Buffer;

@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import type { ErrorKind } from './errors.ts';
+import type { Pair } from './pair.ts';
 
 /** Something that happens in this process, published for metrics. */
 interface Event<Message> {
@@ -27,19 +28,14 @@ function event<Message extends object>(name: string): Event<Message> {
   };
 }
 
-interface DataSetLabels {
-  readonly operation: string;
-  readonly exchange: string;
-}
-
 /** A call to the source has ended. */
 export const sourceCallEnded = event<
-  DataSetLabels & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
+  Pair & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
 >('eod:source-call-ended');
 
 /** A window has ended: its answer is stored, or it was given up. */
 export const windowEnded = event<
-  DataSetLabels & {
+  Pair & {
     readonly state: 'loaded' | 'failed' | 'blocked';
     /** Number of rows by outcome (`inserted`, `updated`, …); empty where the window was given up. */
     readonly rows: Readonly<Record<string, number>>;

@@ -8,18 +8,21 @@ export interface NumberRange {
 }
 
 /**
- * Parses a whole number that somebody typed.
+ * Parses an integer that somebody typed.
  *
  * @param name what the number is, for the message.
  * @throws PipelineError `usage` when it is none or out of range.
  */
-export function parseWholeNumber(name: string, text: string, { least, most }: NumberRange): number {
+export function parseInteger(name: string, text: string, { least, most }: NumberRange): number {
   const number = Number(text);
   if (/^\d{1,15}$/.test(text) && number >= least && number <= (most ?? number)) return number;
   throw usageError(
     `${name}: "${text}" is not a whole number from ${least}${most === undefined ? '' : ` to ${most}`}`,
   );
 }
+
+/** So many known words are named beside a guess. */
+const MOST_NAMED = 8;
 
 /**
  * Finds the known word that was typed, in upper or lower case.
@@ -35,9 +38,10 @@ export function parseChoice<Word extends string>(
 ): Word {
   const found = known.find((one) => one.toLowerCase() === text.toLowerCase());
   if (found !== undefined) return found;
-  throw usageError(
-    `${flag}: unknown ${what} "${text}"${didYouMean(text, known)} (known: ${known.join(', ')})`,
-  );
+  const guess = didYouMean(text, known);
+  // A long list would hide the guess.
+  const others = guess === '' || known.length <= MOST_NAMED ? ` (known: ${known.join(', ')})` : '';
+  throw usageError(`${flag}: unknown ${what} "${text}"${guess}${others}`);
 }
 
 /** `; did you mean backfill?` where a mistyped word resembles a known one, otherwise an empty text. */
@@ -49,7 +53,7 @@ export function didYouMean(word: string, known: readonly string[]): string {
 /**
  * The known word most like a mistyped one, or null when none resembles it.
  *
- * @param most how many letters may differ; by default two, or half of the known word where that is more.
+ * @param most how many letters may differ; by default two, or half of the shorter word where that is more.
  */
 export function nearest(word: string, known: readonly string[], most?: number): string | null {
   if (known.length === 0) return null;
@@ -64,6 +68,6 @@ export function nearest(word: string, known: readonly string[], most?: number): 
   if (most !== undefined) return changes <= most ? found : null;
   // Two changes can replace every letter of a short word.
   const alike = changes < Math.max(lower.length, found.length);
-  const near = alike && changes <= Math.max(2, Math.ceil(found.length / 2));
+  const near = alike && changes <= Math.max(2, Math.ceil(Math.min(lower.length, found.length) / 2));
   return near || (lower.length > 2 && guess.includes(lower)) ? found : null;
 }

@@ -1,11 +1,22 @@
-import { type LogFn, type Logger, pino } from 'pino';
+import { type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from './config.ts';
 import { escapeControls } from './controls.ts';
-import { timeAt } from './days.ts';
+import { type DayRange, timeAt } from './days.ts';
 import { redactor, redactValues, type SECRET_SETTINGS } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
+import type { Pair } from './pair.ts';
 
 export type { Logger } from 'pino';
+
+/** The ids of the span in which a line is logged, or nothing outside of one. */
+type TraceIds = { readonly trace_id: string; readonly span_id: string } | undefined;
+
+let readTraceIds: () => TraceIds = () => undefined;
+
+/** Makes every further line of this process carry these ids, for tracing. */
+export function addTraceIds(read: () => TraceIds): void {
+  readTraceIds = read;
+}
 
 /** Settings of the log, and the secrets that must not appear in it. */
 type LogSettings = Pick<
@@ -37,6 +48,10 @@ export function createLog(
     {
       level: config.EOD_LOG_LEVEL,
       base: { pid: process.pid },
+      // The notation of most collectors of logs, instead of a number and milliseconds.
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (level) => ({ level }) },
+      mixin: () => readTraceIds() ?? {},
       serializers: { err: describeError },
       hooks: { logMethod: limitOutageLines() },
     },
@@ -67,9 +82,9 @@ function textLine(json: string, zone: string): string {
   const facts = Object.entries(line)
     .filter(([name]) => !NOT_AS_FACTS.includes(name))
     .flatMap(([name, value]) => factsOf(name, value));
-  const level = (pino.levels.labels[Number(line.level)] ?? '').toUpperCase().padEnd(5);
+  const level = String(line.level).toUpperCase().padEnd(5);
   const message = [line.msg, subject, error].filter((part) => (part ?? '') !== '').join(': ');
-  return `${[timeAt(Math.floor(Number(line.time) / 1_000), zone), level, message, ...facts].join(' ')}\n`;
+  return `${[timeAt(Math.floor(Date.parse(String(line.time)) / 1_000), zone), level, message, ...facts].join(' ')}\n`;
 }
 
 function errorText(error: unknown): string {
@@ -86,14 +101,7 @@ function factsOf(name: string, value: unknown): string[] {
 }
 
 /** The members that identify a window in the log, so that lines can be searched by operation, exchange or day. */
-export function windowFacts(window: {
-  readonly id: number;
-  readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-}) {
+export function windowFacts(window: Pair & DayRange & { readonly id: number; readonly runId: number }) {
   const { id: windowId, runId, operation, exchange, from, to } = window;
   return { runId, windowId, operation, exchange, from, to };
 }

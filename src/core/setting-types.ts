@@ -1,12 +1,13 @@
 import * as z from 'zod';
 import { readList } from './environment.ts';
+import { messageOf } from './errors.ts';
 
 /** Describes a setting in Markdown. @param example a value for the documentation, where there is no default. */
 export const setting = <Type extends z.ZodType>(type: Type, description: string, example?: string): Type =>
   type.meta({ description, ...(example === undefined ? {} : { examples: [example] }) });
 
-/** A whole number. */
-export const whole = (low: number, high: number) =>
+/** An integer. */
+export const integer = (low: number, high: number) =>
   z.coerce
     .number({ error: 'is not a number' })
     .int('must be a whole number')
@@ -73,7 +74,7 @@ export const list = z.string().transform((text, context) => {
   try {
     return readList(text);
   } catch (error) {
-    return wrong(context, `cannot be read: ${(error as Error).message}`);
+    return wrong(context, `cannot be read: ${messageOf(error)}`);
   }
 });
 

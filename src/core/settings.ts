@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { isDay } from './days.ts';
 import {
   flag,
+  integer,
   list,
   listOf,
   oneOf,
@@ -13,7 +14,6 @@ import {
   share,
   timeZone,
   url,
-  whole,
 } from './setting-types.ts';
 
 /** The default of EOD_ALERT_ON: the alerts that need a person. */
@@ -51,7 +51,7 @@ export const settingGroups = {
       '2025-02-27',
     ),
     EOD_CALLS_PER_HOUR: setting(
-      whole(1, 1_000_000).default(900),
+      integer(1, 1_000_000).default(900),
       'Calls the key may make per clock hour, shared by all workers.',
     ),
     EOD_NIGHTLY_RESERVE: setting(
@@ -60,11 +60,11 @@ export const settingGroups = {
       '30%',
     ),
     EOD_TIMEOUT_MS: setting(
-      whole(100, 3_600_000).default(60_000),
+      integer(100, 3_600_000).default(60_000),
       'Give up on a call after this many milliseconds.',
     ),
     EOD_MAX_RESPONSE_MB: setting(
-      whole(1, 1024).default(64),
+      integer(1, 1024).default(64),
       'Refuse answers larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
@@ -121,10 +121,10 @@ export const settingGroups = {
     ),
     EOD_DATA_DIR: setting(
       z.string().default('.eod'),
-      'Folder of the private Postgres; the demo keeps its own in `demo/` there.',
+      'Folder of the private Postgres; the demo keeps its own in `demo/` there. Unset: `.eod` of the working folder if it has a database in it; else, of an installed package, `eod-pipeline` in the folder for data of the user (`$XDG_DATA_HOME` or `~/.local/share`; on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`), and of a checkout its `.eod`. `eod config` says which, and why.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
-      whole(7, 100_000).optional(),
+      integer(7, 100_000).optional(),
       'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
       '400',
     ),
@@ -149,7 +149,7 @@ export const settingGroups = {
       'RELIANCE,TCS,M&M',
     ),
     EOD_INSTRUMENT_LIMIT: setting(
-      whole(1, 100_000).default(200),
+      integer(1, 100_000).default(200),
       'How many instruments to ask for when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
     ),
     EOD_WINDOW_DAYS: setting(
@@ -158,11 +158,11 @@ export const settingGroups = {
       'GetSeriesChange=90,GetConsolidatedPledge=30',
     ),
     EOD_LOOKBACK_SESSIONS: setting(
-      whole(0, 60).default(3),
+      integer(0, 60).default(3),
       'How many sessions before the last loaded one a nightly run asks for again, to get late corrections.',
     ),
     EOD_HISTORY_DAYS: setting(
-      whole(1, 10_000).default(30),
+      integer(1, 10_000).default(30),
       'How many days back a nightly run asks at most, however long ago the last loaded session is: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only; use `eod backfill` for older days.',
     ),
   },
@@ -186,28 +186,28 @@ export const settingGroups = {
   },
   Work: {
     EOD_CONCURRENCY: setting(
-      whole(1, 64).default(4),
+      integer(1, 64).default(4),
       'How many windows one process works on at a time, for nightly runs, and as many again for backfills. The process opens twice as many database connections plus three, and a few for a queue in Postgres.',
     ),
-    EOD_ATTEMPTS: setting(whole(1, 50).default(5), 'Tries per window before it counts as failed.'),
+    EOD_ATTEMPTS: setting(integer(1, 50).default(5), 'Tries per window before it counts as failed.'),
     EOD_BACKOFF_MS: setting(
-      whole(1, 600_000).default(2_000),
+      integer(1, 600_000).default(2_000),
       'Pause before the second try; it doubles with every further one. Half of each pause is random.',
     ),
     EOD_OUTAGE_PATIENCE_MS: setting(
-      whole(1_000, 86_400_000).default(3_600_000),
+      integer(1_000, 86_400_000).default(3_600_000),
       'How long a nightly run keeps trying a source that does not answer at all. A backfill gives up after a sixtieth of it.',
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
-      whole(100, 3_600_000).default(120_000),
+      integer(100, 3_600_000).default(120_000),
       'How long a database session waits for a lock that another one holds. Then the statement fails with an error that names the holder, and the window is tried again later. After half of this time `/readyz` answers 503.',
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
-      whole(1_000, 86_400_000).default(3_600_000),
+      integer(1_000, 86_400_000).default(3_600_000),
       'How long one SQL statement may take, also of a server that no longer answers; migrations are not limited.',
     ),
     EOD_SERVER_PATIENCE_MS: setting(
-      whole(0, 3_600_000).default(60_000),
+      integer(0, 3_600_000).default(60_000),
       'How long a command that works on a run waits for a Postgres that cannot be reached, and `up` for a Postgres or Redis that is not running yet (other commands wait 10 s at most). A wrong password or an unknown database is reported at once.',
     ),
     EOD_MAX_REJECT_SHARE: setting(
@@ -248,11 +248,11 @@ export const settingGroups = {
       'sixteen-letters-or-more',
     ),
     EOD_ALERT_REPEAT_HOURS: setting(
-      whole(1, 720).default(12),
+      integer(1, 720).default(12),
       'The same alert is not sent again for this many hours.',
     ),
     EOD_LATE_AFTER_MINUTES: setting(
-      whole(0, 1_440).default(120),
+      integer(0, 1_440).default(120),
       'Data that is not loaded this many minutes after its schedule should have asked for it raises the alert `late_data`.',
     ),
     EOD_HEARTBEAT_URL: setting(
@@ -261,15 +261,15 @@ export const settingGroups = {
       'https://hc-ping.com/00000000-0000-0000-0000-000000000000',
     ),
     EOD_NOT_READY_WAIT_MS: setting(
-      whole(10, 600_000).default(3_000),
+      integer(10, 600_000).default(3_000),
       'First pause before asking again while the service is still preparing the answer; later ones double, up to a minute. These tries do not count as attempts.',
     ),
     EOD_NOT_READY_BUDGET_MS: setting(
-      whole(10, 86_400_000).default(900_000),
+      integer(10, 86_400_000).default(900_000),
       'How long to wait in total for one answer that is being prepared.',
     ),
     EOD_STALL_MS: setting(
-      whole(1_000, 600_000).default(20_000),
+      integer(1_000, 600_000).default(20_000),
       'A window whose worker has not reported for this long is given to another worker.',
     ),
     EOD_QUEUE_PREFIX: setting(
@@ -287,14 +287,14 @@ export const settingGroups = {
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),
-      '`json`: one document a line; `text`: for people; `auto`: text where stderr is a terminal, otherwise JSON.',
+      '`json`: one document a line, with `level` as a word, `time` in ISO 8601 and, within a trace, `trace_id` and `span_id`; `text`: for people; `auto`: text where stderr is a terminal, otherwise JSON.',
     ),
     EOD_HTTP_HOST: setting(
       z.string().default('127.0.0.1'),
       'Address `eod up` and `eod web` listen on for the [dashboard](monitoring.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
     ),
     EOD_HTTP_PORT: setting(
-      whole(0, 65_535).default(8080),
+      integer(0, 65_535).default(8080),
       'Port to listen on; `0` takes a free one, which `eod up` prints.',
     ),
     EOD_WEB_PASSWORD: setting(

@@ -7,8 +7,8 @@ import { type DayRange, dayAt, timeAt } from './days.ts';
  * status command.
  */
 export function count(value: number): string {
-  const [whole = '', ...decimals] = String(Number(value.toFixed(2))).split('.');
-  return [whole.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
+  const [integer = '', ...decimals] = String(Number(value.toFixed(2))).split('.');
+  return [integer.replace(/\B(?=(\d{3})+$)/g, ','), ...decimals].join('.');
 }
 
 /** `1 window`, `3 windows`. */
@@ -32,10 +32,10 @@ export const isUnusual = (records: number, usual: number | null): boolean =>
 
 /** `4s`, `1m 20s`, `2h 05m`. */
 export function duration(seconds: number): string {
-  const whole = Math.round(seconds);
-  if (whole < 60) return `${whole}s`;
-  if (whole < 3_600) return `${Math.floor(whole / 60)}m ${String(whole % 60).padStart(2, '0')}s`;
-  return `${Math.floor(whole / 3_600)}h ${String(Math.floor((whole % 3_600) / 60)).padStart(2, '0')}m`;
+  const rounded = Math.round(seconds);
+  if (rounded < 60) return `${rounded}s`;
+  if (rounded < 3_600) return `${Math.floor(rounded / 60)}m ${String(rounded % 60).padStart(2, '0')}s`;
+  return `${Math.floor(rounded / 3_600)}h ${String(Math.floor((rounded % 3_600) / 60)).padStart(2, '0')}m`;
 }
 
 /** `2025-02-27 19:00:00`: an ISO 8601 time in the local time of a zone. */

@@ -48,7 +48,7 @@ export async function readBody(
   let size = 0;
   const chunks: Buffer[] = [];
   // If the length is known, into one buffer: a second copy of a large body would take more memory than its rows.
-  const whole = plain && stated > 0 ? Buffer.allocUnsafeSlow(stated) : null;
+  const buffer = plain && stated > 0 ? Buffer.allocUnsafeSlow(stated) : null;
   async function* count(source: AsyncIterable<Buffer>) {
     for await (const chunk of source) {
       bytes += chunk.length;
@@ -58,8 +58,8 @@ export async function readBody(
   const collect = async (source: AsyncIterable<Buffer>) => {
     for await (const chunk of source) {
       if (size + chunk.length > cap) throw tooLarge(`more than ${cap} bytes (EOD_MAX_RESPONSE_MB)`);
-      if (whole === null) chunks.push(chunk);
-      else chunk.copy(whole, size);
+      if (buffer === null) chunks.push(chunk);
+      else chunk.copy(buffer, size);
       size += chunk.length;
     }
   };
@@ -68,7 +68,7 @@ export async function readBody(
     await collect(body);
     bytes = size;
   }
-  return { body: whole?.subarray(0, size) ?? Buffer.concat(chunks, size), bytes };
+  return { body: buffer?.subarray(0, size) ?? Buffer.concat(chunks, size), bytes };
 }
 
 /**

@@ -25,7 +25,7 @@ type ClientSettings = Pick<
 /** How much is read of an answer with an error status, which matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** The HTTP client: a pool of persistent connections, and one deadline for each whole call. */
+/** The HTTP client: a pool of persistent connections, and one deadline for each call, until its answer has arrived. */
 export function createClient(settings: ClientSettings, clock: Clock): Client {
   const { timeoutMs, maxResponseBytes } = settings;
   const redact = keyRedactor(settings.accessKey);
@@ -121,7 +121,7 @@ export function retryDelay(header: string, now = Date.now()): number | null {
 }
 
 function timeoutError(timeoutMs: number): PipelineError {
-  return new PipelineError(`no whole answer within ${timeoutMs} ms`, { kind: 'timeout' });
+  return new PipelineError(`no complete answer within ${timeoutMs} ms`, { kind: 'timeout' });
 }
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);

@@ -28,8 +28,8 @@ const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/;
 export function parseDecimal(text: string): Decimal | null {
   const match = DECIMAL.exec(text);
   if (match === null) return null;
-  const [, sign, whole = '', fraction = '', power = '0'] = match;
-  const all = whole + fraction;
+  const [, sign, integer = '', fraction = '', power = '0'] = match;
+  const all = integer + fraction;
   if (all === '') return null;
   let start = 0;
   while (all.charCodeAt(start) === ZERO) start++;

@@ -61,7 +61,7 @@ function spend(text: string, budget: { bytes: number }): string {
     return text;
   }
   budget.bytes = 0;
-  return '… left out: the record is too large to keep whole';
+  return '… left out: the record is too large to keep in full';
 }
 
 /** The text, cut to a length, with the characters that jsonb cannot store escaped. */

@@ -114,7 +114,7 @@ function skipSpace(body: Buffer, start: number): number {
   }
 }
 
-/** Where the object that begins here ends, and how many arrays and objects it holds; null if there is no whole one. */
+/** Where the object that begins here ends, and how many arrays and objects it holds; null if there is no complete one. */
 function findEnd(body: Buffer, start: number): { readonly at: number; readonly containers: number } | null {
   if (body[start] !== OPENING_BRACE) return null;
   let depth = 0;

@@ -5,7 +5,7 @@ export const NULL = 0;
 export const STRING = 1;
 /** Any other string. */
 export const ESCAPED = 2;
-/** A whole number, and one with decimals; their bytes are their digits. */
+/** An integer, and a number with decimals; their bytes are their digits. */
 export const WHOLE = 3;
 export const DECIMAL = 4;
 export const TRUE = 5;

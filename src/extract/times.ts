@@ -20,7 +20,7 @@ const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');
 const ISO = new RegExp(`^(\\d{4})-(\\d{2})-(\\d{2})${TIME}$`, 'i');
 /** `20-AUG-2021`, as in the exchanges' own files. */
 const NAMED = new RegExp(`^(\\d{1,2})-([A-Z]{3})-(\\d{4})${TIME}$`, 'i');
-/** Unix seconds or milliseconds; the source's CSV prints whole numbers with `.0`. */
+/** Unix seconds or milliseconds; the source's CSV prints integers with `.0`. */
 const EPOCH = /^-?\d{1,15}(?:\.0+)?$/;
 
 /** For a missing date, the source sends a moment in the year 1. */

@@ -78,30 +78,30 @@ export function readNumeric(value: unknown): Scalar | InvalidValue {
 }
 
 /** The range of each kind for values sent as numbers; beyond 2^53 only text is exact. */
-const WHOLE_RANGES = {
+const INTEGER_RANGES = {
   int2: { low: -(2 ** 15), high: 2 ** 15 - 1 },
   int4: { low: -(2 ** 31), high: 2 ** 31 - 1 },
   int8: { low: Number.MIN_SAFE_INTEGER, high: Number.MAX_SAFE_INTEGER },
 } as const;
 
-function createWholeReader(kind: keyof typeof WHOLE_RANGES): ValueReader {
+function createIntegerReader(kind: keyof typeof INTEGER_RANGES): ValueReader {
   const bits = { int2: 16, int4: 32, int8: 64 }[kind];
   const low = -(2n ** BigInt(bits - 1));
   const high = 2n ** BigInt(bits - 1) - 1n;
-  const safe = WHOLE_RANGES[kind];
+  const safe = INTEGER_RANGES[kind];
   const range = `a whole number from ${low} to ${high}`;
   return (value) => {
     if (typeof value === 'number') {
       if (!Number.isInteger(value)) return invalid(value, 'a whole number');
       if (value >= safe.low && value <= safe.high) return value + 0;
-      // Beyond 2^53 a double stands for several whole numbers: only text is exact.
+      // Beyond 2^53 a double stands for several integers: only text is exact.
       return invalid(value, bits === 64 ? `${range} that was read without loss` : range);
     }
     if (value === null || value === undefined) return null;
     if (typeof value !== 'string') return invalid(value, 'a whole number');
     const text = value.trim();
     if (text === '') return null;
-    const exact = wholeOf(text);
+    const exact = integerOf(text);
     if (exact === null) return invalid(value, 'a whole number');
     if (exact < low || exact > high) return invalid(value, range);
     return exact >= Number.MIN_SAFE_INTEGER && exact <= Number.MAX_SAFE_INTEGER
@@ -110,8 +110,8 @@ function createWholeReader(kind: keyof typeof WHOLE_RANGES): ValueReader {
   };
 }
 
-/** The whole number in a text (`123`, `123.00`, `1.2E+3`), or null. */
-function wholeOf(text: string): bigint | null {
+/** The integer in a text (`123`, `123.00`, `1.2E+3`), or null. */
+function integerOf(text: string): bigint | null {
   if (text.length > MAX_DIGITS || !NUMBER.test(text)) return null;
   const decimal = parseDecimal(text);
   if (decimal === null || decimal.exponent < 0) return null;
@@ -119,9 +119,9 @@ function wholeOf(text: string): bigint | null {
   return decimal.negative ? -size : size;
 }
 
-export const readInt2 = createWholeReader('int2');
-export const readInt4 = createWholeReader('int4');
-export const readInt8 = createWholeReader('int8');
+export const readInt2 = createIntegerReader('int2');
+export const readInt4 = createIntegerReader('int4');
+export const readInt8 = createIntegerReader('int8');
 
 /** Reads true or false: booleans, `true` and `false` in any case, 1 and 0. */
 export function readBoolean(value: unknown): Scalar | InvalidValue {

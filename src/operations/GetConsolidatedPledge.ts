@@ -1,4 +1,4 @@
-import { date, int4, int8, numeric, text } from './fields.ts';
+import { date, int4, int8, numeric, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
@@ -13,10 +13,11 @@ const table = defineTable({
     int4('ScripCode', 'scrip_code', 'Security code of the exchange; 0 where the source has none.', {
       absent: 0,
     }),
-    text('ScripId', 'scrip_id', 'Security id (ticker); tells companies without a code apart.', {
+    text('ScripId', 'scrip_id', 'Security id as sent; tells companies without a code apart.', {
       absent: '',
     }),
     date('TradeDate', 'trade_date', 'Day the figures belong to.', { required: true }),
+    symbolOf('ScripId'),
     text('CompanyName', 'company_name', 'Name of the company.'),
     int8('TotalIssuedShares', 'total_issued_shares', 'Shares issued.', { unit: 'shares' }),
     int8('TotalPromoterHoldingShares', 'total_promoter_holding_shares', 'Shares held by the promoters.', {
@@ -24,7 +25,7 @@ const table = defineTable({
     }),
     numeric(
       'TotalPromoterHoldingPer',
-      'total_promoter_holding_per',
+      'total_promoter_holding_percent',
       'Promoter holding as a share of those issued.',
       { unit: 'percent' },
     ),
@@ -37,13 +38,13 @@ const table = defineTable({
     ),
     numeric(
       'PromoterSharesEncumberedasoflastquarter_Perofpromotershares',
-      'encumbered_last_quarter_pct_of_promoter_shares',
+      'encumbered_last_quarter_of_promoter_shares_percent',
       `${LAST_QUARTER}, as a share of promoter shares.`,
       { unit: 'percent' },
     ),
     numeric(
       'PromoterSharesEncumberedasoflastquarter_Peroftotalshares',
-      'encumbered_last_quarter_pct_of_total_shares',
+      'encumbered_last_quarter_of_total_shares_percent',
       `${LAST_QUARTER}, as a share of all shares.`,
       { unit: 'percent' },
     ),
@@ -72,7 +73,7 @@ const table = defineTable({
     ),
     numeric(
       'Noofsharespledgedinthedepositorysystem_FPerDE',
-      'depository_pledged_pct',
+      'depository_pledged_percent',
       'D as a share of E (F).',
       { unit: 'percent' },
     ),

@@ -1,4 +1,4 @@
-import { addDays } from '../core/days.ts';
+import { addDays, type DayRange } from '../core/days.ts';
 import { defineOperation, type Question, type QuestionInput } from './operation.ts';
 import {
   forBothNatures,
@@ -10,11 +10,9 @@ import {
 } from './tables/financial-ratios.ts';
 
 /** A quarter of the Indian financial year, which starts in April and is named by the year in which it starts. */
-interface Quarter {
+interface Quarter extends DayRange {
   readonly year: string;
   readonly period: 'QJ' | 'QS' | 'QD' | 'QM';
-  readonly from: string;
-  readonly to: string;
 }
 
 /** The quarter that contains a day. `QM` of 2024 ended in March 2025. */

@@ -29,11 +29,11 @@ const table = defineTable({
     numeric('previousClosing', 'previous_close_price', 'Closing price of the session before.', {
       unit: 'rupees',
     }),
-    numeric('percentageFluctation', 'percent_change', 'Change of the closing price; negative for losers.', {
+    numeric('percentageFluctation', 'change_percent', 'Change of the closing price; negative for losers.', {
       unit: 'percent',
     }),
     int8('quantity', 'quantity', 'Traded quantity.', { unit: 'shares' }),
-    numeric('turnover', 'turnover', 'Traded value; BSE states lakhs.', { unit: 'lakhs of rupees' }),
+    numeric('turnover', 'turnover_lakh', 'Traded value; BSE states lakhs.', { unit: 'lakhs of rupees' }),
   ],
 });
 

@@ -13,8 +13,8 @@ const table = defineTable({
     }),
     int8('scripsNo', 'scrip_count', 'Number of securities traded.', { unit: 'securities' }),
     int8('tradesNo', 'trade_count', 'Number of trades.', { unit: 'trades' }),
-    numeric('sharesVol', 'shares_volume', 'Traded quantity.', { unit: 'crores of shares' }),
-    numeric('turnoverRsCr', 'turnover_rs_crore', 'Traded value.', { unit: 'crores of rupees' }),
+    numeric('sharesVol', 'shares_volume_crore', 'Traded quantity.', { unit: 'crores of shares' }),
+    numeric('turnoverRsCr', 'turnover_crore', 'Traded value.', { unit: 'crores of rupees' }),
   ],
 });
 

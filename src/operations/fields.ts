@@ -115,9 +115,9 @@ function answerField(kind: Kind): AnswerFieldMaker {
 
 /** Text, trimmed; empty means null. */
 export const text = answerField('text');
-/** Whole number of at most 32 bits: codes, years. */
+/** Integer of at most 32 bits: codes, years. */
 export const int4 = answerField('int4');
-/** Whole number of at most 64 bits: quantities and counts. A fraction is a reject. */
+/** Integer of at most 64 bits: quantities and counts. A fraction is a reject. */
 export const int8 = answerField('int8');
 /** Decimal number, stored with every digit that the source sent: money, prices, ratios. */
 export const numeric = answerField('numeric');
@@ -143,15 +143,15 @@ export function derived(column: string, kind: Kind, meaning: string, value: Work
 }
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
-export function symbolOf(idField: string, seriesField: string): DerivedField {
-  return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (get) => {
-    const [scripId, series] = [get(idField), get(seriesField)];
-    if (typeof scripId !== 'string') return null;
-    const id = scripId.trim();
+export function symbolOf(idField: string, seriesField?: string): DerivedField {
+  return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (_get, read) => {
+    const id = read(idField, 'text');
+    if (typeof id !== 'string') return null;
     const dot = id.lastIndexOf('.');
     if (dot <= 0) return id;
     const suffix = id.slice(dot + 1).toUpperCase();
-    const known = typeof series === 'string' ? series.trim().toUpperCase() : '';
-    return suffix === known || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
+    const series = seriesField === undefined ? null : read(seriesField, 'text');
+    const isSeries = typeof series === 'string' && suffix === series.toUpperCase();
+    return isSeries || /^[A-Z0-9]{1,2}$/.test(suffix) ? id.slice(0, dot) : id;
   });
 }

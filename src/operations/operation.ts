@@ -1,4 +1,5 @@
 import type { Config } from '../core/config.ts';
+import type { DayRange } from '../core/days.ts';
 import type { AskedFor } from './fields.ts';
 import type { Row, TableDefinition } from './table.ts';
 
@@ -118,21 +119,17 @@ export interface Shape {
 }
 
 /** One question for one instrument, for operations that ask per instrument. */
-export interface Question {
+export interface Question extends DayRange {
   /** Identifies the question in the coverage of a day, e.g. `eod/Standalone`; '' if there is only one. */
   readonly variant: string;
-  readonly from: string;
-  readonly to: string;
   readonly params: Readonly<Record<string, string>>;
   /** Is it asked even if an earlier answer covers it? */
   readonly always?: boolean;
 }
 
-export interface QuestionInput {
+export interface QuestionInput extends DayRange {
   /** Sessions of the exchange from `from` to `to`, ascending. */
   readonly sessions: readonly string[];
-  readonly from: string;
-  readonly to: string;
   /** Today in the source's zone. */
   readonly today: string;
   /** Is this today's nightly run? Only then are real-time figures worth a request. */

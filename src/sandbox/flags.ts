@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
-import { parseChoice, parseWholeNumber } from '../core/input.ts';
+import { parseChoice, parseInteger } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
@@ -32,11 +32,11 @@ const names = (value: string) =>
 
 /** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
 function rangeDays(value: string): Behaviour['maxRangeDays'] {
-  if (!value.includes('=')) return parseWholeNumber('--max-range-days', value, { least: 1 });
+  if (!value.includes('=')) return parseInteger('--max-range-days', value, { least: 1 });
   return Object.fromEntries(
     names(value).map((pair) => {
       const [name = '', days = ''] = pair.split('=');
-      return [operationNamed(name).name, parseWholeNumber('--max-range-days', days, { least: 1 })];
+      return [operationNamed(name).name, parseInteger('--max-range-days', days, { least: 1 })];
     }),
   );
 }
@@ -74,7 +74,7 @@ export function parseFault(text: string): Fault {
     fault = { ...fault, ...parseFaultRule(key, setting) };
   }
   const isNumber = kind === 'status' || kind === 'slow' || kind === 'retry-after';
-  if (isNumber && value !== undefined) parseWholeNumber(`--fault: ${kind}`, value, COUNT);
+  if (isNumber && value !== undefined) parseInteger(`--fault: ${kind}`, value, COUNT);
   if (kind === 'diagnostic' && value === undefined) throw usageError('--fault: diagnostic needs a text');
   return fault;
 }
@@ -82,7 +82,7 @@ export function parseFault(text: string): Fault {
 const FAULT_RULES = ['every', 'first', 'rate', 'min-days', 'operation'] as const;
 
 function parseFaultRule(key: string, setting: string): Partial<Fault> {
-  const number = () => parseWholeNumber(`--fault: ${key}`, setting, COUNT);
+  const number = () => parseInteger(`--fault: ${key}`, setting, COUNT);
   switch (parseChoice('--fault', key, FAULT_RULES, 'rule')) {
     case 'every':
       return { every: number() };
@@ -128,7 +128,7 @@ const choice = (flag: string, description: string, known: readonly string[], fal
   member(flag, description, (name, value) => parseChoice(name, value, known), fallback);
 
 const number = (flag: string, description: string, fallback?: string) =>
-  member(flag, description, (name, value) => parseWholeNumber(name, value, { least: 0 }), fallback);
+  member(flag, description, (name, value) => parseInteger(name, value, { least: 0 }), fallback);
 
 const onOff = (flag: string, description: string) =>
   member(flag, description, (_, value) => value === 'true');
@@ -145,7 +145,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--port <number>',
     description: 'port to listen on; 0 chooses a free one',
     default: '0',
-    parse: (value) => ({ port: parseWholeNumber('--port', value, { least: 0, most: 65_535 }) }),
+    parse: (value) => ({ port: parseInteger('--port', value, { least: 0, most: 65_535 }) }),
   },
   {
     flag: '--host <address>',
@@ -168,14 +168,14 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'instruments per exchange',
     default: '500',
     parse: (value) => ({
-      instrumentsPerExchange: parseWholeNumber('--instruments', value, { least: 1, most: 20_000 }),
+      instrumentsPerExchange: parseInteger('--instruments', value, { least: 1, most: 20_000 }),
     }),
   },
   {
     flag: '--revision <n>',
     description: 'number of corrections to the trade files; each changes a few rows of every day',
     default: '0',
-    parse: (value) => ({ revision: parseWholeNumber('--revision', value, { least: 0, most: 1_000 }) }),
+    parse: (value) => ({ revision: parseInteger('--revision', value, { least: 0, most: 1_000 }) }),
   },
   {
     flag: '--now <time>',
@@ -212,7 +212,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     flag: '--delay <ms>',
     description: 'milliseconds to wait before each answer',
     default: '0',
-    parse: (value) => behave({ delayMs: parseWholeNumber('--delay', value, { least: 0, most: 3_600_000 }) }),
+    parse: (value) => behave({ delayMs: parseInteger('--delay', value, { least: 0, most: 3_600_000 }) }),
   },
   number('--not-ready <n>', 'answer the first n calls of each request that the data is not ready', '0'),
   number('--calls-per-hour <n>', 'calls answered in a clock hour (IST); 0 for no limit', '0'),

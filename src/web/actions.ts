@@ -18,7 +18,7 @@ const NOTICES = {
   resumed: (run: string) => `Run ${run} is resumed.`,
   cancelled: (run: string) => `Run ${run} is cancelled; what it has loaded stays.`,
   filling: (run: string) => `Run ${run} asks for what is missing.`,
-  whole: () => 'Nothing is missing: no run was started.',
+  complete: () => 'Nothing is missing: no run was started.',
   retrying: (run: string) => `Run ${run} is reading the rejected records again.`,
   accepted: () => 'There is no reject that can be read again: no run was started.',
   decided: () => 'The decision is stored, and adjusted prices use it.',
@@ -99,9 +99,9 @@ export async function serveActions(
           : { operations: operations.filter(({ name }) => name === operation) }),
         ...(typeof exchange === 'string' ? { exchanges: [exchange] } : {}),
       });
-      if (total === 0) return { notice: 'whole' };
+      if (total === 0) return { notice: 'complete' };
       const runId = await startRun(context, gapRequest(gaps), { requestedBy: by });
-      return runId === null ? { notice: 'whole' } : { notice: 'filling', runId };
+      return runId === null ? { notice: 'complete' } : { notice: 'filling', runId };
     },
     '/actions/retry-rejects': async ({ by }) => {
       const runId = await planReplay(context, {}, { rejectsOnly: true, requestedBy: by });

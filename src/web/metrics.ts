@@ -43,17 +43,33 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   collectDefaultMetrics({ register: registry });
   const build = new Gauge({
     name: 'eod_build_info',
-    help: '1; the labels say which version runs, in which roles.',
-    labelNames: ['version', 'commit', 'node', 'roles'],
+    help: '1; the labels say which version runs, of which git revision, and of Node.',
+    labelNames: ['version', 'revision', 'node'],
     registers,
   });
-  const versions = { version: packageVersion(), commit: commit() ?? '', node: process.versions.node };
-  build.set({ ...versions, roles: roles.join(',') }, 1);
+  const revision = commit() ?? 'unknown';
+  build.set({ version: packageVersion(), revision, node: process.versions.node }, 1);
+  const role = new Gauge({
+    name: 'eod_role',
+    help: '1 for each role of this process: scheduler, worker, web.',
+    labelNames: ['role'],
+    registers,
+  });
+  for (const one of roles) role.set({ role: one }, 1);
   const stopCounting = countOwnWork(registers);
-  const facts = createFacts(registers);
+  const up = new Gauge({
+    name: 'eod_database_up',
+    help: '1 if the database and the queue answer; if 0, the metrics from them are absent.',
+    registers,
+  });
+  // A worker alone leaves the facts of the installation out: there may be many workers, each of which would read and
+  // export the same. The scheduler and the dashboard, one each, both have them, so that either may be missing.
+  const facts = roles.some((one) => one !== 'worker') ? createFacts(registers) : null;
+  const read = facts?.read ?? checkServers;
   const readFacts = oneAtATime(() =>
-    within(facts.read(context)).catch((error) => {
-      facts.forget();
+    within(read(context).then(() => up.set(1))).catch((error) => {
+      up.set(0);
+      facts?.forget();
       context.log.warn({ err: error }, 'metrics: the database or the queue does not answer');
     }),
   );
@@ -126,6 +142,11 @@ function countOwnWork(registers: Registry[]): () => void {
   };
 }
 
+/** @throws Error if the database or the queue does not answer. */
+async function checkServers({ db, queues }: QueueContext): Promise<void> {
+  await Promise.all([db.withoutRetry.pool.query('select'), queues.ticks.getJobCounts()]);
+}
+
 /** Gauges for what the database and the queue know, whichever process did it. */
 function createFacts(registers: Registry[]) {
   const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
@@ -170,17 +191,12 @@ function createFacts(registers: Registry[]) {
   );
   const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
   const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
-  const up = gauge(
-    'eod_database_up',
-    '1 if the database and the queue answer; if 0, the metrics from them are absent.',
-  );
   const single = [used, refused, workers];
   const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
   const forget = () => {
     for (const one of [...all, ...single]) one.reset();
     // A metric without labels would be 0 after a reset.
     for (const one of single) one.remove();
-    up.set(0);
   };
   return {
     forget,
@@ -207,7 +223,6 @@ function createFacts(registers: Registry[]) {
       );
       // Values that no longer exist must not keep their last number.
       forget();
-      up.set(1);
       for (const { freshness, missingInARow, ...pair } of summarizePairs(expected, sessions)) {
         const { operation, exchange, lastComplete } = freshness;
         if (pair.sessions.length === 0) continue;

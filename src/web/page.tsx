@@ -2,8 +2,8 @@ import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { Config } from '../core/config.ts';
 import type { Day } from '../core/days.ts';
+import type { Pair } from '../core/pair.ts';
 import type { QueueContext } from '../jobs/context.ts';
-import type { Pair } from '../load/state/completeness.ts';
 import { ASSETS } from './assets.ts';
 
 /** What a page is made from. */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { StateDifference } from '../../src/load/market/differences.ts';
+import type { VersionDifference } from '../../src/load/market/differences.ts';
 import type { RunReport } from '../../src/load/state/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -41,7 +41,7 @@ beforeAll(async () => {
 
 const diff = (...flags: string[]) => runCli([...DIFF, ...flags], options());
 const diffJson = async (...flags: string[]) =>
-  (await runJson<StateDifference>([...DIFF, ...flags], options())).json;
+  (await runJson<VersionDifference>([...DIFF, ...flags], options())).json;
 
 describe.concurrent('between two runs', () => {
   test('what was inserted, changed and withdrawn, the changed columns old and new', async () => {

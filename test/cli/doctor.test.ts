@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { nodeCheck } from '../../src/cli/doctor/machine.ts';
-import { calendarCheck, callsOfNight, nightCheck, settingsChecks } from '../../src/cli/doctor/settings.ts';
+import {
+  calendarCheck,
+  callsOfNight,
+  nightCheck,
+  postgresVariablesCheck,
+  settingsChecks,
+} from '../../src/cli/doctor/settings.ts';
 import { loadConfig } from '../../src/core/config.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
@@ -47,6 +53,41 @@ describe('settings', () => {
 
   test('each of several problems has a check of its own', () => {
     expect(check({ EOD_PUBLISHED_AT: '09:00', EOD_NIGHTLY_RESERVE: '100%' })).toHaveLength(2);
+  });
+});
+
+describe('variables of other clients of Postgres', () => {
+  const checked = (env: Readonly<Record<string, string>>) => postgresVariablesCheck(env, loadConfig(env));
+  const DATABASE_URL = 'postgres://asha:kiwi@db.example:5433/market%20data';
+
+  test('are not mentioned if there are none', () => {
+    expect(checked({ PATH: '/bin' })).toEqual([]);
+    expect(checked({ DATABASE_URL })).toEqual([]);
+  });
+
+  test('are named if DATABASE_URL, which counts, is not set', () => {
+    const env = { PGHOST: 'db.example', PGUSER: 'asha', PGPASSWORD: 'kiwi', PGDATABASE: 'm', PGPORT: '5433' };
+    const [only, ...others] = checked(env);
+    expect(others).toEqual([]);
+    expect(only).toMatchObject({ name: 'settings', state: 'warning' });
+    expect(only?.found).toMatch(
+      /^PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD are set.*DATABASE_URL, which is not/,
+    );
+    expect(only?.found).not.toMatch(/kiwi/);
+    expect(only?.remedy).toMatch(/set DATABASE_URL=postgres:/);
+    expect(checked({ PGSERVICE: 'x' })[0]?.found).toMatch(/^PGSERVICE is set/);
+  });
+
+  test('are a warning where they differ from DATABASE_URL', () => {
+    const same = { PGHOST: 'db.example', PGPORT: '5433', PGUSER: 'asha', PGDATABASE: 'market data' };
+    expect(checked({ DATABASE_URL, ...same, PGPASSWORD: 'x' })).toEqual([
+      expect.objectContaining({ state: 'ok', remedy: null }),
+    ]);
+    const [only] = checked({ DATABASE_URL, ...same, PGHOST: 'other', PGPORT: '5432' });
+    expect(only).toMatchObject({ state: 'warning', remedy: expect.stringMatching(/DATABASE_URL/) });
+    expect(only?.found).toMatch(/PGHOST, PGPORT differ from it$/);
+    // What it leaves out is no contradiction.
+    expect(checked({ DATABASE_URL: 'postgres://db.example', ...same })[0]?.state).toBe('ok');
   });
 });
 

@@ -43,7 +43,7 @@ test('a window that fails is a line that says which; one that is not ready yet i
   expect(lines.length).toBeGreaterThan(0);
   for (const line of lines) {
     expect(line).toMatchObject({
-      level: 50,
+      level: 'error',
       msg: 'window did not load',
       operation: 'GetCircuitBreakers',
       exchange: 'NSE',
@@ -63,7 +63,8 @@ test('at the level info each window is one line with its counts and times', asyn
   expect(windows.map(({ from }) => from).toSorted()).toEqual(['2025-09-08', '2025-09-09', '2025-09-10']);
   for (const line of windows) {
     expect(line).toMatchObject({
-      level: 30,
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       msg: 'window loaded',
       runId: 1,
       operation: 'GetBhavCopyCM',

@@ -299,7 +299,7 @@ const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
 const shell = (line: string, { cwd, env = {} }: EodOptions) =>
   promisify(execFile)('sh', ['-c', line.replaceAll('eod', `"${process.execPath}" "${LAUNCHER}"`)], {
     cwd,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, EOD_DATA_DIR: '.eod', ...env },
     timeout: 40_000,
   });
 

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
@@ -6,7 +6,7 @@ import { fileSettings, SECRET_SETTINGS } from '../../src/core/environment.ts';
 import { settings } from '../../src/core/settings.ts';
 import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { dataSets, operations } from '../../src/operations/registry.ts';
-import { captureCli, runCli, runJson } from '../support/cli.ts';
+import { captureCli, runCli, runJson, unwrapped } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const cwd = temporaryFolder();
@@ -59,6 +59,38 @@ describe.concurrent('eod config', () => {
     expect(stdout.replace(json.DATABASE_URL?.value ?? '', '').replaceAll('@host/kiwi', '')).not.toContain(
       'kiwi',
     );
+  });
+
+  test('says where the data is, and why', async () => {
+    type Shown = Record<string, { value: string; from: string; why?: string }>;
+    const root = '/usr/lib/node_modules/eod-pipeline';
+    const folder = temporaryFolder();
+    const data = temporaryFolder();
+    const given = { cwd: folder, root, env: { XDG_DATA_HOME: data } };
+    const shown = async (options: object) =>
+      (await runJson<Shown>(['config'], { ...given, ...options })).json.EOD_DATA_DIR;
+    const value = join(data, 'eod-pipeline');
+    const why = expect.stringMatching(/installed as a package/);
+    expect(await shown({})).toEqual({ value, from: 'default', why });
+    expect(unwrapped((await runCli(['config'], given)).stdout).replaceAll(/\s+/g, ' ')).toContain(
+      `EOD_DATA_DIR is ${value}, because eod is installed as a package`,
+    );
+    expect(await shown({ root: folder })).toEqual({
+      value: '.eod',
+      from: 'default',
+      why: expect.stringMatching(/checkout/),
+    });
+    // What is set wins, and needs no reason.
+    const env = { ...given.env, EOD_DATA_DIR: 'mine' };
+    expect(await shown({ env })).toEqual({ value: 'mine', from: 'environment' });
+    // What an earlier version has left here is not lost from sight.
+    mkdirSync(join(folder, '.eod', 'postgres'), { recursive: true });
+    expect(await shown({})).toEqual({
+      value: '.eod',
+      from: 'default',
+      why: expect.stringMatching(/database in \.eod/),
+    });
+    expect(await shown({ env })).toEqual({ value: 'mine', from: 'environment' });
   });
 
   test('knows proxies by their names in small letters too, without http://, and shows no password', async () => {
@@ -126,7 +158,7 @@ describe.concurrent('eod schedules', () => {
 
 test('docs/configuration.md explains every setting, and no other', () => {
   const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-  const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+  const named = [...text.matchAll(/^- `([A-Z_]+)`/gm)].map((match) => match[1]);
   expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
 });
 

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { packageVersion } from '../../src/core/version.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
@@ -103,7 +104,7 @@ test('a run is a trace from the run to its statements, without the key; without 
   const receiver = await startReceiver();
   // From the file, which OpenTelemetry does not read by itself.
   writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
-  const traced = await backfill(DAY, asked);
+  const traced = await backfill(DAY, { ...asked, env: { ...env, EOD_LOG_LEVEL: 'info' } });
   expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
 
   const spans = receiver.spans();
@@ -160,7 +161,20 @@ test('a run is a trace from the run to its statements, without the key; without 
   expect(roots.map(({ name }) => name).filter((name) => !/^(eod\.|addBulk|process)/.test(name))).toEqual([]);
 
   const resource = receiver.exports()[0]?.resource;
-  expect(factOf(resource as Pick<Span, 'attributes'>, 'service.name')).toBe('eod-pipeline');
+  const ofResource = (key: string) => factOf(resource as Pick<Span, 'attributes'>, key);
+  expect([ofResource('service.namespace'), ofResource('service.name')]).toEqual(['eod', 'eod-pipeline']);
+  expect(ofResource('service.version')).toBe(packageVersion());
+  expect(ofResource('service.instance.id')).toMatch(/^[0-9a-f-]{36}$/);
+  // The log has the trace of each window, and the span that the line was written in.
+  const logged = traced.stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.includes('"windowId"'))
+    .map((line) => JSON.parse(line) as { trace_id?: string; span_id?: string });
+  expect(logged.length).toBeGreaterThan(1);
+  for (const { trace_id, span_id } of logged) {
+    expect(trace_id).toBe(run?.traceId);
+    expect(spans.map(({ spanId }) => spanId)).toContain(span_id);
+  }
   for (const body of receiver.bodies) {
     for (const secret of ['kiwi', encodeURIComponent(KEY), 'kiwi-hook']) expect(body).not.toContain(secret);
   }

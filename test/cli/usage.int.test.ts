@@ -10,14 +10,12 @@ import { runEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const cwd = temporaryFolder();
-const RANGE = ['--from', '2025-02-20', '--to', '2025-02-27'];
 const COMMANDS = [
   'demo',
   'up',
   'backfill',
   'nightly',
   'runs',
-  'run',
   'resume',
   'cancel',
   'status',
@@ -28,50 +26,12 @@ const COMMANDS = [
   'config',
 ];
 
-/** Wrong command lines and what the one sentence on stderr must say; more in backfill-request.test.ts. */
-const MISTAKES: [args: string[], says: RegExp][] = [
-  [['frobnicate'], /unknown command 'frobnicate'/],
-  [['backfil'], /unknown command 'backfil'; did you mean backfill\?/],
-  [['runs', '--jsn'], /unknown option '--jsn'; did you mean --json\?/],
-  [['migrate', 'now'], /too many arguments/],
-  [['backfill', ...RANGE], /name operations .* or give --all/],
-  [['backfill', 'GetBavCopyCM', ...RANGE], /unknown operation "GetBavCopyCM"; did you mean GetBhavCopyCM\?/],
-  [['backfill', '--all', '--from', '2025-03-02', '--to', '2025-03-01'], /reversed/],
-  [['backfill', '--all', ...RANGE, '--dry-run', '--detach'], /cannot be used with/],
-  [['backfill', '--all', ...RANGE], /EOD_BASE_URL.*EOD_ACCESS_KEY.*eod sandbox/],
-  [
-    ['backfill', 'GetFinRatioEOD', ...RANGE, '--nature-of-report', 'X'],
-    /natureOfReport: .* does not know "X" \(known: Standalone, Consolidated\)/,
-  ],
-  [['backfill', 'GetFinancialRatios', ...RANGE, '--year', 'abc'], /"abc" \(known: a year such as 2024\)/],
-  [['nightly', '--date', '2999-01-01'], /2999-01-01 is in the future/],
-  [['up', '--roles', 'wroker'], /unknown role "wroker"; did you mean worker\?/],
-  [['up'], /eod sandbox/],
-  [['run', 'first'], /number of the run: "first" is not a whole number from 1/],
-  [['replay', '--rebuild', ...RANGE], /'--rebuild' cannot be used with option '--from/],
-  [['operations', 'GetNothing'], /unknown operation "GetNothing" \("eod operations" lists them\)/],
-  [['resume'], /missing required argument 'id'/],
-  [['runs', '--limit', '0'], /--limit/],
-  [['operations', 'GetFinRatio'], /unknown operation "GetFinRatio"; did you mean GetFinRatio/],
-  [['sandbox', '--casing', 'pascall'], /did you mean pascal\?/],
-];
-
-describe.concurrent('mistakes on the command line', () => {
-  test.each(MISTAKES)('eod %j', async (args, says) => {
-    const { code, stdout, stderr } = await runCli(args, { cwd });
-    expect(stderr).toMatch(says);
-    expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/^eod: /);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  });
-});
-
 describe.concurrent('with --json an error is a document too', () => {
   test.each([
     [['runs', '--limit', '0'], 'usage', /^--limit: "0" is not a whole number/],
     [['runs', '--limti', '0'], 'usage', /^unknown option '--limti'; did you mean --limit\?$/],
     [['operations', 'GetNothing'], 'usage', /\("eod operations" lists them\)$/],
-    [['frobnicate'], 'usage', /^unknown command 'frobnicate'$/],
+    [['frobnicate'], 'usage', /^unknown command 'frobnicate' \("eod help" lists what there is\)$/],
   ])('eod %j', async (args, kind, message) => {
     const { code, stdout, stderr } = await runCli([...args, '--json'], { cwd });
     const { error } = JSON.parse(stdout) as { error: { message: string } };
@@ -116,9 +76,7 @@ describe.concurrent('mistakes in the settings', () => {
   ])('%s for %s is an error', async (name, meant) => {
     const { code, stdout, stderr } = await runCli(['config'], { cwd, env: { [name]: '5' } });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toBe(
-      `eod: the settings have a problem:\n  ${name} is no setting; did you mean ${meant}?\n`,
-    );
+    expect(stderr).toBe(`eod: a setting is wrong: ${name} is no setting; did you mean ${meant}?\n`);
   });
 
   test.each([
@@ -249,9 +207,17 @@ describe('help', () => {
     }
   });
 
-  test('eod --help lists every command, eod run --help explains one', async () => {
+  test('eod --help lists every command by what it is for, eod run --help explains one', async () => {
     const all = await runCli(['--help'], { cwd });
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual([
+      'Options:',
+      'Load:',
+      'Look:',
+      'Repair:',
+      'Set up:',
+      'Examples:',
+    ]);
     const one = await runCli(['run', '--help'], { cwd });
     expect(one.stdout).toContain('$ eod run 12');
     expect([all.code, one.code]).toEqual([0, 0]);

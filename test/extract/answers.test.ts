@@ -320,10 +320,10 @@ describe('records', () => {
   test('numbers that would lose digits are rejected, not rounded; as text they keep every digit', () => {
     const json = (value: string) => `[${JSON.stringify(RECORD).replace('43.87', value)}]`;
     expect(rows(readAs(NAME, json('26.858792846497767')))).toMatchObject([
-      { shares_volume: 26.858792846497767 },
+      { shares_volume_crore: 26.858792846497767 },
     ]);
     expect(rows(readAs(NAME, json('"26.85879284649776712345"')))).toMatchObject([
-      { shares_volume: '26.85879284649776712345' },
+      { shares_volume_crore: '26.85879284649776712345' },
     ]);
     for (const token of ['26.85879284649776712345', '1e400', '9007199254740993']) {
       expect(readAs(NAME, json(token)).rejects).toMatchObject([

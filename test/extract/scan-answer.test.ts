@@ -5,7 +5,7 @@ import type { AskedFor, Kind } from '../../src/operations/fields.ts';
 import type { Shape } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { ALWAYS, askedOf, NEVER, raw, readFacts, SETTINGS } from './support.ts';
+import { ALWAYS, askedOf, isScanned, NEVER, raw, readFacts, SETTINGS } from './support.ts';
 
 const quoted = (text: string) => JSON.stringify(text);
 
@@ -226,12 +226,7 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
         const records = [...one, ...other, ...one];
         const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));
         const body = whole.subarray(0, whole.length - cut);
-        const request = askedOf(operation, changes);
-        const slow = readFacts(operation, request, body, NEVER);
-        const fast = readFacts(operation, request, body, ALWAYS);
-        expect(fast.result).toStrictEqual(slow.result);
-        expect(slow.scanned).toBe(false);
-        if (fast.scanned) scanned += 1;
+        if (isScanned(operation, askedOf(operation, changes), body)) scanned += 1;
       },
     );
     // Operations that ask by instrument, and those with values that are worked out, are always parsed as a whole.

@@ -5,7 +5,7 @@ import type { AskedFor, Kind } from '../../src/operations/fields.ts';
 import type { Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { ALWAYS, askedOf, NEVER, readFacts } from './support.ts';
+import { askedOf, isScanned } from './support.ts';
 
 const GOOD: Readonly<Record<Kind, readonly string[]>> = {
   text: [
@@ -137,12 +137,7 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
         const text = all.map((line, place) => (place === at + 1 ? `${between}${line}` : line)).join('');
         const whole = Buffer.from(text);
         const body = whole.subarray(0, whole.length - cut);
-        const request = askedOf(operation, changes);
-        const slow = readFacts(operation, request, body, NEVER);
-        const fast = readFacts(operation, request, body, ALWAYS);
-        expect(fast.result).toStrictEqual(slow.result);
-        expect(slow.scanned).toBe(false);
-        if (fast.scanned) scanned += 1;
+        if (isScanned(operation, askedOf(operation, changes), body)) scanned += 1;
       },
     );
     // As with JSON: these are always parsed as a whole.

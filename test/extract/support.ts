@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type Extracted, type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
 import { encodeRows } from '../../src/load/market/copy-text.ts';
@@ -85,4 +86,12 @@ export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | 
   }));
   const scanned = batches.some(({ rows }) => rows instanceof EncodedRows);
   return { scanned, result: { ...rest, tables } };
+}
+
+/** Whether a body is scanned where that is allowed; what is read has to be the same as without it. */
+export function isScanned(operation: Operation, asked: AskedFor, body: Buffer): boolean {
+  const [slow, fast] = [NEVER, ALWAYS].map((scanFrom) => readFacts(operation, asked, body, scanFrom));
+  expect(fast?.result).toStrictEqual(slow?.result);
+  expect(slow?.scanned).toBe(false);
+  return fast?.scanned === true;
 }

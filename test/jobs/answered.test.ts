@@ -14,7 +14,7 @@ const OF_A_QUARTER = expectedVariants(QUARTERLY)?.[0] as string;
 const counted = (answers: number, awaited: number, variant = '') => ({
   day: DAY,
   variant,
-  whole: null,
+  ofExchange: null,
   answers,
   awaited,
 });
@@ -66,10 +66,10 @@ test.each([
 
 describe('classifyCount', () => {
   test('an answer about the whole exchange is one for each instrument, unless it is awaited', () => {
-    const whole = { ...counted(1, 0), whole: 'loaded' } as const;
+    const whole = { ...counted(1, 0), ofExchange: 'loaded' } as const;
     expect(classifyCount(WHOLE_EXCHANGE, 0, whole)).toBe('all');
     expect(classifyCount(WHOLE_EXCHANGE, 7, whole)).toBe('all');
-    const awaited = { ...counted(1, 1), whole: 'not_published' } as const;
+    const awaited = { ...counted(1, 1), ofExchange: 'not_published' } as const;
     expect(classifyCount(WHOLE_EXCHANGE, 7, awaited)).toBe('none');
     // Most of the answers about the same day have data, so this one is not awaited any more.
     expect(classifyCount(BY_INSTRUMENT, 7, { ...awaited, answers: 4 })).toBe('all');

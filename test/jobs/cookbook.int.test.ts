@@ -89,7 +89,7 @@ test('what the page shows of the made-up files follows from them', () => {
   expect(column('On which days was much more delivered than usual?', 'symbol')).toEqual(['HDFCBANK', 'INFY']);
   // MEADOWS has a bond of its symbol.
   const renamed = answerTo('The same share through a change of its symbol');
-  expect(renamed.map(({ symbol, close }) => [symbol, Number(close)])).toEqual([
+  expect(renamed.map(({ symbol, close_price: close }) => [symbol, Number(close)])).toEqual([
     ['MEADOW', 550],
     ['MEADOW', 580],
     ['MEADOWS', 600],

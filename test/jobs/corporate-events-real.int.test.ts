@@ -59,7 +59,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
     const column = 'independent_adjusted_close_as_of_2022-12-31';
     const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv').filter((row) => row[column] !== '');
     const found = await query(
-      `select symbol || ' ' || trade_date as day, close from market.adjusted_prices('2022-12-31')
+      `select symbol || ' ' || trade_date as day, close_price as close from market.adjusted_prices('2022-12-31')
         where exchange = 'NSE' and series = 'EQ' and symbol = any($1)`,
       [published.map(({ symbol }) => symbol)],
     );
@@ -91,7 +91,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
   test('series of 25 shares are those of an independent series, on every day that is there', async () => {
     const published = rowsOf('independent_adjusted_series_2021-07_2022-12.csv');
     const found = await query(
-      `select i.symbol || ' ' || p.trade_date as day, p.open, p.high, p.low, p.close
+      `select i.symbol || ' ' || p.trade_date as day, p.open_price, p.high_price, p.low_price, p.close_price
          from market.adjusted_prices('2022-12-31') p join market.instruments i using (exchange, instrument_id)
         where exchange = 'NSE' and p.series = 'EQ' and i.symbol = any($1)`,
       [[...new Set(published.map(({ symbol }) => symbol))]],
@@ -104,7 +104,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
       if (own === undefined) missing.set(String(row.symbol), (missing.get(String(row.symbol)) ?? 0) + 1);
       else if (
         ['open', 'high', 'low', 'close'].some(
-          (name) => Math.abs(Number(own[name]) - Number(row[`adjusted_${name}`])) > 0.0501,
+          (name) => Math.abs(Number(own[`${name}_price`]) - Number(row[`adjusted_${name}`])) > 0.0501,
         )
       ) {
         apart.push(`${row.symbol} ${row.date}`);
@@ -147,7 +147,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
 
   test('a dividend reinvested leaves the return of its ex-date as if it had not been paid out', async () => {
     const { rows } = await context.db.pool.query<Record<string, string>>(
-      `select e.symbol, e.amount, p.unadjusted_close as before, p.close as before_adjusted, x.unadjusted_close as on_day, x.close as on_day_adjusted
+      `select e.symbol, e.amount, p.unadjusted_close_price as before, p.close_price as before_adjusted, x.unadjusted_close_price as on_day, x.close_price as on_day_adjusted
          from (select symbol, instrument_id, ex_date, sum(amount) as amount from market.corporate_events
                 where exchange = 'NSE' and kind = 'dividend' and status = 'applied' group by 1, 2, 3) e
          join lateral (select * from market.total_return_prices('2022-12-31') t
@@ -168,7 +168,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
   test('returns of market.prices on the days of splits and bonuses stay within the price bands, as on any day', async () => {
     const published = rowsOf('splits_and_bonuses_2021-07_2022-12.csv');
     const found = await query(
-      `select symbol || ' ' || trade_date as day, round(return_percent, 1) as percent, close / previous_close as printed
+      `select symbol || ' ' || trade_date as day, round(return_percent, 1) as percent, close_price / previous_close_price as printed
          from market.prices where exchange = 'NSE' and symbol || ' ' || trade_date = any($1)`,
       [published.map((row) => `${row.symbol} ${row.ex_date}`)],
     );

@@ -43,8 +43,8 @@ describe('lists of corporate actions', () => {
     );
   const closes = (through: string, symbol: string) =>
     query(
-      `select p.trade_date::text as day, p.symbol, trim_scale(p.close)::text as close, trim_scale(p.quantity)::text as quantity,
-              p.unadjusted_close::text as before from market.adjusted_prices($1) p join market.instruments i using (exchange, instrument_id)
+      `select p.trade_date::text as day, p.symbol, trim_scale(p.close_price)::text as close, trim_scale(p.traded_quantity)::text as quantity,
+              p.unadjusted_close_price::text as before from market.adjusted_prices($1) p join market.instruments i using (exchange, instrument_id)
         where exchange = 'NSE' and i.symbol = $2 order by 1`,
       [through, symbol],
     ).then((rows) =>
@@ -259,7 +259,7 @@ describe('lists of corporate actions', () => {
       write('lined.csv', 'exchange,symbol,ex_date,kind,ratio,note\nNSE,LINED,2024-01-03,split,3:1,\n'),
     ]);
     const adjusted = await query(
-      `select series, instrument_id as id, trim_scale(close)::text as close from market.adjusted_prices('2024-01-03')
+      `select series, instrument_id as id, trim_scale(close_price)::text as close from market.adjusted_prices('2024-01-03')
         where symbol = 'LINED' order by 1`,
     );
     expect(adjusted).toEqual([

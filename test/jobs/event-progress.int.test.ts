@@ -82,7 +82,7 @@ describe('corporate events', () => {
     const returns = async () =>
       (
         await context.db.pool.query(
-          `select exchange || ' ' || trade_date as day, trim_scale(round(adjusted_previous_close, 4))::text as before from market.prices
+          `select exchange || ' ' || trade_date as day, trim_scale(round(adjusted_previous_close_price, 4))::text as before from market.prices
             where trade_date = '2024-01-03' order by exchange, symbol`,
         )
       ).rows.map(({ day, before }) => `${day} ${before}`);

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Pair } from '../../src/core/pair.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { type Pair, readCompleteness, scheduledPairs } from '../../src/load/state/completeness.ts';
+import { readCompleteness, scheduledPairs } from '../../src/load/state/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/freshness.ts';
 import { takePlace } from '../../src/load/state/place.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { compareStates } from '../../src/load/market/differences.ts';
-import { stateAt } from '../../src/load/state/loads/states.ts';
+import { compareVersions } from '../../src/load/market/differences.ts';
+import { versionAt } from '../../src/load/state/loads/versions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
@@ -78,10 +78,13 @@ test('a day, its correction, a late stale answer, one with three rows less and t
   expect(broken).toEqual({ broken: 0 });
 
   const operation = operationNamed('GetBhavCopyCM');
-  const stateOf = async (at: string) => ({ at, state: (await stateAt(store.drizzle, at)).state });
+  const versionOf = async (at: string) => ({ at, version: (await versionAt(store.drizzle, at)).version });
   const between = async (from: number, to: number) => {
-    const states = { from: await stateOf(moments[from] as string), to: await stateOf(moments[to] as string) };
-    return compareStates(store.pool, operation, states, 100);
+    const versions = {
+      from: await versionOf(moments[from] as string),
+      to: await versionOf(moments[to] as string),
+    };
+    return compareVersions(store.pool, operation, versions, 100);
   };
   const corrected = await between(0, 1);
   expect(corrected).toMatchObject({ inserted: 0, changed: 20, withdrawn: 0, relisted: 0 });

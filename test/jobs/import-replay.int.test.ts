@@ -7,8 +7,8 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
-import { prune } from '../../src/load/state/answers/kept.ts';
 import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -90,7 +90,7 @@ describe('what an import read', () => {
     await importInto(context, [OLD_ZIP, NSE_UDIFF], { force: true });
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 6 }]);
 
-    expect(await prune(context.db, new Date(Date.now() + 1_000))).toMatchObject({ responses: 6 });
+    expect(await prune(context.db, new Date(Date.now() + 1_000))).toMatchObject({ answers: 6 });
     expect(await query(context, counts)).toEqual([{ bodies: 0, kept: 0 }]);
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });

@@ -4,11 +4,11 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
+import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
-import type { KeptAnswer } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { countSuspiciousWindows, listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
@@ -159,7 +159,7 @@ describe('an answer that is loaded after one that was fetched later', () => {
     const [refused] = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
     const accepting = {
       by: 'me',
-      readKept: (kept: KeptAnswer) => readToFold(context, kept),
+      readAgain: (answer: KeptAnswer) => readToFold(context, answer),
       maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
     };
     // An answer for one of them was fetched later still, and wrote nothing.
@@ -180,7 +180,7 @@ async function acceptRefused(context: Awaited<ReturnType<typeof openStore>>): Pr
   const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
   await acceptWithdrawal(context.db, refused?.id ?? 0, {
     by: 'me',
-    readKept: (kept: KeptAnswer) => readToFold(context, kept),
+    readAgain: (answer: KeptAnswer) => readToFold(context, answer),
     maxWithdrawShare: 0.1,
   });
 }
@@ -201,8 +201,8 @@ describe('a replay', () => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
     const found = async () => ({
-      counted: await countSuspiciousWindows(context.db.drizzle),
-      listed: await listSuspiciousWindows(context.db.drizzle, ALWAYS, 10),
+      counted: await countDoubtedWindows(context.db.drizzle),
+      listed: await listDoubtedWindows(context.db.drizzle, ALWAYS, 10),
     });
     const before = await found();
     expect(before).toMatchObject({

@@ -68,9 +68,9 @@ test('states are shown again to the row while late answers, imports, replays and
     if (runId !== null) await workReplay(mine, runId, new AbortController().signal);
   };
   const accept = async (mine: Context) => {
-    const readKept = (kept: Parameters<typeof readToFold>[1]) => readToFold(mine, kept);
+    const readAgain = (answer: Parameters<typeof readToFold>[1]) => readToFold(mine, answer);
     for (const { id } of await withdrawalsHeldBack(mine.db.drizzle, 1, 1)) {
-      await acceptWithdrawal(mine.db, id, { by: 'me', readKept, maxWithdrawShare: 0.1 });
+      await acceptWithdrawal(mine.db, id, { by: 'me', readAgain, maxWithdrawShare: 0.1 });
     }
   };
   const times = async (count: number, work: (mine: Context) => Promise<void>) => {

@@ -63,8 +63,8 @@ function answersOf(name: string, instruments: readonly string[], covered: readon
       (row) => questionKey(row.day, row.variant) === key && ['', ...instruments].includes(row.instrument),
     );
     const awaited = rows.filter(({ state }) => state === 'not_published');
-    const whole = rows.find(({ instrument }) => instrument === '')?.state ?? null;
-    const count = { day, variant, whole, answers: rows.length, awaited: awaited.length };
+    const ofExchange = rows.find(({ instrument }) => instrument === '')?.state ?? null;
+    const count = { day, variant, ofExchange, answers: rows.length, awaited: awaited.length };
     const who = classifyCount(operation, instruments.length, count);
     if (who === 'all') answered.set(key, who);
     if (who !== 'some') continue;
@@ -82,7 +82,7 @@ function answersOf(name: string, instruments: readonly string[], covered: readon
 
 const planWindows = (planned: PlanInput) => [...planEach(planned)];
 
-const whole = (day: string) => ({ day, instrument: '', variant: '', state: 'loaded' as const });
+const ofExchange = (day: string) => ({ day, instrument: '', variant: '', state: 'loaded' as const });
 const spans = (windows: readonly PlannedWindow[], state = 'pending') =>
   windows.filter((window) => window.state === state).map((window) => `${window.from}..${window.to}`);
 
@@ -129,7 +129,7 @@ const situations = fc
 type Situation = ReturnType<(typeof situations)['generate']>['value'];
 
 function plan(operation: string, { windowDays, from, to, sessions, known }: Situation): PlannedWindow[] {
-  return planWindows(input(operation, { windowDays, from, to, sessions, covered: known.map(whole) }));
+  return planWindows(input(operation, { windowDays, from, to, sessions, covered: known.map(ofExchange) }));
 }
 
 /** Days that belong to a needed session: itself and the closed days next to it. */
@@ -195,14 +195,14 @@ describe('windows of several days', () => {
     expect(spans(planWindows(input('GetTop5GainersLosers', { windowDays: 30 })))).toEqual([
       '2025-09-01..2025-09-12',
     ]);
-    const covered = ['2025-09-01', '2025-09-02', '2025-09-04', '2025-09-12'].map(whole);
+    const covered = ['2025-09-01', '2025-09-02', '2025-09-04', '2025-09-12'].map(ofExchange);
     const windows = planWindows(input('GetTop5GainersLosers', { covered }));
     expect(spans(windows)).toEqual(['2025-09-03..2025-09-05', '2025-09-08..2025-09-11']);
     expect(spans(windows, 'skipped')).toEqual(['2025-09-01..2025-09-02', '2025-09-12..2025-09-12']);
   });
 
   test('are planned even where all is covered, when asked again', () => {
-    const covered = input('GetTop5GainersLosers').sessions.map(whole);
+    const covered = input('GetTop5GainersLosers').sessions.map(ofExchange);
     expect(spans(planWindows(input('GetTop5GainersLosers', { covered })))).toEqual([]);
     expect(spans(planWindows(input('GetTop5GainersLosers', { covered, refetchFrom: '2025-09-11' })))).toEqual(
       ['2025-09-11..2025-09-12'],
@@ -229,7 +229,7 @@ describe('windows of one session', () => {
   test('skip a batch only when each of its instruments is covered, or the whole exchange is', () => {
     const instruments = ['A', 'B'];
     const at = { from: '2025-09-01', to: '2025-09-01', instruments };
-    const known = (instrument: string) => ({ ...whole('2025-09-01'), instrument });
+    const known = (instrument: string) => ({ ...ofExchange('2025-09-01'), instrument });
     const planned = (covered: readonly Covered[]) =>
       planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
     expect(planned([known('A')])).toEqual(['pending']);
@@ -241,7 +241,7 @@ describe('windows of one session', () => {
     const instruments = Array.from({ length: 50 }, (_, nth) => `S${nth}`);
     const at = { from: '2025-09-01', to: '2025-09-02', instruments };
     const covered = ['2025-09-01', '2025-09-02'].flatMap((day) =>
-      instruments.slice(0, 25).map((instrument) => ({ ...whole(day), instrument })),
+      instruments.slice(0, 25).map((instrument) => ({ ...ofExchange(day), instrument })),
     );
     const windows = planWindows(input('GetBhavCopyCM', { ...at, covered }));
     expect(windows.map(({ instruments: [first], state, variant }) => [first, state, variant])).toEqual([
@@ -298,7 +298,7 @@ describe('questions per instrument', () => {
       ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
     );
     const covered = ['Standalone', 'Consolidated'].map((nature) => ({
-      ...whole('2025-09-30'),
+      ...ofExchange('2025-09-30'),
       instrument: 'TCS',
       variant: `realtime/${nature}`,
     }));
@@ -350,7 +350,7 @@ describe('questions per instrument', () => {
     const most = [day('A', 'loaded'), day('B', 'not_published'), day('C', 'not_published')];
     expect(open('GetFinRatioEOD', most, first)).toEqual(['B', 'C']);
     // The night asks whole exchanges again, too.
-    const awaited = [{ ...whole('2025-09-01'), state: 'not_published' as const }];
+    const awaited = [{ ...ofExchange('2025-09-01'), state: 'not_published' as const }];
     expect(spans(planWindows(input('GetSeriesChange', { ...first, covered: awaited })))).toHaveLength(1);
   });
 
@@ -365,7 +365,7 @@ describe('questions per instrument', () => {
   test('known ones that follow each other are one range, with the parameters they share; others part them', () => {
     const sessions = ['2025-03-28', '2025-06-30', '2025-09-01'];
     const known = (variant: string, days: readonly string[]) =>
-      days.map((day) => ({ ...whole(day), instrument: 'TCS', variant }));
+      days.map((day) => ({ ...ofExchange(day), instrument: 'TCS', variant }));
     const told = (operation: string, changes: Changes) =>
       asked(operation, { from: '2025-01-01', to: '2025-09-01', today: '2025-09-01', sessions, ...changes })
         .filter(({ params }) => params.natureOfReport === 'Standalone')
@@ -387,7 +387,7 @@ describe('questions per instrument', () => {
     const plans = (...inputs: PlanInput[]) =>
       [...planTargets(inputs)].map(({ operation, state, reason }) => [operation, state, reason]);
     const covered = ['Standalone', 'Consolidated'].map((nature) => ({
-      ...whole(FROM),
+      ...ofExchange(FROM),
       instrument: 'TCS',
       variant: `eod/${nature}`,
     }));
@@ -407,7 +407,7 @@ describe('questions per instrument', () => {
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
-    const covered = [{ ...whole('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
+    const covered = [{ ...ofExchange('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
     const windows = asked('GetFinRatioEOD', { covered, instruments: ['TCS', 'INFY'] });
     expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
     expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);
@@ -424,7 +424,7 @@ describe('the rest of the plan', () => {
   test('operations without dates are asked once, for today', () => {
     const once = planWindows(input('GetCorporateActionsCategories'));
     expect(once).toMatchObject([{ from: '2025-09-30', to: '2025-09-30', state: 'pending' }]);
-    const covered = [whole('2025-09-30')];
+    const covered = [ofExchange('2025-09-30')];
     expect(planWindows(input('GetCorporateActionsCategories', { covered }))).toMatchObject([
       { state: 'skipped', reason: 'loaded already today' },
     ]);
@@ -461,7 +461,7 @@ describe('what a plan says of its windows', () => {
     windows.map(({ from, to, state }) => `${from}..${to} ${state}`);
 
   test('covered sessions are counted in stretches of the same length as windows', () => {
-    const covered = (from: string, to: string) => eachDay(from, to).map(whole);
+    const covered = (from: string, to: string) => eachDay(from, to).map(ofExchange);
     const of = (windowDays: number, days: readonly Covered[]) =>
       states(planWindows(input('GetTop5GainersLosers', { windowDays, covered: days })));
     expect(of(3, covered(FROM, '2025-09-12'))).toEqual([

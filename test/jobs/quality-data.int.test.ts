@@ -133,12 +133,12 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
   [
     'highlights_volume',
     'total_trade_highlights',
-    `update market.total_trade_highlights set shares_volume = shares_volume + 0.02 where trade_date = '${DAY}'`,
+    `update market.total_trade_highlights set shares_volume_crore = shares_volume_crore + 0.02 where trade_date = '${DAY}'`,
   ],
   [
     'highlights_turnover',
     'total_trade_highlights',
-    `update market.total_trade_highlights set turnover_rs_crore = turnover_rs_crore * 100 where trade_date = '${DAY}' and trade_highlight = 'Total'`,
+    `update market.total_trade_highlights set turnover_crore = turnover_crore * 100 where trade_date = '${DAY}' and trade_highlight = 'Total'`,
   ],
   [
     'circuit_hit',
@@ -158,7 +158,7 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
   [
     'pledge_percentages',
     'consolidated_pledge',
-    `update market.consolidated_pledge set depository_pledged_pct = depository_pledged_pct + 0.02 where trade_date = '${DAY}'`,
+    `update market.consolidated_pledge set depository_pledged_percent = depository_pledged_percent + 0.02 where trade_date = '${DAY}'`,
   ],
   [
     'pledge_shares',

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
-import { prune } from '../../src/load/state/answers/kept.ts';
 import { writeCoverage } from '../../src/load/state/coverage.ts';
 import { differingQuestions } from '../../src/load/state/coverage-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { countSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { countDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -229,9 +229,9 @@ test('a failed call beside a replay does not keep the coverage from being writte
 test('a replay settles no doubt by itself', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
-  const before = await countSuspiciousWindows(context.db.drizzle);
+  const before = await countDoubtedWindows(context.db.drizzle);
   await replay(context, {});
-  expect.soft(await countSuspiciousWindows(context.db.drizzle)).toEqual(before);
+  expect.soft(await countDoubtedWindows(context.db.drizzle)).toEqual(before);
   const other = await openStore();
   await ask(other, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   await prune(other.db, new Date(inMonth));

@@ -6,7 +6,13 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { keepAnswer, packBody, prunable, prune, readKeptAnswer } from '../../src/load/state/answers/kept.ts';
+import {
+  keepAnswer,
+  packBody,
+  prunable,
+  prune,
+  readKeptAnswer,
+} from '../../src/load/state/answers/answers.ts';
 import { factOf } from '../../src/load/state/coverage-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
@@ -125,9 +131,9 @@ test('pruning takes old answers, and bodies only when no answer points to them',
   await keep(db, windowId, 'new only', 1);
   const before = new Date(NOW - 30 * DAY_MS);
   const foreseen = await prunable(db.drizzle, before);
-  expect(foreseen).toMatchObject({ responses: 2, bodies: 1 });
+  expect(foreseen).toMatchObject({ answers: 2, bodies: 1 });
   expect(await prune(db, before)).toEqual(foreseen);
-  expect(await prune(db, before)).toEqual({ responses: 0, bodies: 0, bytes: 0 });
+  expect(await prune(db, before)).toEqual({ answers: 0, bodies: 0, bytes: 0 });
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(2);
   await db.close();
 });
@@ -189,7 +195,7 @@ describe('a rebuild', () => {
     const context = await loaded();
     const before = await contents(context);
     const runId = await planReplay(context, {}, { rebuild: true });
-    expect(await prune(context.db, new Date())).toMatchObject({ responses: 3, bodies: 3 });
+    expect(await prune(context.db, new Date())).toMatchObject({ answers: 3, bodies: 3 });
     expect(await work(context, runId)).toMatchObject({ state: 'completed' });
     expect(await contents(context)).toEqual(before);
   });

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/days.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { prune } from '../../src/load/state/answers/kept.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
 import { placeOf } from '../support/place.ts';

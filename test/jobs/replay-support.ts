@@ -6,7 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { packBody } from '../../src/load/state/answers/kept.ts';
+import { packBody } from '../../src/load/state/answers/answers.ts';
 import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';

@@ -89,7 +89,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
     expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
     expect(await coverageOf(empty)).toEqual(await coverageOf(original));
-    const answers = `select operation, place, said, records, diagnostic, questions, doubted, emptied_days, held_back_days, believed
+    const answers = `select operation, place, said, records, diagnostic, questions, is_doubted, emptied_days, held_back_days, is_believed
       from etl.answers order by place`;
     expect((await empty.db.pool.query(answers)).rows).toEqual((await original.db.pool.query(answers)).rows);
     const rows = (await Promise.all(tables.map(({ name }) => count(empty, `market.${name}`)))).reduce(

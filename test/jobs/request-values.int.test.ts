@@ -105,7 +105,7 @@ describe('what nobody declares', () => {
     expect(seen.map((sent) => sent.get('band')).sort()).toEqual(['U', null, null].sort());
     const { rows } = await pipeline.db.pool.query(
       `select (select count(*)::int from etl.coverage where state <> 'holiday') as covered,
-         (select bool_and(filtered) from etl.windows) as filtered`,
+         (select bool_and(is_filtered) from etl.windows) as filtered`,
     );
     expect(rows).toEqual([{ covered: 0, filtered: true }]);
   });

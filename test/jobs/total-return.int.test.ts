@@ -37,7 +37,7 @@ const list = (events: readonly (readonly [symbol: string, day: string, kind: str
 const closesOf = async ({ db }: Context, through: string, symbol: string) =>
   (
     await db.pool.query<{ line: string }>(
-      `select concat_ws(' ', trade_date, series, trim_scale(round(close, 6)), trim_scale(quantity), trim_scale(round(price_factor, 6)), unadjusted_close) as line
+      `select concat_ws(' ', trade_date, series, trim_scale(round(close_price, 6)), trim_scale(traded_quantity), trim_scale(round(price_factor, 6)), unadjusted_close_price) as line
          from market.total_return_prices($1) where symbol = $2 order by trade_date, series`,
       [through, symbol],
     )
@@ -199,7 +199,7 @@ describe('prices with dividends reinvested', () => {
           ),
         ]);
         const { rows: sessions } = await context.db.pool.query<Record<string, string>>(
-          'select instrument_id as id, trade_date::text as day, unadjusted_close as close from market.adjusted_prices() order by trade_date',
+          'select instrument_id as id, trade_date::text as day, unadjusted_close_price as close from market.adjusted_prices() order by trade_date',
         );
         const { rows: events } = await context.db.pool.query<Record<string, string>>(
           `select instrument_id as id, ex_date::text as day, kind, amount, ratio_new as "new", ratio_old as "old"
@@ -208,7 +208,7 @@ describe('prices with dividends reinvested', () => {
         expect(events.length).toBeGreaterThan(0);
         for (const through of ['2024-02-08', '2024-02-20']) {
           const { rows: found } = await context.db.pool.query<Record<string, string>>(
-            'select instrument_id as id, trade_date::text as day, close from market.total_return_prices($1)',
+            'select instrument_id as id, trade_date::text as day, close_price as close from market.total_return_prices($1)',
             [through],
           );
           const closes = new Map(found.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));

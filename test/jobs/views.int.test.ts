@@ -88,7 +88,7 @@ describe('market.prices', () => {
   test('compares each close with the one before as the events since then left it', async () => {
     const returns = (symbols: string) =>
       lines(
-        `select trade_date::text, symbol, previous_close, adjusted_previous_close, round(return_percent, 4)::text as return
+        `select trade_date::text, symbol, previous_close_price, adjusted_previous_close_price, round(return_percent, 4)::text as return
            from market.prices where exchange = 'NSE' and symbol in (${symbols}) and series <> 'N1' order by 1`,
       );
     expect(await returns("'ALPHA', 'ALFA'")).toEqual([
@@ -116,9 +116,9 @@ describe('market.prices', () => {
 
   test('has the returns of adjusted closes, wherever the session before is stored', async () => {
     const found = await query(
-      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 8) as told, round((a.close / a.before - 1) * 100, 8) as adjusted
+      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 8) as told, round((a.close_price / a.before - 1) * 100, 8) as adjusted
          from market.prices p
-         join (select instrument_id, exchange, trade_date, close, lag(close) over (partition by exchange, instrument_id order by trade_date) as before
+         join (select instrument_id, exchange, trade_date, close_price, lag(close_price) over (partition by exchange, instrument_id order by trade_date) as before
                  from market.prices_adjusted) a using (instrument_id, exchange, trade_date)
         where a.before is not null and exchange = 'NSE' and p.series <> 'N1'`,
     );
@@ -134,7 +134,7 @@ describe('market.prices', () => {
     expect(counts).toEqual({ prices: 17, rows: 17, keys: 17 });
     expect(
       await lines(
-        `select symbol, series, name, vwap, quantity, trades, delivered_quantity, delivered_percent, band_hit
+        `select symbol, series, name, vwap, traded_quantity, trade_count, delivered_quantity, delivered_percent, band_hit
            from market.prices where exchange = 'NSE' and trade_date in ('2023-12-29', '2024-01-02', '2024-01-03', '2024-01-09') order by trade_date, 1, 2`,
       ),
     ).toEqual([
@@ -154,8 +154,8 @@ describe('market.prices', () => {
 describe('market.candles', () => {
   const candles = (period: string, rest = '') =>
     lines(
-      `select period_start::text, symbol, first_session::text, last_session::text, sessions, open, high, low, close, quantity
-         from market.candles('${period}'${rest}) where exchange = 'NSE' and symbol in ('ALFA', 'BETA', 'DELTA') order by symbol, 1, open`,
+      `select period_start::text, symbol, first_session::text, last_session::text, sessions, open_price, high_price, low_price, close_price, traded_quantity
+         from market.candles('${period}'${rest}) where exchange = 'NSE' and symbol in ('ALFA', 'BETA', 'DELTA') order by symbol, 1, open_price`,
     );
 
   test('by week follow a share through its new symbol, adjusted; a week without a session has none', async () => {
@@ -204,7 +204,7 @@ describe('market.candles', () => {
 describe('market.universe_on', () => {
   const universe = (day: string) =>
     lines(
-      `select symbol, series, isin, first_session::text, last_session::text, traded from market.universe_on('${day}', 'NSE') order by 1, 2`,
+      `select symbol, series, isin, first_session::text, last_session::text, has_traded from market.universe_on('${day}', 'NSE') order by 1, 2`,
     );
 
   test('lists what was tradable, suspended and since delisted shares too, by their names of that day', async () => {
@@ -226,7 +226,7 @@ describe('market.universe_on', () => {
 test('market.band_hits follow the share into its next session, whatever its series is then', async () => {
   expect(
     await lines(
-      `select trade_date::text, symbol, band, close, round(return_percent, 2)::text as a, next_session::text, next_close,
+      `select trade_date::text, symbol, band, close_price, round(return_percent, 2)::text as a, next_session::text, next_close_price,
            round(next_return_percent, 2)::text as b from market.band_hits order by 1, 2, 3`,
     ),
   ).toEqual([
@@ -241,15 +241,16 @@ test('market.band_hits follow the share into its next session, whatever its seri
 
 test('market.pledge_changes compares with the last figures before, however old, and lists no day on which nothing changed', async () => {
   await context.db.pool.query(
-    `insert into market.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, depository_pledged_shares, depository_pledged_pct,
-         encumbered_last_quarter_pct_of_promoter_shares, first_loaded_at, last_changed_at, revision, run_id, load_id)
+    `insert into market.consolidated_pledge (exchange, scrip_code, trade_date, scrip_id, depository_pledged_shares, depository_pledged_percent,
+         encumbered_last_quarter_of_promoter_shares_percent, first_loaded_at, last_changed_at, revision, run_id, load_id)
        select 'BSE', 500001, day::date, 'ALPHA', shares, percent, encumbered, now(), now(), 1, 1, 1 from (values
          ('2024-01-01', 100, 1.0, 5.0), ('2024-01-02', 100, 1.0, 5.0), ('2024-01-09', 150, 1.5, 5.0), ('2024-01-10', null, null, 5.0),
          ('2024-01-11', 150, 1.5, 4.0)) v(day, shares, percent, encumbered)`,
   );
   expect(
     await lines(
-      `select instrument_id, trade_date::text, previous_date::text, pledged_shares, pledged_shares_change, pledged_percent_change, encumbered_percent_change
+      `select instrument_id, trade_date::text, previous_date::text, depository_pledged_shares, depository_pledged_shares_change,
+           depository_pledged_percent_change, encumbered_last_quarter_of_promoter_shares_percent_change
            from market.pledge_changes order by 2`,
     ),
   ).toEqual([
@@ -280,7 +281,7 @@ test('market.classification_on gives what was allotted last by then, to the inst
 
 test('market.financial_ratios_wide reads facts and columns alike, and knows the newest of a company', async () => {
   await context.db.pool.query(
-    `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, pe_ratio, market_cap, first_loaded_at, last_changed_at, revision, run_id, load_id)
+    `insert into market.financial_ratios (exchange, symbol, nature_of_report, variant, as_of_date, period, pe_ratio, market_cap_crore, first_loaded_at, last_changed_at, revision, run_id, load_id)
        values ('BSE', 'ALPHA', 'Standalone', 'eod', '2024-01-09', '', 20, 100, '2024-01-09', now(), 1, 1, 1),
               ('BSE', 'ALPHA', 'Standalone', 'quarter', '2023-12-31', '2023QD', 19, null, '2024-01-09', now(), 1, 1, 1);
        insert into market.financial_ratio_facts (exchange, symbol, nature_of_report, variant, as_of_date, period, fact_key, unit_id, value, value_number, first_loaded_at, last_changed_at, revision, run_id, load_id)
@@ -290,7 +291,7 @@ test('market.financial_ratios_wide reads facts and columns alike, and knows the 
   );
   expect(
     await lines(
-      `select instrument_id, variant, as_of_date::text, latest, pe_ratio, market_cap, last_q, book_value_per_share
+      `select instrument_id, variant, as_of_date::text, is_latest, pe_ratio, market_cap_crore, last_q, book_value_per_share
            from market.financial_ratios_wide where symbol = 'ALPHA' order by as_of_date`,
     ),
   ).toEqual([

@@ -24,7 +24,7 @@ async function open(behaviour: Partial<Behaviour>) {
 const ratiosOf = async ({ db }: Pipeline) =>
   (
     await db.pool.query(
-      `select symbol, nature_of_report, variant, as_of_date::text, period, year, last_q, market_cap, pe_ratio,
+      `select symbol, nature_of_report, variant, as_of_date::text, period, year, last_q, market_cap_crore, pe_ratio,
          coalesce(eod_close_price, current_price) as price from market.financial_ratios order by 1, 2, 3, 4`,
     )
   ).rows;

@@ -5,7 +5,7 @@ import type { Place } from '../../src/core/place.ts';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/answers/kept.ts';
+import { packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -51,7 +51,7 @@ const drawnOf = fc.record({
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
   question: fc.nat(30),
-  part: fc.constantFrom('whole', 'whole', 'whole', 'filtered', 'instruments'),
+  part: fc.constantFrom('full', 'full', 'full', 'filtered', 'instruments'),
   shapes: fc.constantFrom<readonly number[]>([0], [1], [1], [0, 1]),
   ...contentOf(SAVED.length),
   rejected: fc.constantFrom(false, false, false, true),
@@ -183,7 +183,7 @@ beforeAll(async () => {
 async function load(at: Context, answer: Answer): Promise<void> {
   const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
   const found = await at.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
     [runId, operation.name, exchange, from, to, instruments, params, variant, filtered],
   );
@@ -236,7 +236,7 @@ const stored = async () => ({
     `select concat_ws(' ', table_name, exchange, day, place, gone, most, rows_left) as row from etl.withdrawals where state = 'refused' order by 1`,
   ),
   facts: await selected(
-    `select jsonb_build_array(place, said, records, diagnostic, questions, doubted, emptied_days, held_back_days)::text as row from etl.answers
+    `select jsonb_build_array(place, said, records, diagnostic, questions, is_doubted, emptied_days, held_back_days)::text as row from etl.answers
       where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
   ),
   differing: (await compareSums(context.db, 60_000)).differing,

@@ -6,7 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage-facts.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
@@ -27,7 +27,7 @@ const NOT_BELIEVED = SAVED.length - 1;
 /** When the first answer was fetched. */
 const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
 
-/** The kinds of answers, by what a whole one lists in full. */
+/** The kinds of answers, by what a full one lists in full. */
 const KINDS = {
   session: { operation: 'GetBhavCopyCM', lists: 'days', mayBeEmpty: false },
   range: { operation: 'GetSeriesChange', lists: 'days', mayBeEmpty: true },
@@ -55,7 +55,7 @@ interface Answer {
   readonly exchange: Exchange;
   readonly from: number;
   readonly to: number;
-  readonly part: 'whole' | 'filtered' | 'instruments' | 'rejects';
+  readonly part: 'full' | 'filtered' | 'instruments' | 'rejects';
   /** In the order of the answer: a key may come twice. */
   readonly records: readonly Listed[];
 }
@@ -67,15 +67,7 @@ const answerOf = fc.record({
   kind: fc.constantFrom<Kind>('session', 'session', 'session', 'range', 'exchange', 'instrument', 'company'),
   from: fc.nat(DAYS.length - 1),
   length: fc.constantFrom(0, 0, 0, 1, 2),
-  part: fc.constantFrom<Answer['part']>(
-    'whole',
-    'whole',
-    'whole',
-    'whole',
-    'filtered',
-    'instruments',
-    'rejects',
-  ),
+  part: fc.constantFrom<Answer['part']>('full', 'full', 'full', 'full', 'filtered', 'instruments', 'rejects'),
   ...contentOf(SAVED.length),
 });
 /** With the questions of those that ask what the one before did. */
@@ -140,7 +132,7 @@ function fetchedAt(answers: readonly Answer[], { fetched }: Answer): number {
 /** Of a category, the label belongs to the key. */
 const keyOf = (kind: Kind, { day, symbol, value }: Listed) =>
   kind === 'exchange' ? `${day} ${symbol} ${value}` : `${day} ${symbol}`;
-/** All rows of an exchange's whole set are of one day. */
+/** All rows of an exchange's full set are of one day. */
 const dayOf = (kind: Kind, day: number) => (KINDS[kind].lists === 'days' ? day : 0);
 
 /**
@@ -214,9 +206,9 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
         else if (saved > 0 && row.saved > saved) row.live = true;
         else Object.assign(row, { value, saved: Math.max(saved, row.saved), live: true });
       }
-      // On the day of the call it may be too early for anything: nothing is no whole set then.
+      // On the day of the call it may be too early for anything: nothing is no full set then.
       const tooEarly = kind === 'exchange' && answer.records.length === 0;
-      if (answer.part !== 'whole' || lists === 'none' || tooEarly) continue;
+      if (answer.part !== 'full' || lists === 'none' || tooEarly) continue;
       for (const day of asked) {
         const name = `${exchange} ${kind} ${lists === 'days' ? DAYS[day] : ''}`;
         refused.delete(name);
@@ -340,7 +332,7 @@ async function load(at: Context, answers: readonly Answer[], answer: Answer, { a
   const filtered = part === 'filtered';
   const variant = kind === 'instrument' ? 'eod/Standalone' : '';
   const window = await at.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $9, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
     [
       runId,
@@ -442,7 +434,7 @@ describe('loads in any order', () => {
         for (let [one] = await refusals(); one !== undefined; [one] = await refusals()) {
           await acceptWithdrawal(context.db, one.id, {
             by: 'me',
-            readKept: (kept) => readToFold(context, kept),
+            readAgain: (answer) => readToFold(context, answer),
             maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
           });
           accepted.add(`${one.fetchedAt} ${one.name}`);

@@ -36,7 +36,7 @@ function factOf(drawn: number, at: number): QuestionFact {
     diagnostic: drawn % 11 === 0 ? `diagnostic ${drawn}` : null,
     doubted,
     emptied: (drawn >> 7) % 3 === 0,
-    refused: (drawn >> 9) % 3 === 0,
+    heldBack: (drawn >> 9) % 3 === 0,
   };
 }
 const drawnFact = fc.nat(0xffff);
@@ -87,7 +87,7 @@ const DAYS = [0, 1] as const;
  */
 interface Answer {
   readonly place: Place;
-  readonly kind: 'whole' | 'whole' | 'filtered' | 'instrument' | 'call';
+  readonly kind: 'full' | 'full' | 'filtered' | 'instrument' | 'call';
   /** First and last day. */
   readonly days: readonly number[];
   readonly symbols: readonly number[];
@@ -101,7 +101,7 @@ interface Answer {
   readonly accepted: boolean;
 }
 
-const KINDS = ['whole', 'whole', 'whole', 'whole', 'filtered', 'instrument', 'call'] as const;
+const KINDS = ['full', 'full', 'full', 'full', 'filtered', 'instrument', 'call'] as const;
 function answerOf(drawn: number, at: number): Answer {
   let left = drawn;
   const take = (values: number) => {
@@ -127,7 +127,7 @@ function answerOf(drawn: number, at: number): Answer {
         : DAYS.map((day) => (days.includes(day) ? [first, second][day] : 0)).map(
             (mask) => (mask ?? 0) & only,
           ),
-    others: kind === 'whole' && take(4) === 0 ? 2 : 0,
+    others: kind === 'full' && take(4) === 0 ? 2 : 0,
     rejects,
     strays,
     early: take(2) === 0,
@@ -146,7 +146,7 @@ const inOrder = (answers: readonly Answer[]) => [...answers].sort((a, b) => (a.p
 /** What became of the rows of a day when an answer was folded. */
 interface Folded {
   readonly emptied: boolean;
-  readonly refused: boolean;
+  readonly heldBack: boolean;
 }
 
 /** Folds the rows of a day: what each of the answers did to them, in their order. */
@@ -157,10 +157,10 @@ function foldRows(answers: readonly Answer[], day: number): Map<Answer, Folded> 
     if (answer.kind === 'call' || !answer.days.includes(day)) continue;
     const listed = answer.symbols[day] ?? 0;
     rows |= listed;
-    const gone = answer.kind === 'whole' && !answer.rejects ? rows & ~listed : 0;
-    const refused = bits(gone) > MOST_WITHDRAWN && !answer.accepted;
-    if (!refused) rows &= ~gone;
-    done.set(answer, { emptied: gone !== 0 && !refused && rows === 0, refused });
+    const gone = answer.kind === 'full' && !answer.rejects ? rows & ~listed : 0;
+    const heldBack = bits(gone) > MOST_WITHDRAWN && !answer.accepted;
+    if (!heldBack) rows &= ~gone;
+    done.set(answer, { emptied: gone !== 0 && !heldBack && rows === 0, heldBack });
   }
   return done;
 }
@@ -175,7 +175,7 @@ function saidOf(answer: Answer, day: number, instrument: boolean): Said | null {
   if (records > 0) return { said: 'loaded', records, diagnostic: null };
   if (answer.rejects) return { said: 'failed', records, diagnostic: 'rejects' };
   // A person who accepts that there is nothing does not wait for it any more.
-  const isEmpty = (answer.kind === 'whole' && answer.accepted) || !answer.early;
+  const isEmpty = (answer.kind === 'full' && answer.accepted) || !answer.early;
   return { said: isEmpty ? 'empty' : 'not_published', records, diagnostic: null };
 }
 
@@ -188,7 +188,7 @@ function told(answers: readonly Answer[], day: number, instrument: boolean): Sai
     const own = saidOf(answer, day, instrument);
     if (own === null) continue;
     const hasNothing: boolean = own.said === 'empty' || own.said === 'not_published';
-    const diagnostic: string | null = hasNothing && folded?.refused === true ? HELD_BACK : own.diagnostic;
+    const diagnostic: string | null = hasNothing && folded?.heldBack === true ? HELD_BACK : own.diagnostic;
     const stays: boolean = !answer.strays && folded?.emptied !== true;
     if (own.said === 'loaded') known = own;
     else if (stays && known?.said === 'loaded')
@@ -213,7 +213,7 @@ function factAbout(
     place,
     doubted: strays,
     emptied: folded?.emptied ?? false,
-    refused: folded?.refused ?? false,
+    heldBack: folded?.heldBack ?? false,
   };
 }
 
@@ -267,8 +267,8 @@ describe('the registers of a question', () => {
     const own = facts.find(({ place }) => place === answer.place);
     const incoming = own === undefined ? NO_REGISTERS : registersOf(own);
     if (!isFolded) return join(known, incoming);
-    const { emptied, refused } = sum(facts);
-    return joinFolded(known, { ...incoming, emptied, refused });
+    const { emptied, heldBack } = sum(facts);
+    return joinFolded(known, { ...incoming, emptied, heldBack });
   }
 });
 
@@ -285,9 +285,9 @@ describe('the state of a question', () => {
     ['where one took the last row before it was loaded', { loaded: now, emptied: before }, 'loaded'],
     ['where one that had been loaded is doubted as it is read now', { loaded: now, doubted: now }, 'empty'],
     ['where the loaded one is newer than the doubted', { loaded: now, doubted: before }, 'loaded'],
-    ['where the newest was held back', { refused: now }, 'failed'],
-    ['where it was held back and the rows are loaded', { loaded: before, refused: now }, 'loaded'],
-    ['where an older one was held back', { refused: before }, 'empty'],
+    ['where the newest was held back', { heldBack: now }, 'failed'],
+    ['where it was held back and the rows are loaded', { loaded: before, heldBack: now }, 'loaded'],
+    ['where an older one was held back', { heldBack: before }, 'empty'],
   ])('%s', (_, { loaded, ...places }: Partial<Record<keyof Registers, Place>>, said) => {
     const registers = {
       ...NO_REGISTERS,
@@ -300,7 +300,7 @@ describe('the state of a question', () => {
 
   test('is unknown where nothing is known, and that of the newest where it is no answer', () => {
     expect(stateOf(NO_REGISTERS)).toBeNull();
-    const refused = { ...NO_REGISTERS, last: { ...last, said: 'blocked' as const }, refused: now };
-    expect(stateOf(refused)).toEqual({ said: 'blocked', records: 0, diagnostic: null });
+    const heldBack = { ...NO_REGISTERS, last: { ...last, said: 'blocked' as const }, heldBack: now };
+    expect(stateOf(heldBack)).toEqual({ said: 'blocked', records: 0, diagnostic: null });
   });
 });

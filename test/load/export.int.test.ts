@@ -171,7 +171,7 @@ print(json.dumps({
     await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY', close_price: '1500.05' })]);
     await exported(cwd, 'prices_adjusted');
     expect(await types('prices_adjusted.parquet')).toMatchObject({
-      arrow: { close: 'decimal128(6, 2)' },
+      arrow: { close_price: 'decimal128(6, 2)' },
       count: [1, 1, 1],
     });
   });

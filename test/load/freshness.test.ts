@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import type { Pair, SessionState } from '../../src/load/state/completeness.ts';
+import type { Pair } from '../../src/core/pair.ts';
+import type { SessionState } from '../../src/load/state/completeness.ts';
 import { MISSING_OF, summarizePairs } from '../../src/load/state/freshness.ts';
 
 const NSE: Pair = { operation: 'GetBhavCopyCM', exchange: 'NSE' };

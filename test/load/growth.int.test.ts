@@ -8,8 +8,8 @@ import type * as extractModule from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import type * as migrateModule from '../../src/load/database/migrate.ts';
-import { compareStates } from '../../src/load/market/differences.ts';
-import { stateAt } from '../../src/load/state/loads/states.ts';
+import { compareVersions } from '../../src/load/market/differences.ts';
+import { versionAt } from '../../src/load/state/loads/versions.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -227,9 +227,9 @@ describe('a field added to every table, and one more operation', () => {
         const old = await values(`market.${table.name}_as_of('${between}')`);
         expect(new Set(old)).toEqual(new Set(column === 'quantity' ? [] : [null]));
       }
-      const present = { at: await now(store), state: (await stateAt(store.drizzle, null)).state };
-      const past = { at: then, state: (await stateAt(store.drizzle, then)).state };
-      const compared = await compareStates(store.pool, operation, { from: past, to: present }, 1_000);
+      const present = { at: await now(store), version: (await versionAt(store.drizzle, null)).version };
+      const past = { at: then, version: (await versionAt(store.drizzle, then)).version };
+      const compared = await compareVersions(store.pool, operation, { from: past, to: present }, 1_000);
       expect(compared, operation.name).toMatchObject({ changed: rows, inserted: 0, withdrawn: 0 });
       expect(compared.rows[0]?.columns).toEqual({ [column]: { old: '100', new: '200' } });
     }

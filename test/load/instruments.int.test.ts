@@ -409,7 +409,7 @@ describe('market.instruments', () => {
     const row = (symbol: string, isin: string, saved: string) =>
       nse(symbol, '2025-08-29', { isin, source_saved_at: saved });
     const days = { from: '2025-08-29', to: '2025-08-29' };
-    const whole = { table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false };
+    const full = { table: bhavcopy, exchange: 'NSE', days, mayBeEmpty: false };
     const ids = async () => (await instruments(store)).map((one) => `${one.instrument_id} ${one.symbol}`);
     await loadBhav(store, [row('A', 'INE000A01010', '2025-08-29T10:00:00Z'), nse('A', '2025-08-28')]);
     await loadBhav(store, [row('B', 'INE000B01018', '2025-08-29T10:00:00Z')]);
@@ -419,7 +419,7 @@ describe('market.instruments', () => {
     expect(await ids(), 'corrected').toEqual(['NSE:INE000B01018 B', 'NSE:INE000C01016 A']);
     await expectTrue(store);
 
-    await loadBhav(store, [row('A', 'INE000C01016', '2025-08-29T12:00:00Z')], { fullSets: [whole] });
+    await loadBhav(store, [row('A', 'INE000C01016', '2025-08-29T12:00:00Z')], { fullSets: [full] });
     expect(await ids(), 'withdrawn').toEqual(['NSE:INE000C01016 A']);
     await expectTrue(store);
 
@@ -528,8 +528,8 @@ describe('market.instruments', () => {
     const row = (close_price: string, saved: string) =>
       nse('A', '2025-08-29', { close_price, source_saved_at: saved });
     const changed = async () =>
-      (await store.pool.query('select names_changed from etl.loads order by state')).rows.map(
-        (one) => one.names_changed,
+      (await store.pool.query('select has_new_names from etl.loads order by state')).rows.map(
+        (one) => one.has_new_names,
       );
     await loadBhav(store, [row('1', '2025-08-29T10:00:00Z')]);
     // The names of the first are not brought in yet, and its row carries the number of the second now.

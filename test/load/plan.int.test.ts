@@ -64,7 +64,17 @@ async function loadAgain(client: PoolClient, day: string, price: string): Promis
     rowsLookedAt(await planOf(client, statement, values));
   const rows = {
     merge: await looked(merge.text, [1, 1, new Date().toISOString()]),
-    withdraw: await looked(withdraw.text, [1, 'NSE', 0.1, 5, false, [day], [], null]),
+    withdraw: await looked(withdraw.text, [
+      1,
+      'NSE',
+      0.1,
+      5,
+      false,
+      [day],
+      [],
+      null,
+      new Date().toISOString(),
+    ]),
     observe: await looked(
       (observedAliasSql(bhavcopy)[0] as ReturnType<typeof observedAliasSql>[number]).observe,
       ['NSE', Array.from({ length: 50 }, (_, at) => at + 1), day, day],

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { prune } from '../../src/load/state/answers/kept.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { tableGroupOf } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay } from '../jobs/replay-support.ts';
@@ -52,7 +52,7 @@ async function acceptAll({ context, exchange }: Place): Promise<number> {
   for (const { id } of found.rows) {
     await acceptWithdrawal(db, id, {
       by: 'me',
-      readKept: (kept) => readToFold(context, kept),
+      readAgain: (answer) => readToFold(context, answer),
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
     });
   }

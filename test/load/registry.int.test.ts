@@ -39,7 +39,7 @@ describe('from the source to the table and back', () => {
   }
 
   test.each(operations.map((operation) => [operation.name, operation] as const))(
-    'the sample of %s comes back whole',
+    'the sample of %s comes back complete',
     async (_name, operation) => {
       await roundTrip(operation, shapeOf(operation, operation.sample.answer), operation.sample.answer);
     },

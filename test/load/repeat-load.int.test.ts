@@ -4,7 +4,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { digestOf, repeatAnswer } from '../../src/jobs/worker/repeat-answer.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/kept.ts';
+import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { placeOf } from '../support/place.ts';
@@ -41,7 +41,7 @@ type Step =
       readonly days: number;
       /** Which of the listings of this sequence. */
       readonly listing: number;
-      readonly part: 'whole' | 'filtered' | 'instruments';
+      readonly part: 'full' | 'filtered' | 'instruments';
       /** Fetched before all that came so far. */
       readonly late: boolean;
       /** Read from a file or kept: not from the source just now. */
@@ -75,7 +75,7 @@ const steps = fc.array(
         days: fc.nat({ max: 1 }),
         listing: fc.nat({ max: 2 }),
         part: fc.oneof(
-          { weight: 6, arbitrary: fc.constant('whole' as const) },
+          { weight: 6, arbitrary: fc.constant('full' as const) },
           { weight: 1, arbitrary: fc.constantFrom('filtered' as const, 'instruments' as const) },
         ),
         late: few,
@@ -189,7 +189,7 @@ async function answer(
   };
   const filtered = step.part === 'filtered';
   const window = await context.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, 'NSE', $3, $4, $5, $6, '', $7, 'running') returning id::int`,
     [runId, operation.name, asked.from, asked.to, asked.instruments, asked.params, filtered],
   );

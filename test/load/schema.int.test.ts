@@ -179,7 +179,7 @@ describe('migrating', () => {
     expect((await snapshot()).rows).toEqual(before);
   });
 
-  test('an outdated comment is brought up to date', async () => {
+  test('a comment that has changed is brought up to date', async () => {
     const store = openPool((await emptyDatabase()).url);
     await migrateDatabase(store);
     await store.pool.query("comment on column market.bhavcopy_cm.turnover is 'old'");

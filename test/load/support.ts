@@ -1,11 +1,11 @@
 import type { Place } from '../../src/core/place.ts';
+import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage-registers.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
-import type { RecordCounts } from '../../src/load/state/windows/windows.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
 import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';

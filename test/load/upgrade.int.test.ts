@@ -9,7 +9,7 @@ import { groupBy } from '../../src/core/group-by.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
-import { listSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -63,7 +63,31 @@ const RENAMED: Readonly<Record<string, string | null>> = {
   'etl.loads.hash': null,
   // It ordered the lookups of tickers, which are kept with their files now.
   'etl.responses.loaded_at': null,
+  'etl.responses.filtered': 'is_filtered',
+  'etl.windows.filtered': 'is_filtered',
+  'etl.loads.filtered': 'is_filtered',
+  'etl.loads.names_changed': 'has_new_names',
+  ...renamedIn('top_gainers_losers', { percent_change: 'change_percent', turnover: 'turnover_lakh' }),
+  ...renamedIn('total_trade_highlights', {
+    shares_volume: 'shares_volume_crore',
+    turnover_rs_crore: 'turnover_crore',
+  }),
+  ...renamedIn('consolidated_pledge', {
+    total_promoter_holding_per: 'total_promoter_holding_percent',
+    encumbered_last_quarter_pct_of_promoter_shares: 'encumbered_last_quarter_of_promoter_shares_percent',
+    encumbered_last_quarter_pct_of_total_shares: 'encumbered_last_quarter_of_total_shares_percent',
+    depository_pledged_pct: 'depository_pledged_percent',
+  }),
+  ...renamedIn('financial_ratios', { market_cap: 'market_cap_crore' }),
 };
+
+/** Columns that have another name in a table of `market` and in its history. */
+function renamedIn(table: string, columns: Readonly<Record<string, string>>): Record<string, string> {
+  const names = ['market', 'market_history'].map((schema) => `${schema}.${table}`);
+  return Object.fromEntries(
+    names.flatMap((name) => Object.entries(columns).map(([old, now]) => [`${name}.${old}`, now])),
+  );
+}
 
 /**
  * A filled database as this commit left it: all operations, corrected rows, rejects, withdrawals that were held back,
@@ -110,15 +134,19 @@ async function contentsOf(
   return contents;
 }
 
-/** What each table of `market` shows of every numbered state, in these columns. */
-async function statesOf({ pool }: Database, columns: readonly Column[]): Promise<Map<string, string>> {
+/** What each table of `market` shows of every numbered state, in these columns, under the names that they have now. */
+async function statesOf(
+  { pool }: Database,
+  columns: readonly Column[],
+  renamed: typeof RENAMED = {},
+): Promise<Map<string, string>> {
   const { rows } = await pool.query('select max(state)::int as last from etl.loads');
   const states = new Map<string, string>();
   for (const [table, of] of groupBy(columns, (column) => column.table)) {
     if (!table.startsWith('market.')) continue;
     const found = await pool.query(
       `select s as state, (select md5(string_agg(r::text, '|' order by r::text))
-          from (select ${of.map(({ name }) => name).join(', ')} from ${table}_at(s)) r) as sum
+          from (select ${of.map(({ name }) => renamed[`${table}.${name}`] ?? name).join(', ')} from ${table}_at(s)) r) as sum
         from generate_series(0, ${rows[0].last}) s`,
     );
     for (const { state, sum } of found.rows) states.set(`${table} ${state}`, sum);
@@ -142,7 +170,7 @@ test('a filled database of commit 9512748 keeps every row and every past state w
   expect(await schemaState(store)).toBe('current');
   const after = await contentsOf(store, columns, RENAMED);
   for (const [table, rows] of before) expect(after.get(table), table).toEqual(rows);
-  expect(await statesOf(store, columns)).toEqual(states);
+  expect(await statesOf(store, columns, RENAMED)).toEqual(states);
 });
 
 test.each([
@@ -224,10 +252,10 @@ test('where a key has grown, rows and their history are found under the new one'
 
   const rows = async (query: string) => (await store.pool.query({ text: query, rowMode: 'array' })).rows;
   expect(
-    await rows('select scrip_code, scrip_id, revision from market.consolidated_pledge order by 1'),
+    await rows('select scrip_code, scrip_id, symbol, revision from market.consolidated_pledge order by 1'),
   ).toEqual([
-    [1, 'NEW', 3],
-    [2, '', 1],
+    [1, 'NEW', 'NEW', 3],
+    [2, '', null, 1],
   ]);
   expect(
     await rows('select scrip_id, revision, withdrawn from market_history.consolidated_pledge order by 2'),
@@ -276,18 +304,18 @@ test('what was doubted and nobody has decided still is, and answers that were lo
 
   await migrateDatabase(store);
 
-  const listed = await listSuspiciousWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
+  const listed = await listDoubtedWindows(store.drizzle, { from: '2025-01-01', to: '2025-12-31' }, 10);
   expect(listed.map(({ windowId, reason }) => [windowId, reason])).toEqual([
     [4, 'it states more records than it has'],
     [2, '20 of 40'],
     [1, 'a record is of a day, quarter or exchange that was not asked for'],
   ]);
   const { rows } = await store.pool.query(
-    'select window_id::int, believed from etl.answers order by window_id',
+    'select window_id::int, is_believed from etl.answers order by window_id',
   );
   expect(rows).toEqual([
-    { window_id: 4, believed: false },
-    { window_id: 5, believed: true },
+    { window_id: 4, is_believed: false },
+    { window_id: 5, is_believed: true },
   ]);
 });
 

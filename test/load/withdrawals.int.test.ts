@@ -2,19 +2,19 @@ import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { reportRun } from '../../src/load/state/reports.ts';
-import { countSuspiciousWindows } from '../../src/load/state/run-facts.ts';
+import { countDoubtedWindows } from '../../src/load/state/run-facts.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
 /** Nothing is kept in these tests. */
-const ME = { by: 'me', readKept: () => Promise.reject(new Error('nothing is kept')), maxWithdrawShare: 0.1 };
+const ME = { by: 'me', readAgain: () => Promise.reject(new Error('nothing is kept')), maxWithdrawShare: 0.1 };
 
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
 
-/** Loads a whole answer for some days: what became of it, and what its run says. */
+/** Loads a full answer for some days: what became of it, and what its run says. */
 async function answer(
   store: Database,
   listed: readonly Row[],
@@ -94,14 +94,14 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
   expect(refused?.rows).toHaveLength(3);
   expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
-  // The day comes whole again: nothing is left to decide.
+  // The day comes in full again: nothing is left to decide.
   await answer(store, rows(DAY, 0, 20));
   expect(await withdrawalsHeldBack(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();
 
   await answer(store, rows(DAY, 12, 20));
   const [again] = await withdrawalsHeldBack(store.drizzle, 10, 3);
-  expect(await countSuspiciousWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
+  expect(await countDoubtedWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toMatchObject({
     withdrawn: 12,
@@ -111,7 +111,7 @@ test('what was refused is listed with rows, until a person or a better answer de
   expect(await live(store)).toBe(8);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 8 }]);
   // One was settled by a better answer, the other by a person.
-  expect(await countSuspiciousWindows(store.drizzle)).toEqual([]);
+  expect(await countDoubtedWindows(store.drizzle)).toEqual([]);
   const past = await store.pool.query(
     `select (select count(*)::int from market.bhavcopy_cm_at(${before})) as before,
        (select count(*)::int from market.bhavcopy_cm_at(${before + 1})) as after`,

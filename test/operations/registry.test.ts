@@ -81,7 +81,7 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
       date: 'trade_date',
       currentClosing: 'close_price',
       previousClosing: 'previous_close_price',
-      percentageFluctation: 'percent_change',
+      percentageFluctation: 'change_percent',
     },
   ],
   [
@@ -100,8 +100,8 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
       tradeHighlights: 'trade_highlight',
       scripsNo: 'scrip_count',
       tradesNo: 'trade_count',
-      sharesVol: 'shares_volume',
-      turnoverRsCr: 'turnover_rs_crore',
+      sharesVol: 'shares_volume_crore',
+      turnoverRsCr: 'turnover_crore',
     },
   ],
   [
@@ -109,14 +109,15 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
     {
       PromoterSharesEncumberedasoflastquarter_NoofShares: 'encumbered_last_quarter_shares',
       PromoterSharesEncumberedasoflastquarter_Perofpromotershares:
-        'encumbered_last_quarter_pct_of_promoter_shares',
-      PromoterSharesEncumberedasoflastquarter_Peroftotalshares: 'encumbered_last_quarter_pct_of_total_shares',
+        'encumbered_last_quarter_of_promoter_shares_percent',
+      PromoterSharesEncumberedasoflastquarter_Peroftotalshares:
+        'encumbered_last_quarter_of_total_shares_percent',
       PromoterSharesEncumberedasoflastquarter_Values: 'encumbered_last_quarter_value',
       DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter:
         'sast_reg31_disclosures',
       Noofsharespledgedinthedepositorysystem_DNoofsharespledged: 'depository_pledged_shares',
       Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares: 'depository_demat_shares',
-      Noofsharespledgedinthedepositorysystem_FPerDE: 'depository_pledged_pct',
+      Noofsharespledgedinthedepositorysystem_FPerDE: 'depository_pledged_percent',
       Noofsharespledgedinthedepositorysystem_ValuesPromoter: 'depository_pledged_promoter_value',
       NoofsharesheldwithNBFCascollateralagainstlending_Promotershares: 'nbfc_collateral_promoter_shares',
       NoofsharesheldwithNBFCascollateralagainstlending_NonPromotershares:

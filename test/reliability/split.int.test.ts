@@ -42,7 +42,7 @@ async function undisturbed(options: SetupOptions = {}): Promise<{ rows: string; 
 
 async function rowsOf({ db }: Setup): Promise<string> {
   const found = await db.pool.query<{ rows: string }>(
-    `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume), e'\\n'
+    `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume_crore), e'\\n'
        order by exchange, trade_date, trade_highlight) as rows from market.total_trade_highlights`,
   );
   return found.rows[0]?.rows ?? '';

@@ -24,10 +24,10 @@ const FAULTS: [string, Fault, RegExp, Record<string, string>][] = [
   [
     'a slow body',
     { kind: 'slow', value: '5000' },
-    /no whole answer within 300 ms/,
+    /no complete answer within 300 ms/,
     { EOD_TIMEOUT_MS: '300' },
   ],
-  ['no answer', { kind: 'hang' }, /no whole answer within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
+  ['no answer', { kind: 'hang' }, /no complete answer within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
   ['an HTML page', { kind: 'html' }, /HTML page/, {}],
   ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
   ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],

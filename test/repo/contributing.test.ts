@@ -92,8 +92,8 @@ test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files
   expect(named.filter((path) => !made.includes(path) && !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-test('the workflow runs .ci/run on the oldest Node that is promised and on that of the image', () => {
-  const Step = z.object({ uses: z.string().optional(), run: z.string().optional() });
+test('the workflow runs .ci/run on the oldest Node that is promised, the LTS before and that of the image', () => {
+  const Step = z.object({ run: z.string().optional() });
   const Workflow = z.object({
     permissions: z.object({ contents: z.literal('read') }),
     jobs: z.object({
@@ -103,16 +103,44 @@ test('the workflow runs .ci/run on the oldest Node that is promised and on that 
       }),
     }),
   });
-  const { jobs } = Workflow.parse(parse(read('.github/workflows/ci.yml')));
+  const workflow = read('.github/workflows/ci.yml');
+  const { jobs } = Workflow.parse(parse(workflow));
   const { steps, strategy } = jobs.test;
   const image = /^FROM node:(\d+)-slim$/m.exec(read('Dockerfile'))?.[1];
-  expect(strategy.matrix.node).toEqual([engines.node.replace('>=', ''), image]);
+  expect(strategy.matrix.node).toEqual([engines.node.replace('>=', ''), '22', image]);
   expect(steps.at(-1)?.run).toBe('.ci/run');
-  for (const { uses } of steps) if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@v\d+$/);
+  // On a machine with the oldest, that runs the two others.
+  const others = [...read('.ci/run').matchAll(/^within \d+ node scripts\/test-on-lts\.mjs (\d+)$/gm)];
+  expect(others.map((match) => match[1])).toEqual([image, '22']);
+  // By commit, because a tag can be moved to other code.
+  const uses = [...workflow.matchAll(/\buses: (.*)$/gm)].map((match) => match[1]);
+  expect(uses).toHaveLength(2);
+  for (const one of uses) expect(one).toMatch(/^actions\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   const named = steps.flatMap(({ run }) =>
     [...(run ?? '').matchAll(/scripts\/[\w.-]+|\.ci\/\w+/g)].map(([path]) => path),
   );
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('the page of the package on npm has its addresses and pictures', () => {
+  const { repository, homepage, bugs, keywords } = JSON.parse(read('package.json'));
+  const address = homepage.replace('#readme', '');
+  expect(address).toMatch(/^https:\/\/github\.com\/[\w-]+\/eod-pipeline$/);
+  expect({ repository, bugs }).toEqual({
+    repository: { type: 'git', url: `git+${address}.git` },
+    bugs: `${address}/issues`,
+  });
+  expect(keywords).toEqual(expect.arrayContaining(['nse', 'bse', 'end-of-day', 'postgres']));
+  // npm shows the README without the files beside it.
+  const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]+)\)|<img[^>]* src="([^"]+)"/g)].map(
+    (match) => match[1] ?? match[2] ?? '',
+  );
+  expect(pictures.length).toBeGreaterThan(0);
+  const raw = `${address.replace('//github.com/', '//raw.githubusercontent.com/')}/HEAD/`;
+  for (const picture of pictures) {
+    expect(picture.startsWith(raw), picture).toBe(true);
+    expect(existsSync(join(ROOT, picture.slice(raw.length))), picture).toBe(true);
+  }
 });
 
 describe('.github/ISSUE_TEMPLATE', () => {

@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { DockerfileParser } from 'dockerfile-ast';
 import { validate } from 'dockerfile-utils';
 import { describe, expect, test } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { startServer } from '../support/http-server.ts';
 
 const root = new URL('../../', import.meta.url);
 const text = readFileSync(new URL('Dockerfile', root), 'utf8');
@@ -40,18 +43,53 @@ describe('Dockerfile', () => {
     expect(inLastStage('CMD')[0]?.getArgumentsContent()).toBe('["up"]');
   });
 
-  test('says which version and commit it holds', () => {
+  test('says where it comes from, which version and commit it holds, and when it was made', () => {
     const [label] = inLastStage('LABEL').map((one) => one.getArgumentsContent() ?? '');
-    for (const name of ['title', 'description', 'licenses', 'version', 'revision']) {
-      expect(label).toMatch(new RegExp(`org\\.opencontainers\\.image\\.${name}="\\S`));
-    }
-    const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-    expect(inLastStage('ARG').map((one) => one.getArgumentsContent())).toContain(`VERSION=${version}`);
+    const { version, repository, homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+    const address = homepage.replace('#readme', '');
+    expect(repository.url).toBe(`git+${address}.git`);
+    const labels = Object.fromEntries(
+      [...(label ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g)].map((match) =>
+        match.slice(1),
+      ),
+    );
+    expect(labels).toEqual({
+      title: 'eod-pipeline',
+      description: expect.any(String),
+      licenses: 'MIT',
+      source: address,
+      url: address,
+      documentation: `${address}/tree/main/docs`,
+      created: '$CREATED',
+      version: '$VERSION',
+      revision: '$REVISION',
+    });
+    const given = inLastStage('ARG').map((one) => one.getArgumentsContent());
+    expect(given).toEqual(['REVISION=""', 'CREATED=""', `VERSION=${version}`]);
   });
 
-  test('asks /healthz whether it is well', () => {
-    const [check] = dockerfile.getHEALTHCHECKs();
-    expect(check?.getArgumentsContent()).toContain('process.env.EOD_HTTP_PORT}/healthz');
+  test('asks /healthz whether it is well, without a process of Node', async () => {
+    const [program, ...args] = JSON.parse(/HEALTHCHECK[^[]*(\[.*\])$/m.exec(text)?.[1] ?? '') as string[];
+    // Debian has it; the image has neither curl nor wget.
+    expect(program).toBe('bash');
+    let status = 200;
+    const asked: (string | undefined)[] = [];
+    const address = await startServer((request, response) => {
+      asked.push(`${request.method} ${request.url} ${request.headers.host}`);
+      response.writeHead(status).end('{}');
+    });
+    const check = (port: string) =>
+      new Promise((resolve) => {
+        const env = { PATH: process.env.PATH, EOD_HTTP_PORT: port };
+        spawn('bash', args, { env, stdio: 'ignore' }).once('exit', resolve);
+      });
+    const { port } = new URL(address);
+    expect(await check(port)).toBe(0);
+    expect(asked).toEqual(['GET /healthz 127.0.0.1']);
+    status = 503;
+    expect(await check(port)).toBe(1);
+    // Nothing listens there.
+    expect(await check(String(await freePort()))).toBe(1);
   });
 
   test('copies only what is there, and what .dockerignore lets in', () => {

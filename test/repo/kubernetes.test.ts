@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -23,17 +23,26 @@ const read = (...path: string[]) => readFileSync(join(FOLDER, ...path), 'utf8');
 
 const Labels = z.record(z.string(), z.string());
 const Named = z.object({ name: z.string() });
-const Reference = z.object({
-  name: z.string(),
-  valueFrom: z.object({
-    secretKeyRef: z.object({ name: z.string(), key: z.string(), optional: z.boolean().default(false) }),
+/** A secret that an installation may do without, or the file of one that it always has. */
+const Variable = z.union([
+  z.strictObject({
+    name: z.string(),
+    valueFrom: z.object({
+      secretKeyRef: z.object({ name: z.string(), key: z.string(), optional: z.literal(true) }),
+    }),
   }),
+  z.strictObject({ name: z.string(), value: z.string() }),
+]);
+const SecretVolume = z.strictObject({
+  secretName: z.string(),
+  defaultMode: z.number(),
+  items: z.array(z.object({ key: z.string(), path: z.string() })),
 });
 const Container = z.object({
   image: z.string(),
   args: z.array(z.string()),
   ports: z.array(z.object({ name: z.string(), containerPort: z.number() })).default([]),
-  env: z.array(Reference),
+  env: z.array(Variable),
   envFrom: z.array(z.object({ configMapRef: Named })),
   startupProbe: z.object({ periodSeconds: z.number(), failureThreshold: z.number() }).optional(),
   livenessProbe: z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) }).optional(),
@@ -43,14 +52,19 @@ const Container = z.object({
     limits: z.object({ memory: z.string() }),
   }),
   securityContext: z.record(z.string(), z.unknown()),
-  volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })),
+  volumeMounts: z.array(
+    z.object({ name: z.string(), mountPath: z.string(), readOnly: z.boolean().optional() }),
+  ),
 });
 const Pod = z.object({
   terminationGracePeriodSeconds: z.number(),
   automountServiceAccountToken: z.boolean(),
   securityContext: z.record(z.string(), z.unknown()),
   containers: z.tuple([Container]),
-  volumes: z.array(z.object({ name: z.string(), emptyDir: z.unknown() })),
+  volumes: z.tuple([
+    z.strictObject({ name: z.literal('tmp'), emptyDir: z.unknown() }),
+    z.strictObject({ name: z.literal('secrets'), secret: SecretVolume }),
+  ]),
 });
 const Template = z.object({ metadata: z.object({ labels: Labels }), spec: Pod });
 const Resource = z.object({
@@ -65,6 +79,11 @@ type Resource = z.infer<typeof Resource>;
 interface Kustomization {
   readonly resources: readonly string[];
   readonly images?: readonly { readonly name: string; readonly newTag: string }[];
+  readonly labels?: readonly {
+    readonly includeTemplates?: boolean;
+    readonly pairs: Readonly<Record<string, string>>;
+  }[];
+  readonly replacements?: readonly unknown[];
 }
 const kustomization = (part: string) => parse(read(part, 'kustomization.yaml')) as Kustomization;
 
@@ -113,6 +132,22 @@ function typeErrors(checked: readonly object[]): string {
   return spawnSync(process.execPath, [compiler, ...flags, file], { encoding: 'utf8' }).stdout;
 }
 
+/** Says so if kustomize cannot be run. */
+function hasKubectl(): boolean {
+  if (spawnSync('kubectl', ['version', '--client']).status === 0) return true;
+  process.stderr.write('kubectl is not installed: kustomize was not run\n');
+  return false;
+}
+
+/** What `kubectl apply -k` would apply. */
+function kustomized(folder: string, way: string): string {
+  const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', join(folder, way)], {
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toMatchObject({ status: 0 });
+  return stdout;
+}
+
 describe('deploy/kubernetes', () => {
   test('follows the published schemas: no field that is unknown, missing or of another type', () => {
     expect(typeErrors(written)).toBe('');
@@ -149,14 +184,82 @@ describe('deploy/kubernetes', () => {
       expect(files.toSorted()).toEqual(own.toSorted());
     }
     for (const way of WAYS) expect(kustomization(way).resources).toContain('../base');
-    const kubectl = (way: string) =>
-      spawnSync('kubectl', ['kustomize', join(FOLDER, way)], { encoding: 'utf8' });
-    if (spawnSync('kubectl', ['version', '--client']).status !== 0) {
-      process.stderr.write('kubectl is not installed: kustomize was not run\n');
-      return;
-    }
+    if (!hasKubectl()) return;
+    for (const way of WAYS) expect(kustomized(FOLDER, way)).toContain('eod-migrate');
+  });
+
+  test('every object and pod has the recommended labels', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const common = {
+      'app.kubernetes.io/name': 'eod',
+      'app.kubernetes.io/instance': 'eod',
+      'app.kubernetes.io/version': version,
+      'app.kubernetes.io/part-of': 'eod-pipeline',
+      'app.kubernetes.io/managed-by': 'kustomize',
+    };
+    // kustomize adds them to everything in base as well.
     for (const way of WAYS)
-      expect(kubectl(way)).toMatchObject({ status: 0, stdout: expect.stringContaining('eod-migrate') });
+      expect(kustomization(way).labels).toEqual([{ includeTemplates: true, pairs: common }]);
+    const component = 'app.kubernetes.io/component';
+    // These belong to all components.
+    const shared = ['Namespace', 'ConfigMap', 'NetworkPolicy'];
+    for (const { kind, metadata } of resources) {
+      if (shared.includes(kind)) expect(metadata.labels).not.toHaveProperty([component]);
+      else expect(metadata.labels[component], metadata.name).toMatch(/^[a-z]+$/);
+    }
+    for (const { resource, template } of templates)
+      expect(template.metadata.labels[component]).toBe(resource.metadata.labels[component]);
+    if (!hasKubectl()) return;
+    for (const way of WAYS) {
+      for (const { metadata, kind, ...rest } of parseAllDocuments(kustomized(FOLDER, way)).map((one) =>
+        Resource.parse(one.toJS()),
+      )) {
+        expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject(common);
+        const template = templateOf({ metadata, kind, ...rest });
+        if (template !== null)
+          expect(template.metadata.labels).toMatchObject({
+            ...common,
+            [component]: metadata.labels[component],
+          });
+      }
+    }
+  });
+
+  test('the migration can be applied twice, and again with another tag: its name has the tag', () => {
+    const [service, nightly] = WAYS.map((way) => kustomization(way).replacements);
+    expect(nightly).toEqual(service);
+    expect(service).toEqual([
+      {
+        source: expect.objectContaining({ kind: 'Job', name: 'eod-migrate' }),
+        targets: [expect.objectContaining({ fieldPaths: ['metadata.name'] })],
+      },
+    ]);
+    const job = resources.find(({ kind }) => kind === 'Job');
+    // A Job with generateName cannot be applied, and one that stays for ever is in the way.
+    expect(job?.metadata.name).toBe('eod-migrate');
+    expect(job?.spec.ttlSecondsAfterFinished).toBeGreaterThan(0);
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8')).toContain(`job/eod-migrate-${version}`);
+    if (!hasKubectl()) return;
+    const copy = temporaryFolder();
+    cpSync(FOLDER, copy, { recursive: true });
+    const jobOf = (text: string) =>
+      parseAllDocuments(text)
+        .map((one) => Resource.parse(one.toJS()))
+        .find(({ kind }) => kind === 'Job');
+    for (const way of WAYS) {
+      expect(jobOf(kustomized(FOLDER, way))?.metadata.name).toBe(`eod-migrate-${version}`);
+      const file = join(copy, way, 'kustomization.yaml');
+      const other = readFileSync(file, 'utf8')
+        .replace('registry.example.com/', 'registry.example.com:5000/team/')
+        .replace(`newTag: ${version}`, 'newTag: 9.8.7-rc1');
+      writeFileSync(file, other);
+      const changed = jobOf(kustomized(copy, way));
+      expect(changed?.metadata.name).toBe('eod-migrate-9.8.7-rc1');
+      expect(JSON.stringify(changed?.spec)).toContain(
+        'registry.example.com:5000/team/eod-pipeline:9.8.7-rc1',
+      );
+    }
   });
 
   test('every selector finds its pods, and every target is there', () => {
@@ -212,27 +315,44 @@ describe('deploy/kubernetes', () => {
   test('settings are settings: secrets by reference, the rest in the ConfigMap', () => {
     const [config, ...others] = resources.filter(({ kind }) => kind === 'ConfigMap');
     expect(others).toEqual([]);
-    expect(() => loadConfig(config?.data ?? {})).not.toThrow();
+    const { DATABASE_URL_FILE: _, ...withoutFiles } = config?.data ?? {};
+    expect(() => loadConfig(withoutFiles)).not.toThrow();
     const secret: readonly string[] = SECRET_SETTINGS;
     expect(Object.keys(config?.data ?? {}).filter((name) => secret.includes(name))).toEqual([]);
     const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
+    const given = new Set<string>();
     for (const { name, pod } of templates) {
-      const [{ env, envFrom }] = pod.containers;
+      const [{ env, envFrom, volumeMounts }] = pod.containers;
       expect(
         envFrom.map(({ configMapRef }) => configMapRef.name),
         name,
       ).toEqual([config?.metadata.name]);
-      for (const { name: setting, valueFrom } of env) {
-        expect(Object.keys(settings)).toContain(setting);
-        expect(secret).toContain(setting);
-        const { key, name: holder } = valueFrom.secretKeyRef;
-        expect(key).toBe(setting);
-        expect(page).toContain(`create secret generic ${holder} `);
+      // What every installation has is a file, which is there and which the user of the container can read.
+      const { secretName, defaultMode, items } = pod.volumes[1].secret;
+      expect(page).toContain(`create secret generic ${secretName} `);
+      expect(defaultMode).toBe(0o440);
+      expect(pod.securityContext).toMatchObject({ fsGroup: 1000, runAsUser: 1000 });
+      const folder = volumeMounts.find((mount) => mount.name === 'secrets')?.mountPath;
+      const files = Object.fromEntries([
+        ...Object.entries(config?.data ?? {}).filter(([setting]) => setting.endsWith('_FILE')),
+        ...env.flatMap((one) => ('value' in one ? [[one.name, one.value] as const] : [])),
+      ]);
+      expect(files, name).toEqual(
+        Object.fromEntries(items.map(({ key, path }) => [`${key}_FILE`, `${folder}/${path}`])),
+      );
+      const optional = env.flatMap((one) => ('valueFrom' in one ? [one] : []));
+      for (const { name: setting, valueFrom } of optional) {
+        expect(valueFrom.secretKeyRef).toMatchObject({ key: setting, name: secretName });
+      }
+      const keys = [...items.map(({ key }) => key), ...optional.map((one) => one.name)];
+      expect(new Set(keys).size).toBe(keys.length);
+      for (const key of keys) {
+        expect(secret).toContain(key);
         expect(page).toContain(key);
+        given.add(key);
       }
     }
     // Everything else that is secret may be set, too.
-    const given = new Set(templates.flatMap(({ pod }) => pod.containers[0].env.map(({ name }) => name)));
     expect([...given].toSorted()).toEqual([...secret].toSorted());
   });
 
@@ -270,11 +390,10 @@ describe('deploy/kubernetes', () => {
         readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       });
-      expect(container.volumeMounts, name).toEqual([{ name: 'tmp', mountPath: '/tmp' }]);
-      expect(
-        pod.volumes.map((volume) => volume.name),
-        name,
-      ).toEqual(['tmp']);
+      expect(container.volumeMounts, name).toEqual([
+        { name: 'tmp', mountPath: '/tmp' },
+        { name: 'secrets', mountPath: '/run/secrets/eod', readOnly: true },
+      ]);
       // Within ten seconds it has stopped.
       expect(pod.terminationGracePeriodSeconds, name).toBeGreaterThan(10);
     }

@@ -10,6 +10,8 @@ export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
   readonly cwd?: string;
+  /** The folder of the package; default: `cwd` is the checkout. */
+  readonly root?: string;
   /** What is typed when the command asks; without it there is no terminal to ask on. Questions go to stderr. */
   readonly answer?: string;
   /** Whether stdout is a terminal. */
@@ -35,7 +37,7 @@ export interface CapturedCli {
 
 /** Surroundings of a command that keep what it prints. */
 export function captureCli(options: CliOptions = {}): CapturedCli {
-  const { env = {}, cwd = process.cwd(), isTTY = false, answer } = options;
+  const { env = {}, cwd = process.cwd(), root = cwd, isTTY = false, answer } = options;
   const printed = { stdout: '', stderr: '' };
   const keep = (name: 'stdout' | 'stderr') => ({
     write(text: string) {
@@ -55,7 +57,7 @@ export function captureCli(options: CliOptions = {}): CapturedCli {
   };
   const ask = answer === undefined ? undefined : type;
   return {
-    cli: { env, cwd, stdout: { ...keep('stdout'), isTTY }, stderr, ask, life, exitCode: 0 },
+    cli: { env, cwd, root, stdout: { ...keep('stdout'), isTTY }, stderr, ask, life, exitCode: 0 },
     stdout: () => printed.stdout,
     stderr: () => printed.stderr,
     signal: (name) => void signals.emit(name),

@@ -100,12 +100,13 @@ export function spawnEod(args: readonly string[], options: EodOptions = {}): Run
   };
 }
 
-/** What any program needs, and none of our settings. */
+/** What any program needs, and of our settings the folder of the data: that of this checkout is not for tests. */
 function bareEnvironment(): Record<string, string> {
   const names = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ'];
-  return Object.fromEntries(
-    names.map((name) => [name, process.env[name] ?? '']).filter(([, value]) => value),
-  );
+  return Object.fromEntries([
+    ['EOD_DATA_DIR', '.eod'],
+    ...names.map((name) => [name, process.env[name] ?? '']).filter(([, value]) => value),
+  ]);
 }
 
 function killGroup(child: ChildProcess): void {
@@ -138,7 +139,7 @@ export async function typeOnTerminal(
   const command = [process.execPath, LAUNCHER, ...args].map((word) => `'${word}'`).join(' ');
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd,
-    env: { PATH: process.env.PATH, TERM: 'dumb', ...env },
+    env: { PATH: process.env.PATH, TERM: 'dumb', EOD_DATA_DIR: '.eod', ...env },
   });
   let shown = '';
   child.stdout.on('data', (chunk: Buffer) => {

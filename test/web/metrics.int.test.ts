@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { commit } from '../../src/core/version.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { testDatabase } from '../support/database.ts';
@@ -10,8 +11,8 @@ import { serve } from '../support/serve.ts';
 
 const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-async function scraper(context: QueueContext) {
-  const health = await serve(context, ['worker']);
+async function scraper(context: QueueContext, roles = ['scheduler', 'worker']) {
+  const health = await serve(context, roles);
   return async () => {
     const response = await fetch(`${health.url}/metrics`);
     expect(response.status).toBe(200);
@@ -54,7 +55,8 @@ test.each(mostly('redis'))(
     expect(before('eod_database_up')).toBe(1);
     expect(before('eod_last_complete_session_timestamp_seconds', NSE)).toBeUndefined();
     expect(before('eod_workers')).toBe(0);
-    expect(before('eod_build_info', { roles: 'worker' })).toBe(1);
+    expect(before('eod_role', { role: 'worker' })).toBe(1);
+    expect(before('eod_build_info', { revision: commit() ?? 'unknown' })).toBe(1);
     expect(before('nodejs_eventloop_lag_seconds')).toBeGreaterThanOrEqual(0);
     expect(before('process_resident_memory_bytes')).toBeGreaterThan(1e6);
 
@@ -102,7 +104,7 @@ test.each(mostly('redis'))(
 
 test('rules, dashboard and documentation name metrics that there are, and the documentation all of them', async () => {
   const setup = await openSetup();
-  const health = await serve(setup);
+  const health = await serve(setup, ['web']);
   const text = await (await fetch(`${health.url}/metrics`)).text();
   const exposed = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
     type === 'histogram' ? [name, `${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
@@ -133,8 +135,10 @@ test('promtool takes rules and metrics (it is in the package prometheus)', async
   expect(promtool(['check', 'config', at('prometheus.yml')])).toMatchObject({ status: 0 });
   expect(promtool(['test', 'rules', at('rules.test.yml')])).toMatchObject({ status: 0 });
   const setup = await openSetup();
-  const health = await serve(setup);
+  const health = await serve(setup, ['scheduler', 'worker', 'web']);
   const text = await (await fetch(`${health.url}/metrics`)).text();
+  // A label has one value, never a list of them.
+  expect(text).not.toMatch(/="[^"]*,[^"]*"/);
   const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
   expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
   // Each rule has a test in which it fires.
@@ -145,16 +149,42 @@ test('promtool takes rules and metrics (it is in the package prometheus)', async
   ).toEqual([]);
 });
 
-test('a database that is away takes what it tells with it, and not what the process knows itself', async () => {
-  const database = await testDatabase();
-  const context = await openPipeline({
-    databaseUrl: database.url,
-    clock: clockFrom('2025-09-12T22:02:00+05:30'),
-  });
-  const scrape = await scraper(context);
-  await database.drop();
-  const read = await scrape();
-  expect(read('eod_database_up')).toBe(0);
-  expect(read('eod_workers')).toBeUndefined();
-  expect(read('eod_build_info')).toBe(1);
+test('what a worker alone reports is its own: the database is read for the scheduler and the dashboard', async () => {
+  const setup = await openSetup();
+  const names = async (...roles: string[]) => {
+    const { url } = await serve(setup, roles);
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return [...text.matchAll(/^# TYPE (eod_\S+) /gm)].map(([, name]) => name);
+  };
+  const [worker, scheduler, web] = [await names('worker'), await names('scheduler'), await names('web')];
+  expect(worker.toSorted()).toEqual([
+    'eod_answers_waiting',
+    'eod_build_info',
+    'eod_database_up',
+    'eod_role',
+    'eod_rows_total',
+    'eod_source_call_duration_seconds',
+    'eod_windows_ended_total',
+  ]);
+  expect(scheduler).toEqual(expect.arrayContaining([...worker, 'eod_late_sessions', 'eod_calls_left']));
+  expect(web).toEqual(scheduler);
+  const scrape = await scraper(setup, ['worker']);
+  expect((await scrape())('eod_database_up')).toBe(1);
 });
+
+test.each([[['worker']], [['scheduler']]])(
+  'a database that is away takes what it tells with it, and not what the process knows itself (%j)',
+  async (roles) => {
+    const database = await testDatabase();
+    const context = await openPipeline({
+      databaseUrl: database.url,
+      clock: clockFrom('2025-09-12T22:02:00+05:30'),
+    });
+    const scrape = await scraper(context, roles);
+    await database.drop();
+    const read = await scrape();
+    expect(read('eod_database_up')).toBe(0);
+    expect(read('eod_workers')).toBeUndefined();
+    expect(read('eod_build_info')).toBe(1);
+  },
+);

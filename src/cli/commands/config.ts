@@ -1,3 +1,4 @@
+import { defaultDataFolder } from '../../core/data-folder.ts';
 import {
   fileSettings,
   readDotenv,
@@ -14,6 +15,8 @@ interface Setting {
   readonly value: unknown;
   /** `environment`, `.env`, `default`, or the variable that names the file which holds the value. */
   readonly from: string;
+  /** Of a default that depends on how eod is run: a clause that follows "because". */
+  readonly why?: string;
 }
 
 const COLUMNS: readonly Column<Setting>[] = [
@@ -33,8 +36,13 @@ export const commands: Commands = {
 
 async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
   const shown = await currentSettings(cli);
-  if (flags.json !== true) return print(cli, table(COLUMNS, shown));
-  printJson(cli, Object.fromEntries(shown.map(({ name, value, from }) => [name, { value, from }])));
+  if (flags.json === true) {
+    return printJson(cli, Object.fromEntries(shown.map(({ name, ...one }) => [name, one])));
+  }
+  print(cli, table(COLUMNS, shown));
+  for (const { name, value, why } of shown) {
+    if (why !== undefined) print(cli, `\n${name} is ${value}, because ${why}.`);
+  }
 }
 
 async function currentSettings(cli: Cli): Promise<Setting[]> {
@@ -50,11 +58,15 @@ async function currentSettings(cli: Cli): Promise<Setting[]> {
       ? fileSetting
       : 'default';
   };
-  return Object.keys(settings).map((name) => ({
-    name,
-    value: shownValue(name, config[name] ?? null),
-    from: originOf(name),
-  }));
+  return Object.keys(settings).map((name) => {
+    const from = originOf(name);
+    return {
+      name,
+      value: shownValue(name, config[name] ?? null),
+      from,
+      ...(name === 'EOD_DATA_DIR' && from === 'default' ? { why: defaultDataFolder(cli).why } : {}),
+    };
+  });
 }
 
 /** Hides a secret: of an address only its password, of any other secret the whole value. */

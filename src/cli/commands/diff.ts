@@ -1,7 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
-import type { StateAndTime, StateDifference, States } from '../../load/market/differences.ts';
+import type { VersionAndTime, VersionDifference, Versions } from '../../load/market/differences.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
@@ -55,22 +55,22 @@ async function diff(cli: Cli, flags: Flags): Promise<void> {
   const { findDataSet } = await import('../../operations/registry.ts');
   const operation = findDataSet(flags.operation);
   const config = await loadSettings(cli);
-  const readStates = parseStates(flags, config);
+  const readVersions = parseVersions(flags, config);
   const { openContext } = await import('../open-context.ts');
-  const { compareStates } = await import('../../load/market/differences.ts');
+  const { compareVersions } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
-  const states = await readStates(db.drizzle);
+  const versions = await readVersions(db.drizzle);
   const limit = flags.limit ?? (flags.json === true ? LISTED_AS_JSON : LISTED);
-  const result = await compareStates(db.pool, operation, states, limit);
+  const result = await compareVersions(db.pool, operation, versions, limit);
   if (flags.json === true) printJson(cli, result);
   else print(cli, differenceText(result, config.EOD_TIMEZONE));
 }
 
 /**
- * Reads from the flags which two states to compare. Finding them takes the database: it knows when a run ended, and
+ * Reads from the flags which two versions (for users: states) to compare. Finding them takes the database: it knows when a run ended, and
  * what time it is.
  */
-function parseStates({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<States> {
+function parseVersions({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<Versions> {
   if (between !== undefined && since === undefined) {
     const [first, second, ...more] = between;
     if (first === undefined || second === undefined || more.length > 0) {
@@ -91,7 +91,7 @@ function parseStates({ between, since }: Flags, config: Config): (db: NodePgData
   throw usageError('give either --between A B (runs, states or times) or --since TIME');
 }
 
-/** A run, a state or a time, as given on the command line. */
+/** A run, a version (`state:812`) or a time, as given on the command line. */
 interface NamedMoment {
   readonly kind: 'run' | 'state' | 'time';
   /** For messages. */
@@ -100,23 +100,26 @@ interface NamedMoment {
 }
 
 function namedMoment(text: string, config: Config): NamedMoment {
-  const state = /^state:(\d{1,15})$/.exec(text)?.[1];
-  if (state !== undefined) return { kind: 'state', name: `state ${state}`, value: state };
+  const version = /^state:(\d{1,15})$/.exec(text)?.[1];
+  if (version !== undefined) return { kind: 'state', name: `state ${version}`, value: version };
   if (/^\d{4}-/.test(text)) {
     return { kind: 'time', name: text, value: parseMoment('--between', text, { config }) };
   }
-  return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
+  if (/^\d/.test(text)) return { kind: 'run', name: `run ${parseRunId(text)}`, value: text };
+  throw usageError(
+    `--between: "${text}" is not a run (12), a state (state:812), nor a day or time with its zone`,
+  );
 }
 
-/** The states at two moments; where the second is a run that has not ended, its state is that of now. */
+/** The versions at two moments; where the second is a run that has not ended, its version is that of now. */
 async function betweenMoments(
   db: NodePgDatabase,
   [first, second]: readonly [NamedMoment, NamedMoment],
   config: Config,
-): Promise<States> {
+): Promise<Versions> {
   const [from, to] = [await readNamed(db, first, config), await readNamed(db, second, config)];
   if (from.isOpen) throw usageError(`${first.name} has not ended: nothing can be compared with its end`);
-  if (from.at > to.at || from.state > to.state) {
+  if (from.at > to.at || from.version > to.version) {
     const verb = first.kind === 'run' && second.kind === 'run' ? 'ended' : 'is';
     const inOrder = [second, first].map(({ kind, value }) => (kind === 'state' ? `state:${value}` : value));
     throw usageError(`${first.name} ${verb} after ${second.name}: use --between ${inOrder.join(' ')}`);
@@ -124,40 +127,40 @@ async function betweenMoments(
   return { from, to };
 }
 
-async function readNow(db: NodePgDatabase): Promise<StateAndTime> {
+async function readNow(db: NodePgDatabase): Promise<VersionAndTime> {
   const { readMoment } = await import('../../load/state/run-facts.ts');
-  const { stateAt } = await import('../../load/state/loads/states.ts');
+  const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { now } = await readMoment(db, 'now');
-  return { at: now, state: (await stateAt(db, null)).state };
+  return { at: now, version: (await versionAt(db, null)).version };
 }
 
 async function readNamed(
   db: NodePgDatabase,
   { kind, name, value }: NamedMoment,
   { EOD_TIMEZONE }: Config,
-): Promise<StateAndTime & { readonly isOpen: boolean }> {
+): Promise<VersionAndTime & { readonly isOpen: boolean }> {
   const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
-  const { readState, stateAt, statesOfRuns } = await import('../../load/state/loads/states.ts');
+  const { readVersion, versionAt, versionsOfRuns } = await import('../../load/state/loads/versions.ts');
   if (kind === 'state') {
-    const found = await readState(db, Number(value));
+    const found = await readVersion(db, Number(value));
     if (found === null) throw usageError(`there is no ${name} ("eod state" shows the current one)`);
-    return { at: found.committedAt ?? '', state: found.state, isOpen: false };
+    return { at: found.committedAt ?? '', version: found.version, isOpen: false };
   }
   if (kind === 'run') {
     const end = await readRunEnd(db, Number(value));
     if (end === null) throw unknownRunError(Number(value));
-    if (end.isOpen) return { at: end.at, state: (await stateAt(db, null)).state, isOpen: true };
-    const [states] = await statesOfRuns(db, [Number(value)]);
-    return { at: end.at, state: states?.after ?? 0, isOpen: false };
+    if (end.isOpen) return { at: end.at, version: (await versionAt(db, null)).version, isOpen: true };
+    const [versions] = await versionsOfRuns(db, [Number(value)]);
+    return { at: end.at, version: versions?.after ?? 0, isOpen: false };
   }
   const { at, isFuture } = await readMoment(db, value);
   if (isFuture) {
     throw usageError(`${name} ${momentText(at, EOD_TIMEZONE)} (${EOD_TIMEZONE}) is in the future`);
   }
-  return { at, state: (await stateAt(db, at)).state, isOpen: false };
+  return { at, version: (await versionAt(db, at)).version, isOpen: false };
 }
 
-function differenceText(result: StateDifference, timeZone: string): string {
+function differenceText(result: VersionDifference, timeZone: string): string {
   const { inserted, changed, withdrawn, relisted, rows, notListed } = result;
   const counts = Object.entries({ changed, withdrawn, 'listed again': relisted, inserted })
     .filter(([, rows]) => rows > 0)

@@ -1,5 +1,7 @@
-import { usageError } from '../../core/errors.ts';
+import type { Command } from 'commander';
+import { type PipelineError, usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
+import type { Context } from '../../jobs/context.ts';
 import type { EventFilter, StoredEvent } from '../../load/market/corporate-events.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import {
@@ -9,6 +11,8 @@ import {
   exchangeOption,
   jsonOption,
   limitOption,
+  listOf,
+  noSuchVerb,
   parseChoices,
   parseExchanges,
   parseOpenRange,
@@ -40,13 +44,13 @@ export const commands: Commands = {
       examples(
         'eod events --status needs_review',
         'eod events --symbol BAJAJFINSV',
+        `eod events NSE:VEEDOL:${from}:bonus`,
         `eod events set NSE:VEEDOL:${from}:bonus --factor 1:2`,
         `eod events set NSE:ITC:${from}:demerger --ignore`,
       ),
     );
-    const list = command
-      .command('list', { isDefault: true })
-      .description('List corporate events, the newest ex-dates first.')
+    const list = listOf(command, 'the id of an event')
+      .argument('[id]', 'id of an event, to show that one')
       .option('--status <list>', 'only events with these states: applied, needs_review, ignored')
       .option('--kind <list>', 'only these kinds, e.g. split,bonus')
       .option('--symbol <symbol>', 'only events of the share that has or had this symbol')
@@ -57,7 +61,9 @@ export const commands: Commands = {
     })
       .addOption(limitOption(100))
       .addOption(jsonOption('a list of events'))
-      .action((flags: ListFlags) => listEvents(cli, flags));
+      .action((id: string | undefined, flags: ListFlags) =>
+        id === undefined ? listEvents(cli, flags) : showEvent(cli, command, id, flags),
+      );
     command
       .command('set')
       .description(
@@ -114,6 +120,28 @@ function eventText(event: StoredEvent): string {
   return [`${id}  ${effect.filter(Boolean).join('  ')}`, ...notes.map((text) => `    ${text}`)].join('\n');
 }
 
+async function showEvent(cli: Cli, command: Command, id: string, flags: JsonFlag): Promise<void> {
+  // An id has the exchange, the symbol, the day and the kind.
+  if (!id.includes(':')) throw noSuchVerb(command, 'the id of an event', id);
+  const { openReadable } = await import('../open-context.ts');
+  const stored = await import('../../load/market/corporate-events.ts');
+  const { db } = await openReadable(cli, 'tables');
+  const [event] = (await stored.listEvents(db.pool, { id }, 1)).events;
+  if (event === undefined) throw await noSuchEvent({ db }, id);
+  if (flags.json === true) return printJson(cli, event);
+  print(cli, eventText(event));
+}
+
+async function noSuchEvent({ db }: Pick<Context, 'db'>, id: string): Promise<PipelineError> {
+  const { listEvents: find } = await import('../../load/market/corporate-events.ts');
+  const { events } = await find(db.pool, {}, 100_000);
+  const guess = didYouMean(
+    id,
+    events.map((one) => one.id),
+  );
+  return usageError(`there is no event "${id}"${guess} ("eod events" lists them)`);
+}
+
 async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
   const chosen = [flags.factor !== undefined, flags.ignore === true, flags.reset === true];
   if (chosen.filter(Boolean).length !== 1) throw usageError('give one of --factor, --ignore and --reset');
@@ -122,16 +150,7 @@ async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<void> {
   const { decideEvent } = await import('../../jobs/events/decide-event.ts');
   const context = await openContext(cli);
   const event = await decideEvent(context, id, flags.reset === true ? 'reset' : ratio);
-  if (event === null) {
-    const { listEvents: find } = await import('../../load/market/corporate-events.ts');
-    const { events } = await find(context.db.pool, {}, 100_000);
-    throw usageError(
-      `there is no event "${id}"${didYouMean(
-        id,
-        events.map((one) => one.id),
-      )}; "eod events" lists them`,
-    );
-  }
+  if (event === null) throw await noSuchEvent(context, id);
   if (flags.json === true) return printJson(cli, event);
   print(cli, eventText(event));
 }

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
-import { type Cli, type Commands, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, logNote, print, printJson } from '../cli.ts';
 import {
   addRange,
   exampleDays,
@@ -57,6 +57,7 @@ export const commands: Commands = {
 
 async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
+  const exchanges = parseExchanges(flags.exchange);
   const symbols = flags.symbol
     ?.split(',')
     .map((symbol) => symbol.trim().toUpperCase())
@@ -92,7 +93,7 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
       from,
       to,
       symbols,
-      exchanges: parseExchanges(flags.exchange),
+      exchanges,
       byYear,
       doubles: flags.doubles === true,
       fileFor,
@@ -101,8 +102,8 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
     { timeoutMs: 0, signal: life.signal },
     progress.add,
   ).finally(progress.end);
-  for (const notice of exported.notices) logStderr(cli, `eod: ${notice}`);
-  if (exported.rows === 0) logStderr(cli, `eod: no row of ${exported.table} ${filterText(flags)}`);
+  for (const notice of exported.notices) logNote(cli, `eod: ${notice}`);
+  if (exported.rows === 0) logNote(cli, `eod: no row of ${exported.table} ${filterText(flags)}`);
   if (flags.json === true) return printJson(cli, exported);
   const lines = exported.files.map(
     ({ file, rows, bytes }) => `${file}  ${plural(rows, 'row')}, ${sizeText(bytes)}`,
@@ -140,14 +141,14 @@ const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : 
 const PROGRESS_EVERY_MS = 500;
 
 /** Shows on a terminal how much has been read; how much there is in all is not known before the end. */
-function progressLine({ stderr }: Cli, table: string) {
+function progressLine({ stderr, told }: Cli, table: string) {
   let bytes = 0;
   let next = Date.now() + PROGRESS_EVERY_MS;
   let isShown = false;
   return {
     add(more: number) {
       bytes += more;
-      if (stderr.isTTY !== true || Date.now() < next) return;
+      if (stderr.isTTY !== true || told === 'nothing' || Date.now() < next) return;
       next = Date.now() + PROGRESS_EVERY_MS;
       isShown = true;
       stderr.write(`\r${table}: ${sizeText(bytes)} read`);

@@ -1,5 +1,6 @@
 import { clockOf, today } from '../../core/clock.ts';
-import { addDays, type Day, type DayRange } from '../../core/days.ts';
+import { addDays, type DayRange } from '../../core/days.ts';
+import { usageError } from '../../core/errors.ts';
 import type { CheckResult } from '../../jobs/quality/check-quality.ts';
 import type { CheckedDays, Finding } from '../../load/state/findings.ts';
 import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -10,21 +11,17 @@ import {
   jsonOption,
   limitOption,
   parseChoices,
+  parseListed,
   parseOpenRange,
   parseRange,
   type RangeFlags,
 } from '../options.ts';
-import { type Column, columnsOf, count, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
-const FINDING_COLUMNS = columnsOf<Finding>(
-  'date',
-  'severity',
-  'check',
-  'exchange',
-  'instrument',
-  'expected',
-  'found',
-);
+const FINDING_COLUMNS: readonly Column<Finding>[] = [
+  { head: 'finding', cell: ({ id }) => id },
+  ...columnsOf<Finding>('date', 'severity', 'check', 'exchange', 'instrument', 'expected', 'found'),
+];
 
 const RESOLVED: Column<Finding> = { head: 'resolved', cell: ({ resolvedAt }) => resolvedAt };
 
@@ -65,6 +62,7 @@ export const commands: Commands = {
       .action((flags: ReconcileFlags) => reconcile(cli, flags));
   },
   findings(command, cli) {
+    command.argument('[id]', 'number of a finding, to show that one');
     addRange(command, {
       from: 'only days from this one on, YYYY-MM-DD',
       to: 'only days up to this one, YYYY-MM-DD',
@@ -77,9 +75,17 @@ export const commands: Commands = {
       .addOption(jsonOption('a list of findings'))
       .addHelpText(
         'after',
-        examples('eod findings', 'eod findings --check previous_close --severity error,warning --json'),
+        examples(
+          'eod findings',
+          'eod findings 3',
+          'eod findings --check previous_close --severity error,warning --json',
+        ),
       )
-      .action((flags: FindingFlags) => listFindings(cli, flags));
+      .action((id: string | undefined, flags: FindingFlags) =>
+        id === undefined
+          ? listFindings(cli, flags)
+          : showFinding(cli, parseListed(command, 'finding', id), flags),
+      );
   },
 };
 
@@ -111,6 +117,33 @@ async function listFindings(cli: Cli, flags: FindingFlags): Promise<void> {
   print(cli, `${table(columns, listed)}${more}`);
 }
 
+async function showFinding(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+  const { openContext } = await import('../open-context.ts');
+  const stored = await import('../../load/state/findings.ts');
+  const { checks } = await import('../../load/market/checks/index.ts');
+  const { db, config } = await openContext(cli);
+  const [finding] = (await stored.listFindings(db.drizzle, { id, resolved: true, limit: 1 })).findings;
+  if (finding === undefined)
+    throw usageError(`there is no finding ${id} ("eod findings" lists the open ones)`);
+  if (flags.json === true) return printJson(cli, finding);
+  const rule = checks.find(({ name }) => name === finding.check)?.rule ?? '';
+  print(cli, findingText(finding, rule, config.EOD_TIMEZONE));
+}
+
+function findingText(finding: Finding, rule: string, timeZone: string): string {
+  const { id, check, severity, operation, exchange, date, instrument, resolvedAt, runId } = finding;
+  const at = (iso: string) => `${momentText(iso, timeZone)} (${timeZone})`;
+  return [
+    `finding ${id}: ${check}, ${severity}`,
+    ...(rule === '' ? [] : [rule]),
+    [operation, exchange, date, instrument].filter(Boolean).join(' '),
+    `expected  ${finding.expected ?? 'nothing'}`,
+    `found     ${finding.found ?? 'nothing'}`,
+    `found at ${at(finding.foundAt)}${runId === null ? '' : `, after run ${runId}`}`,
+    resolvedAt === null ? 'open' : `resolved at ${at(resolvedAt)}`,
+  ].join('\n');
+}
+
 async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { checkQuality } = await import('../../jobs/quality/check-quality.ts');
@@ -119,8 +152,12 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
   const clock = clockOf(config);
-  const to = flags.to ?? today(clock, config.EOD_TIMEZONE);
-  const from = flags.from ?? defaultFrom(to, config.EOD_HISTORY_DAYS);
+  // Before the first day is counted from it.
+  const { to = today(clock, config.EOD_TIMEZONE) } = parseOpenRange(
+    flags.to === undefined ? {} : { to: flags.to },
+    { config, clock },
+  );
+  const from = flags.from ?? addDays(to, -config.EOD_HISTORY_DAYS);
   const range = parseRange({ from, to }, { config, clock });
   const [failOn] =
     flags.failOn === undefined ? [] : parseChoices('--fail-on', flags.failOn, SEVERITIES, 'severity');
@@ -134,11 +171,6 @@ async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> {
   if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
     cli.exitCode = EXIT.failed;
   }
-}
-
-/** A text that is not a day is passed on to `parseRange`, whose error names it. */
-function defaultFrom(to: string, days: number): Day {
-  return Number.isNaN(Date.parse(to)) ? to : addDays(to, -days);
 }
 
 /** What to do about days that were lost. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
+import { nearest } from '../../core/input.ts';
 import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import {
@@ -8,7 +9,7 @@ import {
   EXIT,
   type JsonFlag,
   loadSettings,
-  logStderr,
+  logNote,
   print,
   printJson,
 } from '../cli.ts';
@@ -20,6 +21,8 @@ import {
   examples,
   exchangeOption,
   jsonOption,
+  listOf,
+  noSuchVerb,
 } from '../options.ts';
 import { type Column, columnsOf, plural, table } from '../output.ts';
 import type { GapFlags } from '../parse-request.ts';
@@ -38,34 +41,46 @@ interface Flags extends GapFlags, JsonFlag {}
 export const commands: Commands = {
   gaps(command, cli) {
     const { from, to } = exampleDays();
-    addScope(command)
+    command.addHelpText(
+      'after',
+      examples(
+        'eod gaps',
+        `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
+        'eod gaps --json',
+      ),
+    );
+    addScope(listOf(command, 'an operation'))
       .option('--all', 'also list sessions that are not published yet; they do not count as gaps')
-      .addHelpText(
-        'after',
-        examples(
-          'eod gaps',
-          `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
-          'eod gaps --json',
-        ),
-      )
-      .action((names: string[], flags: Flags & { readonly all?: boolean }) => listGaps(cli, names, flags));
+      .action((names: string[], flags: Flags & { readonly all?: boolean }) => {
+        const [first = ''] = names;
+        // A gap has no number: it is what an operation lacks of an exchange, and changes with every run.
+        if (names.length === 1 && isNoOperation(first))
+          throw noSuchVerb(command, 'an operation (gaps have no numbers)', first);
+        return listGaps(cli, names, flags);
+      });
+    addFill(command.command('fill').description('The same as "eod fill-gaps".'), cli);
   },
-  'fill-gaps'(command, cli) {
-    const { from } = exampleDays();
-    addScope(command)
-      .addOption(dryRunOption())
-      .addOption(detachOption())
-      .addHelpText(
-        'after',
-        examples(
-          'eod fill-gaps',
-          'eod fill-gaps --dry-run',
-          `eod fill-gaps GetBhavCopyCM --from ${from} --json`,
-        ),
-      )
-      .action((names: string[], flags: Flags) => fillGaps(cli, names, flags));
-  },
+  'fill-gaps': addFill,
 };
+
+function addFill(command: Command, cli: Cli): void {
+  const { from } = exampleDays();
+  addScope(command)
+    .addOption(dryRunOption())
+    .addOption(detachOption())
+    .addHelpText(
+      'after',
+      examples(
+        'eod fill-gaps',
+        'eod fill-gaps --dry-run',
+        `eod fill-gaps GetBhavCopyCM --from ${from} --json`,
+      ),
+    )
+    .action((names: string[], flags: Flags) => fillGaps(cli, names, flags));
+}
+
+/** Is a text a number, or a mistyped verb? */
+const isNoOperation = (text: string) => /^\d+$/.test(text) || nearest(text, ['fill'], 1) !== null;
 
 /** Adds the arguments and flags that say where to look for gaps; `gapScope` reads them. */
 function addScope(command: Command): Command {
@@ -109,7 +124,7 @@ async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promi
       // Files may reach back for years that the source does not have. Who names the first day means it.
       const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
       const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
-      if (far > 0) logStderr(cli, farText(far));
+      if (far > 0) logNote(cli, farText(far));
       const gaps = found.gaps.filter((gap) => !isFar(gap));
       // Where there is a run, its plan logs these assumptions.
       if (gaps.length > 0) return gapRequest(gaps);
@@ -144,5 +159,5 @@ function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string
 function logAssumptions(cli: Cli, { unknownYears }: Pick<Gaps, 'unknownYears'>): void {
   if (unknownYears.length === 0) return;
   const years = unknownYears.join(', ');
-  logStderr(cli, `no calendar data for ${years}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
+  logNote(cli, `no calendar data for ${years}: Monday to Friday was assumed (EOD_CALENDAR_FILE)`);
 }

@@ -42,6 +42,9 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
   const { openContext } = await import('../open-context.ts');
   const { importFiles } = await import('../../jobs/import/import-files.ts');
   const { progressView } = await import('../progress.ts');
+  const { findFiles } = await import('../../jobs/import/files.ts');
+  // A wrong path is told before a database is opened, or created.
+  await findFiles(paths, cli.cwd);
   const context = await openContext(cli, { wait: 'short' });
   let view: ReturnType<typeof progressView> | undefined;
   const report = await importFiles(context, {

@@ -37,7 +37,7 @@ function writeSettings(cli: Cli, name: string, { force = false, json = false }: 
 Uncomment and set in it:
   EOD_BASE_URL    the address of the data service
   EOD_ACCESS_KEY  your key for it
-  DATABASE_URL    your Postgres; without it, eod runs a private one in .eod/
+  DATABASE_URL    your Postgres; without it, eod runs a private one (eod config)
   REDIS_URL       Redis for the queue, needed only if workers run on several machines
 
 Environment variables take precedence over the file.${isRead ? '' : ` eod reads .env in the folder it is started in: start it in the folder of ${file}, or export its settings in the shell.`}

@@ -46,12 +46,11 @@ function noReaderOption(): Option {
 
 async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
   const config = await loadSettings(cli);
-  const { createLog } = await import('../../core/log.ts');
   const { explainMissingRight, migrateDatabase, schemaState } = await import(
     '../../load/database/migrate.ts'
   );
-  const { openStore } = await import('../open-context.ts');
-  const db = await openStore(cli, config, createLog(config, cli.stderr), 'short');
+  const { openLog, openStore } = await import('../open-context.ts');
+  const db = await openStore(cli, config, openLog(cli, config), 'short');
   const { changeReaders } = await import('../../load/state/readers.ts');
   let before: keyof typeof BEFORE;
   let after: ReadersAfter | undefined;

@@ -2,7 +2,7 @@ import { DAY_MS } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
-import { examples, jsonOption, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, jsonOption } from '../options.ts';
 import { count, plural } from '../output.ts';
 
 interface Flags extends JsonFlag, YesFlag {
@@ -14,7 +14,7 @@ export const commands: Commands = {
   prune(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--days <n>', 'older than this many days (default: EOD_KEEP_RAW_DAYS)', {
+        integerOption('--days <n>', 'older than this many days (default: EOD_KEEP_RAW_DAYS)', {
           least: 0,
           most: 999_999,
         }),
@@ -37,16 +37,20 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { pruneRejects } = await import('../../load/state/rejects.ts');
   const { pruneFindings } = await import('../../load/state/findings.ts');
   const { pruneHours } = await import('../../load/state/call-budget.ts');
-  const { prunable, prune } = await import('../../load/state/answers/kept.ts');
+  const { prunable, prune } = await import('../../load/state/answers/answers.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
   const dryRun = flags.dryRun === true;
-  const pruneAll = async (only: boolean) => ({
-    ...(only ? await prunable(db.drizzle, before) : await prune(db, before)),
-    rejects: await pruneRejects(db.drizzle, before, only),
-    findings: await pruneFindings(db.drizzle, before, only),
-    hours: await pruneHours(db.drizzle, before, only),
-  });
+  const pruneAll = async (only: boolean) => {
+    const { answers, ...freed } = only ? await prunable(db.drizzle, before) : await prune(db, before);
+    return {
+      responses: answers,
+      ...freed,
+      rejects: await pruneRejects(db.drizzle, before, only),
+      findings: await pruneFindings(db.drizzle, before, only),
+      hours: await pruneHours(db.drizzle, before, only),
+    };
+  };
   const textOf = ({
     responses,
     bodies,

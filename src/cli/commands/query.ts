@@ -3,7 +3,7 @@ import { usageError } from '../../core/errors.ts';
 import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
 import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
 import { type Cli, type Commands, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
-import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, jsonOption, limitOption } from '../options.ts';
 
 interface Flags extends JsonFlag {
   readonly csv?: boolean;
@@ -27,7 +27,7 @@ export const commands: Commands = {
       .addOption(jsonOption('a list of objects; numbers keep all their digits'))
       .addOption(limitOption(undefined, `rows to print at most (default: all; ${TABLE_ROWS} in a table)`))
       .addOption(
-        wholeNumberOption('--timeout <seconds>', 'how long the statement may run', {
+        integerOption('--timeout <seconds>', 'how long the statement may run', {
           least: 1,
           most: 86_400,
         }).default(300),

@@ -1,5 +1,5 @@
 import { usageError } from '../../core/errors.ts';
-import { parseWholeNumber } from '../../core/input.ts';
+import { parseInteger } from '../../core/input.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
 import {
   type Cli,
@@ -11,7 +11,15 @@ import {
   printJson,
   printRecord,
 } from '../cli.ts';
-import { examples, exchangeOption, jsonOption, limitOption, parseExchanges } from '../options.ts';
+import {
+  examples,
+  exchangeOption,
+  jsonOption,
+  limitOption,
+  listOf,
+  parseExchanges,
+  parseListed,
+} from '../options.ts';
 import { type Column, columnsOf, firstLines, momentText, plural, rangeText, table } from '../output.ts';
 import { failuresText } from '../run-output.ts';
 
@@ -34,23 +42,25 @@ interface FilterFlags extends JsonFlag {
 export const commands: Commands = {
   rejects(command, cli) {
     command.addHelpText('after', examples('eod rejects', 'eod rejects 17', 'eod rejects retry'));
-    command
-      .command('list', { isDefault: true })
-      .description('List the open rejects; with a number, show that one as "show" does.')
-      .argument('[id]', 'number of a reject')
+    listOf(command, 'the number of a reject')
+      .argument('[id]', 'number of a reject, to show the record as the source sent it')
       .option('--operation <list>', 'only rejects of these operations')
       .addOption(exchangeOption())
       .addOption(limitOption(50))
       .addOption(jsonOption('a list of rejects'))
       .action((id: string | undefined, flags: FilterFlags & { readonly limit: number }) =>
-        id === undefined ? listRejects(cli, flags) : showReject(cli, id, flags),
+        id === undefined
+          ? listRejects(cli, flags)
+          : showReject(cli, parseListed(command, 'reject', id), flags),
       );
     command
-      .command('show')
-      .description('Show one reject and the record as the source sent it.')
-      .argument('<id>', 'number of the reject')
+      .command('show', { hidden: true })
+      .description('Show one reject: the same as "eod rejects ID".')
+      .argument('<id>', 'number of the reject', (text) =>
+        parseInteger('the number of the reject', text, { least: 1 }),
+      )
       .addOption(jsonOption())
-      .action((id: string, flags: JsonFlag) => showReject(cli, id, flags));
+      .action((id: number, flags: JsonFlag) => showReject(cli, id, flags));
     command
       .command('retry')
       .description('Read the rejected records again with the current code, and load those that pass now.')
@@ -77,8 +87,7 @@ async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: numb
   print(cli, `${table(COLUMNS, found)}${more}`);
 }
 
-async function showReject(cli: Cli, text: string, flags: JsonFlag): Promise<void> {
-  const id = parseWholeNumber('the number of the reject', text, { least: 1 });
+async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { readReject } = await import('../../load/state/rejects.ts');
   const { db, config } = await openContext(cli);

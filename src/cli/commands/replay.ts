@@ -9,7 +9,7 @@ import {
   EXIT,
   type JsonFlag,
   loadSettings,
-  logStderr,
+  logNote,
   print,
   printJson,
 } from '../cli.ts';
@@ -76,6 +76,10 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     exchanges: parseExchanges(flags.exchange),
     ...parseOpenRange(flags, { config, clock: systemClock }),
   };
+  const { source } = flags;
+  if (source !== undefined && (!/^postgres(ql)?:\/\//.test(source) || !URL.canParse(source))) {
+    throw usageError('--source takes an address that starts with postgres://');
+  }
   const { openContext } = await import('../open-context.ts');
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { printEnding, workOnReplay } = await import('../work-on-run.ts');
@@ -85,7 +89,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;
     if (!(await confirm(cli, what, flags))) return;
   }
-  if (flags.source !== undefined) await copyFrom(cli, context, flags.source, filter);
+  if (source !== undefined) await copyFrom(cli, context, source, filter);
   if (life.signal.aborted) {
     cli.exitCode = life.cutShort() ?? EXIT.done;
     return;
@@ -104,21 +108,18 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   else print(cli, 'nothing to replay: no open reject has a kept answer');
 }
 
-/** Says which states can be shown after a run that has replaced history. */
+/** Says which versions can be shown after a run that has replaced history. */
 async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: boolean): Promise<void> {
-  const { pastsOfRun } = await import('../../load/state/loads/states.ts');
+  const { pastsOfRun } = await import('../../load/state/loads/versions.ts');
   const replaced = await pastsOfRun(db.drizzle, runId);
-  for (const { table, state } of replaced) {
-    logStderr(cli, `market.${table}: the history was replaced; states from ${state} on can be shown`);
+  for (const { table, version } of replaced) {
+    logNote(cli, `market.${table}: the history was replaced; states from ${version} on can be shown`);
   }
   if (isRebuild && replaced.length === 0)
-    logStderr(cli, 'no history was replaced: all states can be shown as before');
+    logNote(cli, 'no history was replaced: all states can be shown as before');
 }
 
 async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    throw usageError('--source takes an address that starts with postgres://');
-  }
   const { startRetryOf } = await import('../open-context.ts');
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
@@ -134,5 +135,5 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
     throw usageError('the database of --source has no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   await copyAccepted(source.drizzle, context.db.drizzle, filter);
-  logStderr(cli, `${plural(copied, 'answer')} copied`);
+  logNote(cli, `${plural(copied, 'answer')} copied`);
 }

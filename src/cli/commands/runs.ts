@@ -1,8 +1,9 @@
+import type { Command } from 'commander';
 import { usageError } from '../../core/errors.ts';
 import type { RunReport } from '../../load/state/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
-import { examples, jsonOption, limitOption, parseRunId, runIdArgument } from '../options.ts';
+import { examples, jsonOption, limitOption, listOf, parseListed, runIdArgument } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 import { failuresText, runText } from '../run-output.ts';
 
@@ -30,38 +31,44 @@ function windowsText({ windows, suspicious, rejected }: RunReport): string {
 
 export const commands: Commands = {
   runs(command, cli) {
-    command
-      .argument('[id]', 'number of a run, to show it as "eod run" does', parseRunId)
+    command.addHelpText('after', examples('eod runs', 'eod runs 12', 'eod runs --limit 100 --json'));
+    listOf(command, 'the number of a run')
+      .argument('[id]', 'number of a run, to show that one')
       .addOption(limitOption(20))
       .addOption(jsonOption('a list of runs'))
-      .addHelpText('after', examples('eod runs', 'eod runs 12', 'eod runs --limit 100 --json'))
-      .action((id: number | undefined, flags: JsonFlag & { readonly limit: number }) =>
-        id === undefined ? listRuns(cli, flags) : showRun(cli, id, flags),
+      .action((id: string | undefined, flags: JsonFlag & { readonly limit: number }) =>
+        id === undefined ? listRuns(cli, flags) : showRun(cli, parseListed(command, 'run', id), flags),
       );
+    addResume(command.command('resume').description('The same as "eod resume".'), cli);
+    addCancel(command.command('cancel').description('The same as "eod cancel".'), cli);
   },
   run(command, cli) {
     command
       .addArgument(runIdArgument())
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod run 12', 'eod run 12 --json'))
+      .addHelpText('after', examples('eod runs 12', 'eod run 12', 'eod run 12 --json'))
       .action((runId: number, flags: JsonFlag) => showRun(cli, runId, flags));
   },
-  resume(command, cli) {
-    command
-      .addArgument(runIdArgument())
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod resume 12'))
-      .action((runId: number, flags: JsonFlag) => resumeRun(cli, runId, flags));
-  },
-  cancel(command, cli) {
-    command
-      .addArgument(runIdArgument())
-      .addOption(yesOption())
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod cancel 12'))
-      .action((runId: number, flags: JsonFlag & YesFlag) => cancelRun(cli, runId, flags));
-  },
+  resume: addResume,
+  cancel: addCancel,
 };
+
+function addResume(command: Command, cli: Cli): void {
+  command
+    .addArgument(runIdArgument())
+    .addOption(jsonOption())
+    .addHelpText('after', examples('eod resume 12'))
+    .action((runId: number, flags: JsonFlag) => resumeRun(cli, runId, flags));
+}
+
+function addCancel(command: Command, cli: Cli): void {
+  command
+    .addArgument(runIdArgument())
+    .addOption(yesOption())
+    .addOption(jsonOption())
+    .addHelpText('after', examples('eod cancel 12'))
+    .action((runId: number, flags: JsonFlag & YesFlag) => cancelRun(cli, runId, flags));
+}
 
 async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
   const { openContext } = await import('../open-context.ts');

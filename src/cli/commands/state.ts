@@ -21,14 +21,14 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
   const { openContext } = await import('../open-context.ts');
-  const { stateAt } = await import('../../load/state/loads/states.ts');
+  const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { db } = await openContext(cli, { config });
-  const { state, committedAt } = await stateAt(db.drizzle, at);
-  if (flags.json === true) return printJson(cli, { state, committedAt });
+  const { version, committedAt } = await versionAt(db.drizzle, at);
+  if (flags.json === true) return printJson(cli, { state: version, committedAt });
   if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
   print(
     cli,
-    `database state ${state}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${state}) shows it`,
+    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${version}) shows it`,
   );
 }

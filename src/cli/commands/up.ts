@@ -1,7 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import type { QueueContext } from '../../jobs/context.ts';
-import { type Cli, type Commands, loadSettings, logStderr } from '../cli.ts';
-import { examples, parseChoices, wholeNumberOption } from '../options.ts';
+import { type Cli, type Commands, loadSettings, logNote } from '../cli.ts';
+import { examples, integerOption, parseChoices } from '../options.ts';
 
 const ROLES = ['scheduler', 'worker', 'web'] as const;
 
@@ -19,7 +19,7 @@ export const commands: Commands = {
   web(command, cli) {
     command
       .addOption(
-        wholeNumberOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
+        integerOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
           least: 0,
           most: 65_535,
         }),
@@ -54,9 +54,9 @@ async function up(cli: Cli, text: string): Promise<void> {
   }
   if (worker !== null) await life.open(async () => running.push(await startWorker(worker)));
   running.push(startAlertWatch(context));
-  logStderr(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
+  logNote(cli, `eod is up (${roles.join(' and ')}); health: ${url}/healthz`);
   if (roles.includes('web')) await logDashboard(cli, config, url);
-  if (config.DATABASE_URL === undefined) logStderr(cli, `its private Postgres: psql '${context.db.url}'`);
+  if (config.DATABASE_URL === undefined) logNote(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
 }
 
@@ -83,8 +83,8 @@ async function serve(cli: Cli, context: QueueContext, roles: readonly string[]):
 
 async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
   const { isOpenToNetwork } = await import('../../core/consistent-settings.ts');
-  logStderr(cli, `dashboard: ${url}/`);
+  logNote(cli, `dashboard: ${url}/`);
   if (isOpenToNetwork(config)) {
-    logStderr(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
+    logNote(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
   }
 }

@@ -1,11 +1,11 @@
 import { usageError } from '../../core/errors.ts';
-import { parseWholeNumber } from '../../core/input.ts';
+import { parseInteger } from '../../core/input.ts';
 import type { withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, jsonOption, limitOption, wholeNumberOption } from '../options.ts';
+import { examples, integerOption, jsonOption, limitOption, listOf, parseListed } from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
-type Refused = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
+type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
 
 interface Flags extends JsonFlag {
   readonly accept?: number;
@@ -15,9 +15,9 @@ interface Flags extends JsonFlag {
 /** How many rows of each are shown as examples. */
 const SAMPLES = 3;
 
-const COLUMNS: readonly Column<Refused>[] = [
+const COLUMNS: readonly Column<HeldBack>[] = [
   { head: 'withdrawal', cell: (one) => one.id },
-  ...columnsOf<Refused>('operation', 'exchange'),
+  ...columnsOf<HeldBack>('operation', 'exchange'),
   { head: 'day', cell: (one) => one.day ?? '' },
   { head: 'not listed', cell: (one) => one.gone },
   { head: 'would be left', cell: (one) => one.left },
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<Refused>[] = [
 ];
 
 /** The key of a row without what other columns of the table show. */
-function sampleText(row: Refused['rows'][number]): string {
+function sampleText(row: HeldBack['rows'][number]): string {
   return Object.entries(row)
     .filter(([column, value]) => column !== 'exchange' && !column.endsWith('_date') && value)
     .map(([, value]) => value)
@@ -39,27 +39,25 @@ export const commands: Commands = {
       'after',
       examples('eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'),
     );
-    command
-      .command('list', { isDefault: true })
-      .description('List the withdrawals that wait for a decision; with a number, show all rows of that one.')
-      .argument('[id]', 'number of a withdrawal')
-      .addOption(wholeNumberOption('--accept <id>', 'the same as "accept"', { least: 1 }))
+    listOf(command, 'the number of a withdrawal')
+      .argument('[id]', 'number of a withdrawal, to show all its rows')
+      .addOption(integerOption('--accept <id>', 'the same as the verb "accept"', { least: 1 }).hideHelp())
       .addOption(limitOption(50))
       .addOption(jsonOption())
       .action((id: string | undefined, flags: Flags) => {
         if (flags.accept !== undefined) return accept(cli, flags.accept, flags);
-        return id === undefined ? list(cli, flags) : show(cli, parseId(id), flags);
+        return id === undefined ? list(cli, flags) : show(cli, parseListed(command, 'withdrawal', id), flags);
       });
     command
       .command('accept')
       .description('Withdraw the rows of one, because the source is right.')
-      .argument('<id>', 'number of the withdrawal')
+      .argument('<id>', 'number of the withdrawal', (text) =>
+        parseInteger('the number of the withdrawal', text, { least: 1 }),
+      )
       .addOption(jsonOption())
-      .action((id: string, flags: JsonFlag) => accept(cli, parseId(id), flags));
+      .action((id: number, flags: JsonFlag) => accept(cli, id, flags));
   },
 };
-
-const parseId = (text: string) => parseWholeNumber('the number of the withdrawal', text, { least: 1 });
 
 const notFound = (id: number) =>
   usageError(`no withdrawal ${id} is waiting for a decision ("eod withdrawals" lists them)`);
@@ -89,9 +87,9 @@ async function list(cli: Cli, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const withdrawals = await import('../../load/state/withdrawals.ts');
   const { db } = await openContext(cli);
-  const refused = await withdrawals.withdrawalsHeldBack(db.drizzle, flags.limit, SAMPLES);
-  if (flags.json === true) return printJson(cli, refused);
-  print(cli, refused.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, refused));
+  const heldBack = await withdrawals.withdrawalsHeldBack(db.drizzle, flags.limit, SAMPLES);
+  if (flags.json === true) return printJson(cli, heldBack);
+  print(cli, heldBack.length === 0 ? 'no withdrawal is waiting for a decision' : table(COLUMNS, heldBack));
 }
 
 async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
@@ -102,7 +100,7 @@ async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
   const context = await openContext(cli);
   const accepted = await acceptWithdrawal(context.db, id, {
     by: requesterName(),
-    readKept: (kept) => readToFold(context, kept),
+    readAgain: (answer) => readToFold(context, answer),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   if (accepted === null) throw notFound(id);

@@ -88,20 +88,26 @@ export async function describeProgram(
   program: Command,
   load: (command: Command) => Promise<void>,
 ): Promise<readonly CompletedCommand[]> {
+  const commands = visible(program);
   const described = [describe(program, '')];
-  for (const command of program.commands) {
+  for (const command of commands) {
     const isLoaded = command.options.length + command.registeredArguments.length > 0;
     if (!isLoaded) await load(command);
-    const subs = command.commands.map((sub) => describe(sub, `${command.name()} ${sub.name()}`));
-    for (const sub of subs) described.push(sub);
+    for (const sub of visible(command)) described.push(describe(sub, `${command.name()} ${sub.name()}`));
+    const own = describe(command, command.name());
     // `eod events --kind split` is short for `eod events list --kind split`.
-    const implied = subs.find(({ path }) => path === `${command.name()} list`);
-    if (implied !== undefined)
-      described.push({ ...describe(command, command.name()), options: implied.options });
-    else described.push(describe(command, command.name()));
+    const implied = command.commands.find((sub) => sub.name() === 'list');
+    const list = implied && describe(implied, '');
+    described.push(list === undefined ? own : { ...list, path: own.path, subcommands: own.subcommands });
   }
-  const names = program.commands.map((command) => command.name());
+  const names = commands.map((command) => command.name());
   return described.map((one) => (one.path === 'help' ? { ...one, argument: valuesOf('', names) } : one));
+}
+
+/** The commands that help lists, without the one that shows help of a command's commands. */
+function visible(command: Command): Command[] {
+  const listed = command.createHelp().visibleCommands(command);
+  return listed.filter((one) => command.commands.includes(one));
 }
 
 function describe(command: Command, path: string): CompletedCommand {
@@ -110,8 +116,9 @@ function describe(command: Command, path: string): CompletedCommand {
     const dots = argument?.variadic === true ? '...' : '';
     return argument?.required === true ? `<${name}${dots}>` : `[${name}${dots}]`;
   };
-  const own = command.options
-    .filter((option) => !option.hidden && option.long != null)
+  const help = command.createHelp();
+  const own = [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)]
+    .filter((option) => option.long != null && option.long !== '--help')
     .map((option) => ({
       name: option.long as string,
       description: option.description,
@@ -120,7 +127,7 @@ function describe(command: Command, path: string): CompletedCommand {
   return {
     path,
     description: command.description(),
-    subcommands: command.commands.map((sub) => ({ name: sub.name(), description: sub.description() })),
+    subcommands: visible(command).map((sub) => ({ name: sub.name(), description: sub.description() })),
     options: [...own, { name: '--help', description: 'display help for command', value: null }],
     argument:
       argument === undefined

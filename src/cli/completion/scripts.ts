@@ -102,11 +102,16 @@ function zshLines(commands: readonly CompletedCommand[]): string[] {
       body.unshift('  local state line context curcontext=$curcontext; typeset -A opt_args');
       body.push(
         '  case $state in',
-        `    command) local -a names=(${names.join(' ')}); _describe command names ;;`,
+        `    command) local -a names=(${names.join(' ')}); _describe command names${argument === null || argument.words.length === 0 ? '' : `; compadd - ${argument.words.join(' ')}`} ;;`,
         '    rest) case $line[1] in',
       );
       for (const { name } of subcommands) {
         body.push(`      ${name}) ${functionOf(`${path} ${name}`.trim())} ;;`);
+      }
+      // What follows is no verb but an argument of the command itself.
+      if (argument !== null) {
+        const own = [...specs, quoted(`*:argument:${zshAction(argument)}`)];
+        body.push(`      *) _arguments ${own.join(' \\\n        ')} ;;`);
       }
       body.push('    esac ;;', '  esac');
     }

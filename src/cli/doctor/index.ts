@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Calendar, loadCalendar } from '../../calendar/index.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
+import { readEnvironment } from '../../core/environment.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import { bounded, type Check } from './check.ts';
@@ -14,7 +15,7 @@ import {
 } from './database.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
-import { calendarCheck, nightCheck, settingsChecks } from './settings.ts';
+import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } from './settings.ts';
 import { formatCheck, quotaCheck, sourceChecks, storageCheck } from './source.ts';
 
 /** Time limits of the groups of checks, each longer than those of the queries within. */
@@ -63,6 +64,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   return [
     nodeCheck(process.version, engines()),
     ...settingsChecks(config),
+    ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
     await diskDone,
     databaseGroup,
     queueGroup,

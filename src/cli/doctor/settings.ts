@@ -54,6 +54,52 @@ function unknownNames(config: Config): Check[] {
   return problems;
 }
 
+/** Variables by which psql and other clients of Postgres find a server. */
+const OF_CLIENTS = [
+  'PGHOST',
+  'PGHOSTADDR',
+  'PGPORT',
+  'PGDATABASE',
+  'PGUSER',
+  'PGPASSWORD',
+  'PGPASSFILE',
+  'PGSERVICE',
+  'PGSSLMODE',
+];
+
+/** A check if variables of other clients of Postgres are set, which do not choose the server of eod. */
+export function postgresVariablesCheck(
+  env: Readonly<Record<string, string>>,
+  { DATABASE_URL }: Pick<Config, 'DATABASE_URL'>,
+): readonly Check[] {
+  const set = OF_CLIENTS.filter((name) => name in env);
+  if (set.length === 0) return [];
+  const are = `${set.join(', ')} ${set.length === 1 ? 'is' : 'are'} set, but eod connects to the address in DATABASE_URL`;
+  if (DATABASE_URL === undefined) {
+    return [
+      warning(
+        'settings',
+        `${are}, which is not set: the data goes into a private Postgres`,
+        'to use that server, set DATABASE_URL=postgres://user:password@host:port/database',
+      ),
+    ];
+  }
+  const { hostname, port, username, pathname } = new URL(DATABASE_URL);
+  const parts = { PGHOST: hostname, PGPORT: port, PGUSER: username, PGDATABASE: pathname.slice(1) };
+  const others = Object.entries(parts).flatMap(([name, part]) =>
+    env[name] === undefined || part === '' || decodeURIComponent(part) === env[name] ? [] : [name],
+  );
+  const found = `${are}, and takes from them only what it leaves out`;
+  if (others.length === 0) return [ok('settings', found)];
+  return [
+    warning(
+      'settings',
+      `${found}; ${others.join(', ')} ${others.length === 1 ? 'differs' : 'differ'} from it`,
+      'correct DATABASE_URL if it names the wrong server; "eod psql" uses it too, and psql alone does not',
+    ),
+  ];
+}
+
 /** Checks that the calendar has the holidays of this year, and in December those of the next. */
 export function calendarCheck(calendar: Calendar, config: Config, clock: Clock): Check {
   const soon = addDays(today(clock, config.EOD_TIMEZONE), 30);

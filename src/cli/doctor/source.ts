@@ -11,7 +11,7 @@ import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
 import { callLimitOf, callsOf, fullHourWait } from '../../jobs/worker/quota.ts';
 import type { Database } from '../../load/database/database.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/access-keys.ts';
-import { readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/call-budget.ts';
 import { readWorkers } from '../../load/state/workers.ts';
@@ -235,9 +235,9 @@ function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, c
 export async function formatCheck(config: Config, db: Database | null): Promise<Check> {
   if (db === null) return skipped('format', 'kept answers are in the database, which cannot be used');
   const [newest] = await newestAnswers(db.drizzle, null, 1);
-  const kept = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
-  if (kept === null) return skipped('format', 'no answer is kept to compare with');
-  const before = formatOf(decodeText(kept.body));
+  const answer = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
+  if (answer === null) return skipped('format', 'no answer is kept to compare with');
+  const before = formatOf(decodeText(answer.body));
   const asked = config.EOD_FORMAT === 'CsvContent' ? 'Csv' : config.EOD_FORMAT;
   if (before === asked)
     return ok('format', `answers are asked for in the format of the newest one, ${before}`);

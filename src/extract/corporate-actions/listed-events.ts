@@ -11,8 +11,8 @@ import {
   SPECIAL_DIVIDEND,
 } from './purpose.ts';
 
-/** Two whole numbers, such as 5:1. */
-export const WHOLE_RATIO = /^(\d{1,9}):(\d{1,9})$/;
+/** Two integers, such as 5:1. */
+export const INTEGER_RATIO = /^(\d{1,9}):(\d{1,9})$/;
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
 
 /** Kinds that do not change prices. */
@@ -92,7 +92,7 @@ export function listedEventProblem(kind: string | null, ratio: string | null): P
 
 /** A split has more shares after than before, a consolidation fewer, in whatever order they are stated. */
 function statedRatio(kind: string, text: string): ShareRatio | null {
-  const found = WHOLE_RATIO.exec(text.replace(/\s/g, ''));
+  const found = INTEGER_RATIO.exec(text.replace(/\s/g, ''));
   if (found === null) return null;
   const [a, b] = [Number(found[1]), Number(found[2])];
   if (kind === 'bonus') return a === 0 ? null : ratioOf(a + b, b);

@@ -79,7 +79,7 @@ export function readPurpose(text: string, ofTrust = false): Purpose {
   const labelled = events.map((event) =>
     isFinal(event, line) ? { ...event, label: 'final' as const } : event,
   );
-  const read = withDoubts(labelled, unread !== '');
+  const read = reviewUnclear(labelled, unread !== '');
   return {
     events: calledOff ? read.map((event) => needsReview(event, CALLED_OFF)) : read,
     revised,
@@ -363,11 +363,11 @@ function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   const [before, after] = [found[1] as string, found[2] as string];
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
   const places = Math.max(decimals(before), decimals(after));
-  const whole = (value: string) => Math.round(Number(value) * 10 ** places);
-  return ratioOf(whole(before), whole(after));
+  const scaled = (value: string) => Math.round(Number(value) * 10 ** places);
+  return ratioOf(scaled(before), scaled(after));
 }
 
-/** A ratio without common divisors; null unless both sides are positive whole numbers. */
+/** A ratio without common divisors; null unless both sides are positive integers. */
 export function ratioOf(after: number, before: number): ShareRatio | null {
   if (!Number.isSafeInteger(after) || !Number.isSafeInteger(before) || after <= 0 || before <= 0) return null;
   let [a, b] = [after, before];
@@ -382,7 +382,7 @@ const UNCLEAR: ReadonlySet<EventKind> = new Set(['other', 'split', 'bonus', 'con
  * Marks ratios for review if the same text has something else that may change the number of shares, or words that are
  * not understood.
  */
-function withDoubts(events: readonly PurposeEvent[], notAllRead: boolean): PurposeEvent[] {
+function reviewUnclear(events: readonly PurposeEvent[], notAllRead: boolean): PurposeEvent[] {
   const unclear = events.some(
     ({ kind, status }) => kind === 'capital_reduction' || (UNCLEAR.has(kind) && status === 'needs_review'),
   );
@@ -408,8 +408,8 @@ const ignored = (kind: EventKind, reason: string): PurposeEvent => ({
   status: 'ignored',
 });
 
-/** Something else. @param doubt why a person should look at it; null if nothing suggests a change of price. */
-const other = (doubt: string | null): PurposeEvent =>
-  doubt === null
+/** Something else. @param reason why a person should look at it; null if nothing suggests a change of price. */
+const other = (reason: string | null): PurposeEvent =>
+  reason === null
     ? ignored('other', 'nothing in its text suggests a change of price')
-    : review('other', doubt);
+    : review('other', reason);

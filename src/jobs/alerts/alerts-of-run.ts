@@ -1,6 +1,6 @@
 import { epochOf, secondsOfDay } from '../../core/days.ts';
 import { exchangesWithoutData } from '../../load/state/coverage.ts';
-import { reportRun, suspiciousWindows } from '../../load/state/reports.ts';
+import { doubtedWindowsOfRuns, reportRun } from '../../load/state/reports.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
 import type { RunRequest } from '../../load/state/run-request.ts';
 import { type EndedRun, readRun } from '../../load/state/runs.ts';
@@ -19,7 +19,7 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
   const alerts = [
     key,
     await failure(context, run, key),
-    await suspicion(context, run),
+    await doubtedAnswers(context, run),
     await completion(context, run),
   ];
   if (run.kind === 'nightly') alerts.push(await lateness(context, run));
@@ -77,8 +77,8 @@ async function completion({ db, config }: Context, run: EndedRun): Promise<Alert
   };
 }
 
-async function suspicion({ db }: Context, run: EndedRun): Promise<Alert | null> {
-  const found = (await suspiciousWindows(db.drizzle, [run.id])).map((window) => ({
+async function doubtedAnswers({ db }: Context, run: EndedRun): Promise<Alert | null> {
+  const found = (await doubtedWindowsOfRuns(db.drizzle, [run.id])).map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,

@@ -1,13 +1,9 @@
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, dayEnd } from '../../core/days.ts';
 import type { ErrorKind } from '../../core/errors.ts';
+import { pairName } from '../../core/pair.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
-import {
-  pairName,
-  readCompleteness,
-  type SessionState,
-  scheduledPairs,
-} from '../../load/state/completeness.ts';
+import { readCompleteness, type SessionState, scheduledPairs } from '../../load/state/completeness.ts';
 import { failuresOfRun, readNewestNight } from '../../load/state/run-facts.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';

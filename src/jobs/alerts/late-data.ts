@@ -1,9 +1,10 @@
 import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { factsOfAlerts } from '../../load/state/alerts.ts';
-import { pairName, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
+import { readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { type Alert, deliverAlerts, listText, raiseAlerts } from './send-alerts.ts';
@@ -15,9 +16,7 @@ const CHECK_EVERY_MS = 60_000;
 const LOOK_BACK_DAYS = 7;
 
 /** A session of an operation and exchange that is not loaded. */
-interface LateSession {
-  readonly operation: string;
-  readonly exchange: string;
+interface LateSession extends Pair {
   readonly day: Day;
   readonly reason: string;
 }
@@ -79,10 +78,10 @@ async function lateSessions(context: Context, since: number): Promise<LateSessio
   const { late, loaded } = await sessionsAt(context, clock.now() - delay);
   if (late.length === 0) return [];
   const wasAlerted = await readAlertedSessions(context);
-  const fresh = late.filter((session) => !wasAlerted(session));
-  if (fresh.every((session) => loaded.has(pairName(session)))) return fresh;
+  const unalerted = late.filter((session) => !wasAlerted(session));
+  if (unalerted.every((session) => loaded.has(pairName(session)))) return unalerted;
   const before = new Set((await sessionsAt(context, since - delay)).late.map(nameOf));
-  return fresh.filter((session) => loaded.has(pairName(session)) || !before.has(nameOf(session)));
+  return unalerted.filter((session) => loaded.has(pairName(session)) || !before.has(nameOf(session)));
 }
 
 /**
@@ -105,9 +104,7 @@ async function sessionsAt(context: Context, time: number) {
 }
 
 /** A session, or a range of sessions, in the facts of an alert. */
-interface AlertedSessions {
-  readonly operation: string;
-  readonly exchange: string;
+interface AlertedSessions extends Pair {
   readonly day?: Day;
   readonly from?: Day;
   readonly to?: Day;

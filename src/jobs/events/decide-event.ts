@@ -1,6 +1,6 @@
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
-import { WHOLE_RATIO } from '../../extract/corporate-actions/listed-events.ts';
+import { INTEGER_RATIO } from '../../extract/corporate-actions/listed-events.ts';
 import { ratioOf, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
 import { listEvents, type StoredEvent } from '../../load/market/corporate-events.ts';
 import { removeDecision, writeDecision } from '../../load/state/event-decisions.ts';
@@ -9,7 +9,7 @@ import { updateCorporateEvents } from './update-events.ts';
 
 /** The share ratio of a price factor such as `1:2`, which halves prices: two shares for one. Null if it is invalid. */
 export function ratioOfFactor(text: string): ShareRatio | null {
-  const found = WHOLE_RATIO.exec(text.trim());
+  const found = INTEGER_RATIO.exec(text.trim());
   const [a, b] = [Number(found?.[1]), Number(found?.[2])];
   return a > 0 && b > 0 ? { new: b, old: a } : null;
 }

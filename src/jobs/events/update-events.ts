@@ -45,7 +45,7 @@ const DATA_SET = 'CorporateEvents';
  */
 export async function updateCorporateEvents(context: Context): Promise<void> {
   // Checked before the lock is taken, because this is called at the end of every run.
-  if ((await readOutdated(context)).length === 0) return;
+  if ((await readChanged(context)).length === 0) return;
   const lock = await takeSessionLock(context.db, 'eod:events');
   try {
     // Open runs are abandoned ones, because their process must have held the lock.
@@ -53,8 +53,8 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
       await abandonRun(context.db.drizzle, id, 'its process ended before it did');
     }
     // Read before the notices, so that changes made meanwhile are noticed the next time.
-    const outdated = await readOutdated(context);
-    if (outdated.length === 0) return;
+    const exchanges = await readChanged(context);
+    if (exchanges.length === 0) return;
     const decisions = await readDecisions(context.db.drizzle);
     const changed: (readonly [exchange: string, rows: readonly Row[]])[] = [];
     for (const [exchange, events] of await eventsOfExchanges(context, decisions)) {
@@ -62,7 +62,7 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
       if (!(await areStored(context.db.pool, exchange, rows))) changed.push([exchange, rows]);
     }
     if (changed.length > 0 && !(await storeEvents(context, changed))) return;
-    for (const { exchange, inputs } of outdated) {
+    for (const { exchange, inputs } of exchanges) {
       await writeEventProgress(context.db.drizzle, exchange, inputs);
     }
   } finally {
@@ -79,7 +79,7 @@ const NOTICES = dataSetsFilling(tables.filter(({ name }) => NOTICE_TABLES.includ
  * The exchanges of which notices, owners or decisions are others than those that events were made from, with the new
  * inputs. None if there never was any notice.
  */
-async function readOutdated({ db }: Context) {
+async function readChanged({ db }: Context) {
   const decisions = await readDecisions(db.drizzle);
   // Rows of an older version may lack columns.
   const rules = [
@@ -92,11 +92,11 @@ async function readOutdated({ db }: Context) {
     known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, asked) });
   }
   const hasAny = known.some(({ inputs }) => inputs.notices_state > 0) || (await hasEventProgress(db.drizzle));
-  const outdated: typeof known = [];
+  const changed: typeof known = [];
   for (const one of hasAny ? known : []) {
-    if (!(await areEventsOf(db.drizzle, one.exchange, one.inputs))) outdated.push(one);
+    if (!(await areEventsOf(db.drizzle, one.exchange, one.inputs))) changed.push(one);
   }
-  return outdated;
+  return changed;
 }
 
 /** The events of all exchanges: those of one may reach the lines of the other. */

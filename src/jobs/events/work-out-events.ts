@@ -210,13 +210,13 @@ function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
   if (!BY_AMOUNT.has(kind)) return ofSymbols(all, agreedEvent(lines), '');
   // Notices without an amount add nothing to those with one.
   const withAmount = lines.filter(({ amount }) => amount !== null);
-  if (withAmount.length === 0) return ofSymbols(lines, mostDoubtful(lines), '');
+  if (withAmount.length === 0) return ofSymbols(lines, leastCertain(lines), '');
   const events = [...groupBy(withAmount, ({ amount }) => decimalOf(amount as string))].flatMap(ofAmount);
   // A dividend of another security with the symbol does not contradict that of the share.
   const contradicts =
     kind === 'dividend' && amountsContradict(withAmount.filter(({ status }) => status !== 'ignored'));
   const counted = events.flatMap(({ item, lines: same }) => {
-    const event = mostDoubtful(same);
+    const event = leastCertain(same);
     return ofSymbols(same, contradicts ? needsReview(event, CONTRADICTION) : event, item);
   });
   // What is not understood is not what the amounts are about.
@@ -224,7 +224,7 @@ function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
     kind === 'other'
       ? lines.filter(({ amount, status }) => amount === null && status === 'needs_review')
       : [];
-  return unknown.length === 0 ? counted : [...counted, ...ofSymbols(unknown, mostDoubtful(unknown), '')];
+  return unknown.length === 0 ? counted : [...counted, ...ofSymbols(unknown, leastCertain(unknown), '')];
 }
 
 const CONTRADICTION =
@@ -238,7 +238,7 @@ const byTime = (a: NoticeEvent, b: NoticeEvent) =>
  * Of events with the same amount, one that needs review wins: the others may lack the detail that makes it special. One
  * of another security wins only if there is no other.
  */
-const mostDoubtful = (lines: readonly NoticeEvent[]): NoticeEvent =>
+const leastCertain = (lines: readonly NoticeEvent[]): NoticeEvent =>
   (lines.findLast(({ status }) => status === 'needs_review') ??
     lines.findLast(({ status }) => status === 'applied') ??
     lines.at(-1)) as NoticeEvent;

@@ -9,6 +9,7 @@ import { type Progress, type RunReport, reportRun } from '../../load/state/repor
 import { importedFileHashes } from '../../load/state/run-facts.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs.ts';
 import type { Context } from '../context.ts';
+import { replaySessions } from '../replay/work-replay.ts';
 import { closeRun } from '../runs/finish.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
@@ -71,8 +72,8 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     await inParallel(found, { width, signal }, async (file, at) => {
       files[at] = await hashFile(file);
     });
-    const fresh = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const withoutTickers = await importAll(context, runId, fresh, {
+    const unimported = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
+    const withoutTickers = await importAll(context, runId, unimported, {
       tally,
       width,
       signal,
@@ -92,6 +93,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       stopped,
     });
   }
+  await replaySessions(opened, signal ?? new AbortController().signal);
   const report = await reportRun(context.db.drizzle, runId);
   const unread = tally.files().filter(({ state, sessions }) => state === 'failed' && sessions.length === 0);
   return {

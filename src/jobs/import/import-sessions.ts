@@ -3,6 +3,7 @@ import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import {
   type FileContent,
@@ -12,12 +13,11 @@ import {
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/lookups.ts';
-import { type PackedBody, packBody } from '../../load/state/answers/kept.ts';
+import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
 import { takePlaces } from '../../load/state/place.ts';
 import type { RowDifference } from '../../load/state/reports.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
 import { type FileWindow, insertFileWindows } from '../../load/state/windows/plan.ts';
-import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';

@@ -9,8 +9,8 @@ import {
   resolveFindings,
   runCheck,
   type Severity,
-  serverTime,
 } from '../../load/state/findings.ts';
+import { readMoment } from '../../load/state/run-facts.ts';
 import type { Context } from '../context.ts';
 
 /** What one check found in the range. */
@@ -35,7 +35,7 @@ export async function checkQuality(context: Context, range: QualityRange): Promi
   const { from, to, runId = null } = range;
   const sessions = sessionsAround(context, range);
   const results: CheckResult[] = [];
-  const began = await serverTime(context.db.drizzle);
+  const { now: began } = await readMoment(context.db.drizzle, 'now');
   for (const [check, severity] of severities(context.config)) {
     const counts = await transaction(context.db, async (tx) => {
       await prepareCheck(tx);

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { calendarOf } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
@@ -10,13 +11,14 @@ import { hasRows } from '../../load/market/lookups.ts';
 import { unkeptError } from '../../load/market/refold.ts';
 import {
   type AnswerFilter,
+  type AnswerToReplay,
   answeredPairs,
-  type Kept,
-  keptToReplay,
+  answersToReplay,
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
 import { namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
@@ -80,9 +82,9 @@ const MOST_APART = 7;
 const MOST_INSTRUMENTS = 200;
 
 /** Divides the days of answers, sorted by their first days, into ranges that are folded one by one. */
-function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRange[] {
+function divideDays(answers: readonly Pick<AnswerToReplay, 'from' | 'to' | 'bytes'>[]): DayRange[] {
   const parts: { from: string; to: string; bytes: number }[] = [];
-  for (const { from, to, bytes } of kept) {
+  for (const { from, to, bytes } of answers) {
     const last = parts.at(-1);
     if (last === undefined) parts.push({ from, to, bytes });
     else if (to <= last.to) last.bytes += bytes;
@@ -100,9 +102,9 @@ function divideDays(kept: readonly Pick<Kept, 'from' | 'to' | 'bytes'>[]): DayRa
   return parts.map(({ from, to }) => ({ from, to }));
 }
 
-function divideInstruments(kept: readonly Kept[]): string[][] {
+function divideInstruments(answers: readonly AnswerToReplay[]): string[][] {
   const sizes = new Map<string, number>();
-  for (const { instruments, bytes } of kept) {
+  for (const { instruments, bytes } of answers) {
     for (const one of instruments) {
       const name = one.toUpperCase();
       sizes.set(name, (sizes.get(name) ?? 0) + bytes);
@@ -149,8 +151,8 @@ async function partsOf(
 ): Promise<PlannedWindow[]> {
   const filling = namesFilling(of.tables);
   const filter = { operations: filling, exchanges: [of.exchange] };
-  const kept = await keptToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
-  const [first] = kept;
+  const answers = await answersToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const [first] = answers;
   if (first === undefined) return [];
   const history = rebuild || (await areEmpty(db.pool, of));
   const operation = operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '';
@@ -169,12 +171,12 @@ async function partsOf(
     reason: null,
   };
   if (of.dividedBy === 'days') {
-    return divideDays(kept).map((days) => ({ ...part, ...days, instruments: [] }));
+    return divideDays(answers).map((days) => ({ ...part, ...days, instruments: [] }));
   }
-  const all = of.dividedBy === 'nothing' ? await keptToReplay(db.drizzle, filter, false) : kept;
+  const all = of.dividedBy === 'nothing' ? await answersToReplay(db.drizzle, filter, false) : answers;
   const lastDays = all.map((one) => one.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
-  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(kept);
+  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(answers);
   return divided.map((instruments) => ({ ...part, ...range, instruments }));
 }
 
@@ -197,7 +199,7 @@ async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange
 }
 
 /** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
-async function checkAllKept({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
+async function checkNothingPruned({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
   for (const { tables: some, exchange } of of) {
     const filling = namesFilling(some);
     const asked = { operations: filling, exchange };
@@ -239,6 +241,27 @@ interface ReplayOptions {
   /** Replace the history as well. */
   readonly rebuild?: boolean;
   readonly requestedBy?: string;
+  /** The observed session because of which it is done; the run is noted with it. */
+  readonly session?: Pick<SessionRow, 'exchange' | 'day'>;
+}
+
+/**
+ * Plans the replay of the answers that an observed session changes: those about its day, and those to which a day before
+ * it may have been awaited, by the number of sessions since.
+ */
+export async function planReplayOfSession(
+  context: Context,
+  session: Pick<SessionRow, 'exchange' | 'day'>,
+): Promise<number | null> {
+  const { db, calendar, config } = context;
+  const { exchange, day } = session;
+  const pairs = await answeredPairs(db.drizzle);
+  const exchanges = pairs
+    .map((pair) => pair.exchange)
+    // Other exchanges follow these two, and add nothing to the calendar.
+    .filter((one) => calendarOf(exchange) === exchange && calendarOf(one) === exchange);
+  const from = calendar.lastSessions(exchange, day, config.EOD_LOOKBACK_SESSIONS + 1)[0] ?? day;
+  return planReplay(context, { exchanges: [...new Set(exchanges)], from, to: day }, { session });
 }
 
 /**
@@ -251,10 +274,10 @@ interface ReplayOptions {
 export async function planReplay(
   context: Context,
   filter: AnswerFilter,
-  { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
+  { rejectsOnly = false, rebuild = false, requestedBy = requesterName(), session }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
-  if (rebuild) await checkAllKept(context, replayed);
+  if (rebuild) await checkNothingPruned(context, replayed);
   const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {
@@ -267,8 +290,9 @@ export async function planReplay(
     if ((await insertRun(tx, run)) === null) return runId;
     await insertWindows(tx, runId, parts);
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
-    if (await setRunRange(tx, runId)) return runId;
-    await tx.client.query('rollback to savepoint unplanned');
-    return null;
+    const isPlanned = await setRunRange(tx, runId);
+    if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
+    if (session !== undefined) await noteReplay(tx, session, isPlanned ? runId : 0);
+    return isPlanned ? runId : null;
   });
 }

@@ -3,15 +3,17 @@ import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { unreadable } from '../../load/market/fold.ts';
 import { refoldPart } from '../../load/market/refold.ts';
-import { readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { readKeptAnswer } from '../../load/state/answers/answers.ts';
+import { sessionsToReplay } from '../../load/state/sessions.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
+import { learnSessions } from '../runs/sync-sessions.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { readToFold, storeAnswer } from '../worker/store-answer.ts';
-import { replaceOldWindows } from './plan-replay.ts';
-import { createKeptReader, readRejectedRecords } from './read-kept.ts';
+import { planReplayOfSession, replaceOldWindows } from './plan-replay.ts';
+import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:
@@ -26,6 +28,28 @@ export async function workReplay(context: Context, runId: number, signal: AbortS
     await closeRun({ ...context, db }, runId);
   });
   if (!worked) throw usageError(`run ${runId} is being worked on by another process`);
+  await replaySessions(context, signal);
+}
+
+/**
+ * Replays the answers that were asked about a day before a bhav copy showed that it was a session. Call it now and then,
+ * and after runs: it costs a query where there is nothing to do, and goes on with what another process has left. Errors
+ * are logged.
+ */
+export async function replaySessions(context: Context, signal: AbortSignal): Promise<void> {
+  try {
+    await learnSessions(context);
+    if ((await sessionsToReplay(context.db.drizzle)).length === 0) return;
+    await workWithSessionLock(context.db, 'eod:sessions', async (db) => {
+      for (const session of await sessionsToReplay(db.drizzle)) {
+        if (signal.aborted) return;
+        const runId = session.runId ?? (await planReplayOfSession({ ...context, db }, session));
+        if (runId !== null) await workReplay({ ...context, db }, runId, signal);
+      }
+    });
+  } catch (err) {
+    context.log.warn({ err }, 'could not replay answers about observed sessions; it is tried again');
+  }
 }
 
 async function workWindows(context: Context, runId: number, signal: AbortSignal): Promise<void> {
@@ -67,7 +91,7 @@ async function replayWindow(context: Context, window: ReplayWindow): Promise<voi
 async function replayPart(context: Context, window: ReplayWindow): Promise<void> {
   const { db, config } = context;
   const names = (window.params.tables ?? '').split(',');
-  const reader = createKeptReader(context);
+  const reader = createAnswerReader(context);
   const divided = window.params.dividedBy;
   const counts = await refoldPart(
     db,
@@ -83,10 +107,10 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
     {
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
       read: async (answerId) => {
-        const kept = await readKeptAnswer(db.drizzle, answerId);
-        if (kept === null) return null;
-        return readToFold(context, kept, reader).catch((error) => {
-          throw unreadable(kept, error);
+        const answer = await readKeptAnswer(db.drizzle, answerId);
+        if (answer === null) return null;
+        return readToFold(context, answer, reader).catch((error) => {
+          throw unreadable(answer, error);
         });
       },
     },

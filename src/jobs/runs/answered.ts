@@ -45,8 +45,8 @@ export function classifyCount(
   count: AnswerCount,
 ): 'all' | 'some' | 'none' {
   const withAwaited = countsAwaited(operation, count);
-  const { whole } = count;
-  if (whole !== null && (whole !== 'not_published' || withAwaited)) return 'all';
+  const { ofExchange } = count;
+  if (ofExchange !== null && (ofExchange !== 'not_published' || withAwaited)) return 'all';
   const known = withAwaited ? count.answers : count.answers - count.awaited;
   if (known === 0) return 'none';
   return known === instruments ? 'all' : 'some';

@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day } from '../../core/days.ts';
+import { addDays, type Day, type DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import { readHour } from '../../load/state/call-budget.ts';
 import { medianWindowSeconds } from '../../load/state/run-facts.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/run-request.ts';
@@ -13,9 +14,7 @@ import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { type PlanInput, planTargets } from './plan-windows.ts';
 
 /** What a run would request from the source for one operation and exchange. */
-export interface OperationForecast {
-  readonly operation: string;
-  readonly exchange: string;
+export interface OperationForecast extends Pair {
   /** All windows, including skipped ones. */
   readonly windows: number;
   /** Calls to make. */
@@ -27,10 +26,8 @@ export interface OperationForecast {
   readonly estimated: boolean;
 }
 
-export interface Forecast {
+export interface Forecast extends DayRange {
   readonly kind: RunKind;
-  readonly from: Day;
-  readonly to: Day;
   readonly requests: number;
   /** Number of clock hours in which calls are made; null if this kind of run may make no calls. */
   readonly hours: number | null;

@@ -12,11 +12,9 @@ import {
 } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
 
-export interface PlanInput {
+export interface PlanInput extends DayRange {
   readonly operation: Operation;
   readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
   /** Sessions of the exchange from `from` to `to`. */
   readonly sessions: readonly Day[];
   /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */

@@ -1,5 +1,6 @@
 import { addDays, type Day, type DayRange, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
-import { type Pair, pairName, readCompleteness } from '../../load/state/completeness.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
+import { readCompleteness } from '../../load/state/completeness.ts';
 import { readArrivals } from '../../load/state/day-facts.ts';
 import { summarizePairs } from '../../load/state/freshness.ts';
 import {

@@ -1,14 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
-import {
-  type GapReason,
-  type Pair,
-  pairName,
-  readCompleteness,
-  scheduledPairs,
-} from '../../load/state/completeness.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
+import { type GapReason, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
 import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/day-facts.ts';
-import { listSuspiciousWindows, type SuspiciousWindow } from '../../load/state/run-facts.ts';
+import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/run-facts.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -43,8 +38,8 @@ export interface DataSetDays extends Pair {
   readonly days: readonly CoverageDay[];
 }
 
-/** At most this many suspicious windows are read. */
-const MAX_SUSPICIOUS = 1_000;
+/** At most this many windows with doubted answers are read. */
+const MAX_DOUBTED = 1_000;
 
 /** The data sets to show: those that are scheduled, and any other operation that was ever asked for. */
 export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
@@ -65,17 +60,17 @@ export async function readDays(
 ): Promise<DataSetDays[]> {
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
-  const [sessions, summaries, suspicious, firsts] = await Promise.all([
+  const [sessions, summaries, doubted, firsts] = await Promise.all([
     readCompleteness(context, { expected: pairs, others: false, from, to, since: from, until: to }),
     summarizeDays(db.drizzle, { pairs, from, to }),
-    listSuspiciousWindows(db.drizzle, { from, to }, MAX_SUSPICIOUS),
+    listDoubtedWindows(db.drizzle, { from, to }, MAX_DOUBTED),
     Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
   ]);
   const sessionOf = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one]));
   const summaryOf = new Map(summaries.map((one) => [`${pairName(one)} ${one.day}`, one]));
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
-    const odd = suspicious.filter((one) => pairName(one) === pairName(pair));
+    const ofPair = doubted.filter((one) => pairName(one) === pairName(pair));
     const hasSessions = expectedVariants(operationNamed(pair.operation)) !== null;
     const days = eachDay(from, to).map((day): CoverageDay => {
       const session = sessionOf.get(`${pairName(pair)} ${day}`);
@@ -83,7 +78,7 @@ export async function readDays(
       const records = session?.records ?? summary?.records ?? 0;
       const known = { day, reason: null, records };
       if (day > now) return { ...known, kind: 'nothing' };
-      if (odd.some((one) => covers(one, day)) && session !== undefined)
+      if (ofPair.some((one) => covers(one, day)) && session !== undefined)
         return { ...known, kind: 'suspicious' };
       if (session === undefined) {
         // Data without dates is complete on the days on which it was asked for.
@@ -105,7 +100,7 @@ export async function readDays(
   });
 }
 
-const covers = ({ from, to }: SuspiciousWindow, day: Day) => from <= day && day <= to;
+const covers = ({ from, to }: DoubtedWindow, day: Day) => from <= day && day <= to;
 
 /** The years from the first in which any of these data sets has coverage to the current one, newest first. */
 export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<number[]> {

@@ -1,8 +1,8 @@
-import type { Day } from '../../core/days.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import {
   type CompletenessScope,
   type GapReason,
-  type Pair,
   readCompleteness,
   type SessionState,
   scheduledPairs,
@@ -15,9 +15,7 @@ import type { Context } from '../context.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 
 /** Consecutive sessions that are missing for the same reason. */
-export interface Gap extends Pair {
-  readonly from: Day;
-  readonly to: Day;
+export interface Gap extends Pair, DayRange {
   readonly sessions: number;
   readonly reason: GapReason;
   /** The source's line or the error of the newest of them, or null. */

@@ -1,14 +1,14 @@
 import { today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import { readKeyRefusal } from '../../load/state/access-keys.ts';
 import { readHour } from '../../load/state/call-budget.ts';
-import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { bestStates, summarizeCoverage } from '../../load/state/coverage.ts';
 import type { CoverageState } from '../../load/state/coverage-registers.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
-import { countSuspiciousWindows } from '../../load/state/run-facts.ts';
+import { countDoubtedWindows } from '../../load/state/run-facts.ts';
 import type { RunKind } from '../../load/state/run-request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readWorkers } from '../../load/state/workers.ts';
@@ -65,7 +65,7 @@ export async function readStatus(context: Context): Promise<Status> {
   const known = await summarizeCoverage(db.drizzle);
   const pairs = await readFreshness(context);
   const rejects = await countOpenRejects(db.drizzle);
-  const suspicious = await countSuspiciousWindows(db.drizzle);
+  const doubted = await countDoubtedWindows(db.drizzle);
   const openRuns = await openRunsProgress(db.drizzle);
   const recent = await recentSessions(context, pairs);
   const statuses = pairs.map((pair, at): OperationStatus => {
@@ -77,7 +77,7 @@ export async function readStatus(context: Context): Promise<Status> {
       lastLoaded: facts?.lastLoaded ?? null,
       recent: recent[at] ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
-      suspiciousWindows: suspicious.find(same)?.windows ?? 0,
+      suspiciousWindows: doubted.find(same)?.windows ?? 0,
       lastRun: facts?.lastRun ?? null,
       lastAskedAt: asked === null ? null : new Date(asked).toISOString(),
     };

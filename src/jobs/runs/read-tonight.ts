@@ -1,4 +1,4 @@
-import { pairName } from '../../load/state/completeness.ts';
+import { pairName } from '../../core/pair.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';

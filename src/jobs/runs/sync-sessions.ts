@@ -1,10 +1,11 @@
-import type { Calendar } from '../../calendar/calendar.ts';
+import { type Calendar, calendarOf } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import {
   digestSessions,
   digestStoredSessions,
+  noteReplay,
   readObservedSessions,
   readSessions,
   removeSessions,
@@ -18,7 +19,8 @@ import type { Context } from '../context.ts';
 /** First day of the reviewed calendar data. */
 const FIRST_DAY: Day = '2015-01-01';
 
-type SessionsContext = Pick<Context, 'db' | 'calendar' | 'clock' | 'config'>;
+type SessionsOf = Pick<Context, 'db' | 'calendar'>;
+type SessionsContext = SessionsOf & Pick<Context, 'clock' | 'config'>;
 
 /**
  * Brings the stored sessions up to date with the calendar, and adds the observed ones to the calendar. Usually nothing
@@ -34,14 +36,13 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
   };
   const listed = listedSessions(calendar.listed, range);
   if (listed.digest === (await digestStoredSessions(db.drizzle, range))) {
-    learnFrom(context, await readObservedSessions(db.drizzle));
-    return;
+    return learnSessions(context);
   }
   const found = await readSessions(db.drizzle, range);
   const { write, remove } = sessionChanges(listed.rows, found);
   await writeSessions(db.drizzle, write);
   await removeSessions(db.drizzle, remove);
-  learnFrom(context, found);
+  await learnFrom(context, found);
 }
 
 interface ListedSessions {
@@ -89,12 +90,25 @@ export function sessionChanges(
   };
 }
 
-function learnFrom({ calendar }: Pick<Context, 'calendar'>, rows: readonly SessionRow[]): void {
-  calendar.learn(
-    rows
-      .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
-      .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1)),
+/** Adds the sessions that any process has observed to the calendar. */
+export async function learnSessions(context: SessionsOf): Promise<void> {
+  await learnFrom(context, await readObservedSessions(context.db.drizzle));
+}
+
+/** Calendars to which the observed sessions were added when their process began. */
+const begun = new WeakSet<Calendar>();
+
+async function learnFrom({ db, calendar }: SessionsOf, rows: readonly SessionRow[]): Promise<void> {
+  const observed = rows
+    .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
+    .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1));
+  const unknown = observed.filter(
+    ({ exchange, day }) => calendarOf(exchange) === exchange && !calendar.isSession(exchange, day),
   );
+  // Answers that this process has stored since knew nothing of them either, so they are replayed once more.
+  if (begun.has(calendar)) for (const session of unknown) await noteReplay(db.drizzle, session, null);
+  begun.add(calendar);
+  calendar.learn(observed);
 }
 
 /**

@@ -1,16 +1,14 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { addDays, type Day, daysBetween, timeAt } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
 import type { CoverageEntry, CoverageState } from '../../load/state/coverage-registers.ts';
 import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 
 /** The fields of a window that decide which questions it asks. */
-export interface CoveredWindow {
-  readonly from: Day;
-  readonly to: Day;
+export interface CoveredWindow extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
   readonly filtered: boolean;

@@ -349,7 +349,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   aborted: { decide: () => PUT_BACK, source: 'unknown', key: 'unknown' },
 };
 
-/** May the answer to a shorter range arrive whole? */
+/** May the answer to a shorter range arrive in full? */
 function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
   return cutShort || kind === 'too_large' || kind === 'timeout';
 }

@@ -9,7 +9,7 @@ import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
-import { keepRefused, packBody, readKeptAnswer } from '../../load/state/answers/kept.ts';
+import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { type CallLimit, openHour, readHour } from '../../load/state/call-budget.ts';
 import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
@@ -129,7 +129,7 @@ async function keepUnreadable(
   const body = error.answer ?? answer?.body.body;
   if (body === undefined) return;
   try {
-    await keepRefused(db, windowId, await packBody(db.drizzle, body));
+    await keepFailedAnswer(db, windowId, await packBody(db.drizzle, body));
   } catch (err) {
     log.warn({ windowId, err }, 'could not keep an answer that cannot be read');
   }
@@ -288,7 +288,7 @@ async function storeFetched(
   let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
-    const count = countRule(config.EOD_COUNT, window.refusedHash === packed.hash);
+    const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
     const read = await timeStep(times, 'read', () => source.read(operation, asked, answer, count));
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
     if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
@@ -358,9 +358,9 @@ const COMPARED_ANSWERS = 5;
  */
 async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
   for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
-    const kept = await readKeptAnswer(db.drizzle, id);
-    if (kept === null) continue;
-    const { lineEnd } = source.read(operationNamed(name), asked, { ...kept, bytes: 0 }, 'ignore');
+    const answer = await readKeptAnswer(db.drizzle, id);
+    if (answer === null) continue;
+    const { lineEnd } = source.read(operationNamed(name), asked, { ...answer, bytes: 0 }, 'ignore');
     if (lineEnd === true) {
       throw incomplete('its CSV has no end of the last line, which other answers of the operation have');
     }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
-import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { AnsweredWindow } from './store-answer.ts';
@@ -43,7 +43,7 @@ export async function repeatAnswer(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
   { window, calledAt, ...answered }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string },
 ): Promise<RecordCounts | null> {
-  // A preview compares rows, and filtered answers are not repeats of whole ones: these have to be read.
+  // A preview compares rows, and filtered answers are not repeats of full ones: these have to be read.
   if (answered.preview || window.filtered || window.instruments.length > 0) return null;
   const { id: windowId, runId, exchange, from, to } = window;
   return repeatLoad(db, {

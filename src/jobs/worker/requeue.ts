@@ -3,6 +3,7 @@ import { hasRested } from '../../load/state/access-keys.ts';
 import { runningRuns } from '../../load/state/runs.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
+import { replaySessions } from '../replay/work-replay.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { enqueueLostWindows } from './enqueue.ts';
@@ -31,18 +32,19 @@ export async function requeueLostWindows(context: QueueContext): Promise<void> {
 }
 
 /**
- * Records that this worker is alive, requeues lost windows and brings the names of instruments up to date: now, every
- * EVERY_MS, and as soon as the queue's server is back. Errors are logged, and it is tried again soon.
+ * Records that this worker is alive, requeues lost windows, brings the names of instruments up to date and replays the
+ * answers about observed sessions: now, every EVERY_MS, and as soon as the queue's server is back. Errors are logged, and
+ * it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
   let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
+  const stopping = new AbortController();
   let busy = false;
   let wanted = false;
 
   async function run(): Promise<void> {
     wanted = busy;
-    if (busy || stopped) return;
+    if (busy || stopping.signal.aborted) return;
     busy = true;
     clearTimeout(timer);
     let next = EVERY_MS;
@@ -53,12 +55,13 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       for (const { exchange, error } of await updateObservedAliases(context.db)) {
         context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
       }
+      await replaySessions(context, stopping.signal);
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = RETRY_MS;
     }
     busy = false;
-    if (stopped) return;
+    if (stopping.signal.aborted) return;
     timer = setTimeout(() => void run(), wanted ? 0 : next);
     timer.unref();
   }
@@ -67,7 +70,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
   await run();
   return {
     stop() {
-      stopped = true;
+      stopping.abort();
       stopListening();
       clearTimeout(timer);
     },

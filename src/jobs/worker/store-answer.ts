@@ -1,33 +1,29 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge.ts';
 import type { AnswerReading } from '../../load/market/refold.ts';
-import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/kept.ts';
+import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
 import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
 import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
-import type { RecordCounts } from '../../load/state/windows/windows.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 import type { ReadAnswer } from '../import/session-answer.ts';
-import { createKeptReader } from '../replay/read-kept.ts';
+import { createAnswerReader } from '../replay/read-answer.ts';
 import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
 
 /** A window with its answer, which has been read. */
 export interface AnsweredWindow extends ReadAnswer {
-  readonly window: CoveredWindow & {
-    readonly id: number;
-    readonly runId: number;
-    readonly operation: string;
-    readonly exchange: string;
-  };
+  readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
   /** Where the answer stands in the order of answers. */
   readonly place: Place;
   /** Time of the call in epoch milliseconds: it decides what an empty answer means. */
@@ -72,7 +68,7 @@ export async function storeAnswer(
     rejects: extracted.rejects,
     fullSets,
     preserved: file.preserved,
-    readKept: (kept) => readToFold(context, kept),
+    readAgain: (answer) => readToFold(context, answer),
     maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
     coverage,
     outcome,
@@ -164,14 +160,14 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
  */
 export async function readToFold(
   context: Context,
-  kept: KeptAnswer,
-  read = createKeptReader(context),
+  answer: KeptAnswer,
+  read = createAnswerReader(context),
 ): Promise<AnswerReading> {
-  const file = await read(kept);
-  const calledAt = kept.fetchedAt.getTime();
+  const file = await read(answer);
+  const calledAt = answer.fetchedAt.getTime();
   const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
-  await noteSessions(context, kept, extracted);
-  const said = daysOfAnswer(context, kept, { ...file, extracted, calledAt });
+  await noteSessions(context, answer, extracted);
+  const said = daysOfAnswer(context, answer, { ...file, extracted, calledAt });
   const { batches } = extracted;
   return { ...said, batches, outcome, rejects: file.extracted.rejects, preserved: file.preserved };
 }

@@ -47,7 +47,7 @@ export async function schemaState(database: Database): Promise<SchemaState> {
   const difference = Number(applied.rows[0]?.created_at ?? 0) - (newest?.folderMillis ?? 0);
   if (difference !== 0) return difference > 0 ? 'current' : 'behind';
   if (applied.rows[0]?.hash !== newest?.hash) return 'behind';
-  return (await outdatedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
+  return (await changedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
 }
 
 /** SQLSTATE of a role that lacks a right. */
@@ -114,7 +114,7 @@ export function migrateDatabase(
       endIfSilent(client, 0);
       const db = drizzle(client);
       await applyMigrations(client);
-      await applyRepeatableFiles(client, await outdatedFiles(db));
+      await applyRepeatableFiles(client, await changedFiles(db));
       await databaseId(db);
       await ensureNextPartitions(client);
       await writeMarketSchema(client);
@@ -190,7 +190,7 @@ async function applyRepeatableFiles(client: PoolClient, files: readonly Repeatab
 }
 
 /** The repeatable files that were never applied to this database, or have changed since. */
-async function outdatedFiles(db: NodePgDatabase): Promise<RepeatableFile[]> {
+async function changedFiles(db: NodePgDatabase): Promise<RepeatableFile[]> {
   const applied = await db.select().from(repeatableMigrations);
   const hashes = new Map(applied.map(({ file, hash }) => [file, hash]));
   return repeatableFiles().filter(({ file, hash }) => hashes.get(file) !== hash);

@@ -61,8 +61,8 @@ export async function planParquet(
   const notices: string[] = [];
   const decimals = new Map<string, { scale: number; digits: number } | null>();
   for (const { name } of numerics) {
-    const [scale, whole, special] = found.splice(0, 3) as [number, number, boolean];
-    const digits = scale + whole;
+    const [scale, integerDigits, special] = found.splice(0, 3) as [number, number, boolean];
+    const digits = scale + integerDigits;
     const fits = !special && digits <= MOST_DIGITS;
     decimals.set(name, fits ? { scale, digits: Math.max(digits, 1) } : null);
     if (special) notices.push(`${name} has NaN or infinity, which a DECIMAL cannot hold: written as text`);
@@ -210,7 +210,7 @@ export async function writeParquet(
     });
     group = columns.map(() => []);
   };
-  for await (const lines of wholeLines(copied)) {
+  for await (const lines of completeLines(copied)) {
     for (const line of lines) {
       const values = line.split('\t');
       for (let at = 0; at < columns.length; at += 1) {
@@ -228,7 +228,7 @@ export async function writeParquet(
 }
 
 /** The lines of a stream, a chunk's at a time. */
-async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
+async function* completeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
   const decoder = new StringDecoder('utf8');
   let rest = '';
   for await (const chunk of chunks) {

@@ -5,13 +5,13 @@ import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { markAccepted, NO_DAY, readHeldBack } from '../state/withdrawals.ts';
-import { foldIfLate, type ReadKept } from './fold.ts';
+import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
+import { foldIfLate, type ReadAgain } from './fold.ts';
 import { ensureStage } from './merge.ts';
 import { mergeSql } from './merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
-/** The result of accepting a refused withdrawal. */
+/** The result of accepting a withdrawal that was held back. */
 interface AcceptedWithdrawal {
   readonly id: number;
   readonly table: string;
@@ -27,12 +27,15 @@ interface AcceptedWithdrawal {
  * Withdraws the rows that a full answer no longer listed and that were kept, because they were too many. From now on
  * the day is compared with the rows that it has left.
  *
- * @returns null if there is no undecided refused withdrawal with this id.
+ * @returns null if no withdrawal with this id is held back and undecided.
  */
 export async function acceptWithdrawal(
   database: Database,
   id: number,
-  { by, ...judging }: { readonly by: string; readonly readKept: ReadKept; readonly maxWithdrawShare: number },
+  {
+    by,
+    ...judging
+  }: { readonly by: string; readonly readAgain: ReadAgain; readonly maxWithdrawShare: number },
 ): Promise<AcceptedWithdrawal | null> {
   const done = await transaction(database, async (tx) => {
     const { client } = tx;
@@ -44,26 +47,25 @@ export async function acceptWithdrawal(
     await ensureStage(client, table);
     // First the lock of the day, as in every load; a load that held it may have decided the withdrawal.
     await takeLocks(tx, locksOfTable(table.name, exchange, [day ?? NO_DAY]));
-    const refused = await readHeldBack(tx, id);
-    if (refused === null) return null;
+    const heldBack = await readHeldBack(tx, id);
+    if (heldBack === null) return null;
     const loadId = await nextLoadId(tx);
-    const { runId, windowId, operation, place } = refused;
-    const fetchedAt = new Date(refused.fetchedAt);
+    const { runId, windowId, operation, place } = heldBack;
+    const fetchedAt = new Date(heldBack.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
-    const accepted = { id, table: table.name, exchange, day, by };
     // Answers fetched later may have listed some of the rows: then all are folded again, with this withdrawal accepted.
-    await markAccepted(tx, { ...accepted, rowsLeft: 0 });
+    await markAccepted(tx, id, by);
     const load = { table, exchange, runId, loadId, windowId, place, fetchedAt, ...judging };
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
     if (gone === undefined) {
-      const keys = JSON.stringify(refused.rows);
+      const keys = JSON.stringify(heldBack.rows);
       const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, place]);
       gone = rows[0]?.withdrawn ?? 0;
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
-    if (folded === null) await markAccepted(tx, { ...accepted, rowsLeft: left });
+    if (folded === null) await restartDayRows(tx, { table: table.name, exchange, day, place, rows: left });
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
     else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });

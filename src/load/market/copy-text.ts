@@ -157,9 +157,9 @@ function writeNumber(value: number, start: number): number {
     if (hundredths / 100 === size) {
       let end = start;
       if (value < 0) scratch[end++] = MINUS;
-      const whole = Math.floor(hundredths / 100);
-      end = writeDigits(whole, end);
-      const rest = hundredths - whole * 100;
+      const integer = Math.floor(hundredths / 100);
+      end = writeDigits(integer, end);
+      const rest = hundredths - integer * 100;
       if (rest > 0) {
         const tenths = (rest / 10) | 0;
         scratch[end++] = DOT;
@@ -174,14 +174,14 @@ function writeNumber(value: number, start: number): number {
 
 const BILLION = 1e9;
 
-/** Writes a whole number that is not negative. */
+/** Writes an integer that is not negative. */
 function writeDigits(value: number, start: number): number {
   if (value < BILLION) return writeSmall(value | 0, start, 1);
   const high = Math.floor(value / BILLION);
   return writeSmall((value - high * BILLION) | 0, writeDigits(high, start), 9);
 }
 
-/** Writes a whole number below a billion, padded with zeros to at least this many digits. */
+/** Writes an integer below a billion, padded with zeros to at least this many digits. */
 function writeSmall(value: number, start: number, least: number): number {
   let digits = 1;
   for (let power = 10; value >= power; power *= 10) digits += 1;

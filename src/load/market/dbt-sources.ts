@@ -85,7 +85,7 @@ function freshness(table: TableDefinition, config: Settings): object {
     `c.state in (${list(filling.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'])})`,
     ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
     ...(parts === undefined ? [] : [`starts_with(c.variant, ${list([partVariant(parts, '')])})`]),
-    // If whole exchanges are asked for, single instruments do not complete a day.
+    // If exchanges without instruments are asked for, single instruments do not complete a day.
     ...(filling.windows.per === 'instrument' ? [] : ["c.instrument = ''"]),
   ];
   const newest = `select max(c.day) from ${COVERAGE} c where ${conditions.join(' and ')}`;

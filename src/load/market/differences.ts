@@ -138,29 +138,29 @@ function contradiction(column: string, step: number | undefined): string {
   return `(${differs} and not (b.${column} % ${step} = 0 and abs(a.${column} - b.${column}) < ${step}))`;
 }
 
-/** A moment, ISO 8601 with all digits, and the last state committed by then. */
-export interface StateAndTime {
+/** A moment, ISO 8601 with all digits, and the last version committed by then. */
+export interface VersionAndTime {
   readonly at: string;
-  readonly state: number;
+  readonly version: number;
 }
 
-/** Two states compared. */
-export type StateDifference = Awaited<ReturnType<typeof compareStates>>;
+/** Two versions compared. */
+export type VersionDifference = Awaited<ReturnType<typeof compareVersions>>;
 
-/** The two states that are compared. */
-export interface States {
-  readonly from: StateAndTime;
-  readonly to: StateAndTime;
+/** The two versions that are compared. */
+export interface Versions {
+  readonly from: VersionAndTime;
+  readonly to: VersionAndTime;
 }
 
 /**
- * What differs in the tables of a data set between two states, from their revisions. Lists at most `limit` rows,
+ * What differs in the tables of a data set between two versions, from their revisions. Lists at most `limit` rows,
  * changed ones first and new ones last, and says how many more there are.
  */
-export async function compareStates(
+export async function compareVersions(
   client: Queryable,
   dataSet: DataSet,
-  { from, to }: States,
+  { from, to }: Versions,
   limit: number,
 ) {
   const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
@@ -168,12 +168,12 @@ export async function compareStates(
   for (const table of tablesFilledBy(dataSet)) {
     const totals = await client.query<{ change: Change; rows: number }>(
       `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
-      [from.state, to.state],
+      [from.version, to.version],
     );
     for (const total of totals.rows) counts[total.change] += total.rows;
     const shown = `${compared(table)} select change, before, after from compared
         order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`;
-    const bounds = [from.state, to.state, limit - rows.length];
+    const bounds = [from.version, to.version, limit - rows.length];
     for (const row of await readDifferences(client, table, shown, bounds)) rows.push(row);
   }
   const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
@@ -181,7 +181,7 @@ export async function compareStates(
     operation: dataSet.name,
     from: from.at,
     to: to.at,
-    states: { from: from.state, to: to.state },
+    states: { from: from.version, to: to.version },
     ...counts,
     rows,
     notListed: all - rows.length,
@@ -189,7 +189,7 @@ export async function compareStates(
 }
 
 /**
- * Rows that loads after state $1 and up to state $2 wrote or withdrew, as they were in both states. Rows that are the
+ * Rows that loads after version $1 and up to version $2 wrote or withdrew, as they were in both. Rows that are the
  * same in both (a correction that was taken back) are left out. Rows that came and went in between count as withdrawn.
  */
 function compared(table: TableDefinition): string {

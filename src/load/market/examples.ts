@@ -21,17 +21,17 @@ export const EXAMPLES: readonly Example[] = [
   {
     title: 'Who moved most over these sessions, on either exchange; adjusted for splits',
     sql: `with week as (
-  select exchange, symbol, series, (array_agg(close order by trade_date))[1] as first,
-         (array_agg(close order by trade_date desc))[1] as last
+  select exchange, symbol, series, (array_agg(close_price order by trade_date))[1] as first,
+         (array_agg(close_price order by trade_date desc))[1] as last
     from market.prices_adjusted where trade_date > current_date - 10
    group by exchange, symbol, series)
-select exchange, symbol, series, round(first, 2) as first, last, round(100 * (last / first - 1), 2) as percent_move
+select exchange, symbol, series, round(first, 2) as first, last, round(100 * (last / first - 1), 2) as move_percent
   from week where first > 0
  order by abs(last / first - 1) desc limit 5;`,
   },
   {
     title: "The last session's top gainers on BSE, with what the bhav copy says of them",
-    sql: `select g.rank, b.symbol, g.close_price, g.percent_change, b.traded_quantity, b.trade_count
+    sql: `select g.rank, b.symbol, g.close_price, g.change_percent, b.traded_quantity, b.trade_count
   from market.top_gainers_losers g
   join market.bhavcopy_cm b on b.exchange = g.exchange and b.trade_date = g.trade_date
                            and b.exchange_instrument_id = g.scrip_code
@@ -87,7 +87,7 @@ export interface AdjustedClose {
 /** The sessions of a share on NSE from a day on, the oldest first. */
 export async function adjustedCloses(pool: Pool, symbol: string, from: string): Promise<AdjustedClose[]> {
   const { rows } = await pool.query<AdjustedClose>(
-    `select to_char(trade_date, 'YYYY-MM-DD') as day, unadjusted_close::float8 as printed, close::float8 as adjusted
+    `select to_char(trade_date, 'YYYY-MM-DD') as day, unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
        from market.prices_adjusted
       where exchange = 'NSE' and symbol = $1 and trade_date >= $2 order by trade_date`,
     [symbol, from],

@@ -3,7 +3,7 @@ import { dataSetsFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { ANSWERS } from '../state/answers/facts.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import { DAY_ROWS, mostRowsThen, replaceDayRows } from '../state/withdrawals.ts';
+import { DAY_ROWS, replaceDayRows } from '../state/withdrawals.ts';
 import {
   type ApplySql,
   AUDIT,
@@ -54,7 +54,7 @@ interface FoldSql extends ApplySql {
   readonly replace: string;
   /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
   readonly hasConflict: string;
-  /** Begins with the rows and the history of a state. $1: exchange, $2: days, $3: instruments, $4: the state, $5: the place. */
+  /** Begins with the rows and the history of a version. $1: exchange, $2: days, $3: instruments, $4: the version, $5: the place. */
   readonly begin: readonly string[];
   /** The same, but only rows whose keys the records of the answer that is being loaded have. */
   readonly beginOwn: readonly string[];
@@ -90,7 +90,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     create: [
       `create temp table ${temporary('')} (like ${market.target}, primary key (${list(table.key)})) on commit drop`,
       `create temp table ${temporary('history_')} (like ${market.history}, primary key (${list([...table.key, 'revision'])})) on commit drop`,
-      `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day)) on commit drop`,
+      `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day, place)) on commit drop`,
     ].join('; '),
     createOwn: `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     merge: { text: mergeStatement(table, folded) },
@@ -197,7 +197,7 @@ function storeStatement(
     }`;
 }
 
-/** Copies what `market.<table>_at` and the history have of a state. */
+/** Copies what `market.<table>_at` and the history have of a version. */
 function beginStatements(
   table: TableDefinition,
   market: Parts,
@@ -207,8 +207,11 @@ function beginStatements(
   const { target, history, columns } = market;
   const concerned = (row: string) => `${row}.exchange = $1 and ${isIncluded(row)}${market.isWithin(row)}`;
   // With rejected records of pruned answers that were read again since.
-  const isKnown = (load: string) => `exists (select from ${LOADS} l where l.id = ${load} and (l.state <= $4
+  const isKnownBy = (
+    condition: string,
+  ) => `exists (select from ${LOADS} l where ${condition} and (l.state <= $4
       or l.place <= $5::timestamptz and exists (select from ${ANSWERS} a where a.place = l.place and a.hash is null)))`;
+  const isKnown = (load: string) => isKnownBy(`l.id = ${load}`);
   const copied = [...columns, ...AUDIT];
   const then = copied.map((column) => (column === 'last_changed_at' ? 'h.valid_from' : `h.${quote(column)}`));
   return [
@@ -218,7 +221,10 @@ function beginStatements(
      select ${then.join(', ')} from ${history} h
       where ${concerned('h')} and ${isKnown('h.load_id')} and not ${isKnown('h.replaced_by_load_id')}`,
     `insert into ${folded.history} select h.* from ${history} h where ${concerned('h')} and ${isKnown('h.replaced_by_load_id')}`,
-    `${mostRowsThen(table.name, folded.dayRows)} and ${isAnyPart('$3')} and $4::bigint is not null`,
+    // Those of an older database have no place if it is not known.
+    `insert into ${folded.dayRows} select d.* from ${DAY_ROWS} d
+      where d.table_name = '${table.name}' and d.exchange = $1 and d.day = any($2::date[]) and ${isAnyPart('$3')}
+        and (d.place = '-infinity' or ${isKnownBy('l.place = d.place')})`,
   ];
 }
 

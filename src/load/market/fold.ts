@@ -6,8 +6,8 @@ import { namesFilling } from '../../operations/registry.ts';
 import { countValues, type Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Transaction } from '../database/transaction.ts';
+import { type KeptAnswer, readKeptAnswer } from '../state/answers/answers.ts';
 import { emptiedBy } from '../state/answers/facts.ts';
-import { type KeptAnswer, readKeptAnswer } from '../state/answers/kept.ts';
 import { type Pruned, prunedUpTo } from '../state/answers/pruned.ts';
 import type { DayMark, FoldedDays } from '../state/coverage-registers.ts';
 import {
@@ -43,7 +43,7 @@ import { mergeSql } from './merge-sql.ts';
 // tables, and the result replaces what is stored.
 
 /** Reads a kept answer with the code of today, its days judged as of the moment of its call. */
-export type ReadKept = (kept: KeptAnswer) => Promise<{
+export type ReadAgain = (answer: KeptAnswer) => Promise<{
   readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
   readonly preserved?: TableAnswer['preserved'];
@@ -62,7 +62,7 @@ interface TableLoad extends TableAnswer {
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Without it, kept answers cannot be read and nothing is folded. */
-  readonly readKept?: ReadKept | undefined;
+  readonly readAgain?: ReadAgain | undefined;
 }
 
 interface LoadOfDays extends TableLoad {
@@ -90,7 +90,7 @@ const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): Da
   withdrawals.flatMap(({ day, left, heldBack }) =>
     heldBack === null && left > 0
       ? []
-      : [{ mark: heldBack === null ? ('emptied' as const) : ('refused' as const), place, day }],
+      : [{ mark: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
   );
 
 /**
@@ -120,7 +120,7 @@ export async function mergeTable(
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
-    const merged = await withdrawAccepted(tx, load, await applyStaged(client, table, load, load, sql));
+    const merged = await applyStaged(client, table, load, load, sql);
     return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
   };
   if (isLast) return mergeAsLast();
@@ -139,30 +139,6 @@ export async function mergeTable(
     ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
   };
-}
-
-/**
- * Withdraws rows whose withdrawal was held back just now, but which a person accepted when this same answer was loaded
- * before: a replay into empty tables has to repeat that. The staged rows must be those of the answer.
- */
-async function withdrawAccepted(tx: Transaction, load: LoadOfDays, merged: Merged): Promise<Merged> {
-  if (merged.withdrawals.every(({ heldBack }) => heldBack === null)) return merged;
-  const { table, exchange, place } = load;
-  const accepted = (await acceptedDays(tx, { table: table.name, exchange }))
-    .filter((one) => one.place === place)
-    .map(({ day }) => day);
-  if (accepted.length === 0) return merged;
-  const options = { ...load, within: new Set(accepted), accepted };
-  const again = await applyStaged(
-    tx.client,
-    table,
-    { ...load, rows: [] },
-    options,
-    mergeSql(table, load.days),
-  );
-  const others = merged.withdrawals.filter(({ day }) => !accepted.includes(day ?? NO_DAY));
-  const withdrawals = [...others, ...again.withdrawals];
-  return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals };
 }
 
 async function hasConflict(
@@ -201,15 +177,20 @@ export function scopeOf({
   rows,
   fullSet,
 }: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const lists = listedInFull(table);
-  const scope = { operations: namesFilling([table]), exchange, lists };
-  const { dateColumn } = table;
-  if (lists !== 'days' || dateColumn === null) return { ...scope, asked: null, days: null };
-  const listed = [...countValues(rows, dateColumn).keys()] as string[];
-  const asked = new Set([...listed, ...daysOf(fullSet)]);
-  const [first, ...days] = [...asked].sort();
-  if (first === undefined) return { ...scope, asked, days: null };
-  return { ...scope, asked, days: { from: first, to: days.at(-1) ?? first } };
+  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
+  return scopeOfDays(table, exchange, isDated ? [...daysOfRows(table, rows), ...daysOf(fullSet)] : null);
+}
+
+function scopeOfDays(table: TableDefinition, exchange: string, days: readonly string[] | null): Scope {
+  const sorted = days?.toSorted() ?? [];
+  const [from, to] = [sorted[0], sorted.at(-1)];
+  return {
+    operations: namesFilling([table]),
+    exchange,
+    lists: listedInFull(table),
+    asked: days && new Set(sorted),
+    days: from === undefined || to === undefined ? null : { from, to },
+  };
 }
 
 /** Days or instruments whose answers are folded anew, although none of them is loaded late. */
@@ -248,18 +229,7 @@ export interface RefoldedTable
 /** Folds all answers about a part of a table anew and stores what comes out differently. Call it with the locks held. */
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
-  const lists = listedInFull(table);
-  const operations = namesFilling([table]);
-  const sorted = days === null ? [] : [...days].sort();
-  const asked = lists === 'days' ? new Set(sorted) : null;
-  const [first] = sorted;
-  const scope: Scope = {
-    operations,
-    exchange,
-    lists,
-    asked,
-    days: asked === null || first === undefined ? null : { from: first, to: sorted.at(-1) ?? first },
-  };
+  const scope = scopeOfDays(table, exchange, listedInFull(table) === 'days' ? (days ?? []) : null);
   const concerned = { ...scope, sameInstruments: false, sameDays: false };
   const load = { ...part, rows: null, fullSet: undefined, place: null, fetchedAt: new Date(0) };
   return foldInOrder(tx, load, concerned, part);
@@ -279,8 +249,8 @@ async function foldAnswers(
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
 ): Promise<MergedTable | null> {
-  const { table, readKept } = load;
-  if (readKept === undefined) return null;
+  const { table, readAgain } = load;
+  if (readAgain === undefined) return null;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
   const few = scope.lists === 'none';
   // Where the day of a row comes from the request, only requests for the same days can list it.
@@ -294,10 +264,10 @@ async function foldAnswers(
     tx,
     concerned,
     { ...load, place: load.rows === null ? null : load.place },
-    pruned?.state ?? 0,
+    pruned?.version ?? 0,
   );
   if (answers === null) return null;
-  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readKept);
+  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
   return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
 }
 
@@ -317,7 +287,7 @@ async function foldInOrder(
   const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
   const lastPruned =
-    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.state);
+    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.version);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
    * records may be read again.
@@ -340,7 +310,7 @@ async function foldInOrder(
   }
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
-      await client.query(text, [exchange, days, instruments, pruned.state, pruned.place]);
+      await client.query(text, [exchange, days, instruments, pruned.version, pruned.place]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const marks: DayMark[] = [];
@@ -385,6 +355,7 @@ async function foldInOrder(
       { ...answer, rows },
       {
         ...by,
+        place,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,
@@ -444,7 +415,7 @@ async function foldInOrder(
     checkedDays: [],
     marks: [
       ...marks,
-      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'refused' as const, place, day })),
+      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'held_back' as const, place, day })),
     ],
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,
@@ -498,7 +469,7 @@ const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<ty
 
 /** The part of an answer that is about one table. */
 export const partOf = (
-  { batches, fullSets, preserved }: Awaited<ReturnType<ReadKept>>,
+  { batches, fullSets, preserved }: Awaited<ReturnType<ReadAgain>>,
   table: TableDefinition,
 ): TableAnswer => ({
   rows: batches.find((batch) => batch.table === table)?.rows ?? [],
@@ -518,12 +489,12 @@ async function readTable(
   tx: Transaction,
   { table }: Pick<TableLoad, 'table'>,
   answerId: number,
-  readKept: ReadKept,
+  readAgain: ReadAgain,
 ): Promise<TableAnswer> {
-  const kept = await readKeptAnswer(tx, answerId);
-  if (kept === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
-  const read = await readKept(kept).catch((error) => {
-    throw unreadable(kept, error);
+  const answer = await readKeptAnswer(tx, answerId);
+  if (answer === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
+  const read = await readAgain(answer).catch((error) => {
+    throw unreadable(answer, error);
   });
   return partOf(read, table);
 }

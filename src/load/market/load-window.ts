@@ -1,13 +1,15 @@
 import type { PoolClient } from 'pg';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
+import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/answers.ts';
 import { replaceMarks } from '../state/answers/facts.ts';
-import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/kept.ts';
 import { writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
@@ -16,10 +18,10 @@ import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/lo
 import { locksOfTable } from '../state/loads/locks.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
 import type { RowDifference } from '../state/reports.ts';
-import { endingWindow, type RecordCounts, storeWindow } from '../state/windows/windows.ts';
+import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadKept, scopeOf } from './fold.ts';
+import { mergeTable, type ReadAgain, scopeOf } from './fold.ts';
 import {
   changedDays,
   daysOf,
@@ -36,11 +38,9 @@ import { noteInserted } from './observed-aliases/observed-aliases.ts';
 import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
-interface WindowLoad {
+interface WindowLoad extends Pair {
   readonly windowId: number;
   readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
   /** First and last day asked for. */
   readonly from: string;
   readonly to: string;
@@ -69,7 +69,7 @@ interface WindowLoad {
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
-  readonly readKept?: ReadKept | undefined;
+  readonly readAgain?: ReadAgain | undefined;
   /** Compare and count as usual, then roll the rows back: only the window keeps what was found. */
   readonly preview: boolean;
 }
@@ -80,7 +80,7 @@ interface WindowLoad {
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
  * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
- * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of states.
+ * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of versions.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
@@ -193,13 +193,13 @@ async function storeLoad(
     await ending;
   } else {
     const { written, namesChanged } = merged;
-    // The last statement before the commit: numbers of states have to follow the order of commits.
+    // The last statement before the commit: the numbers of versions have to follow the order of commits.
     await insertLoad(tx, { ...load, loadId, written, namesChanged }, ending);
   }
   return merged.counts;
 }
 
-/** Was the answer loaded before, and does it change nothing now? Then there is no new state and no new load. */
+/** Was the answer loaded before, and does it change nothing now? Then there is no new version and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
   return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }
@@ -262,16 +262,7 @@ async function mergeTables(
   tables: readonly TableToLoad[],
   later: boolean,
 ): Promise<MergedTables> {
-  const counts = {
-    fetched: load.rejects.length,
-    inserted: 0,
-    updated: 0,
-    unchanged: 0,
-    stale: 0,
-    duplicate: 0,
-    rejected: load.rejects.length,
-    withdrawn: 0,
-  };
+  const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
   const marks: DayMark[] = [];

@@ -1,4 +1,5 @@
 import { type ClientBase, escapeIdentifier, type Pool } from 'pg';
+import type { DayRange } from '../../core/days.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 
 // What planning, imports and replays look up in `market`.
@@ -48,10 +49,8 @@ export async function storedValues(
 }
 
 /** The first and last stored day on which a scrip code had a ticker. */
-export interface TickerPeriod {
+export interface TickerPeriod extends DayRange {
   readonly symbol: string;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** Tickers by scrip code. */

@@ -1,6 +1,6 @@
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import { DAY_ROWS, storeMaxDayRows } from '../state/withdrawals.ts';
+import { DAY_ROWS, storeDayRows } from '../state/withdrawals.ts';
 
 /** The statements that apply an answer to a table, or to the temporary table of a fold. */
 export interface ApplySql {
@@ -11,7 +11,7 @@ export interface ApplySql {
    * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be
    * withdrawn, $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY where
    * the table has none), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days
-   * were listed, or null: if no more are stored, none is missing, and they are not compared.
+   * were listed, or null: if no more are stored, none is missing, and they are not compared, $9: the place of the answer.
    */
   readonly withdraw: Statement;
 }
@@ -229,11 +229,11 @@ export function mergeStatement(
   // A withdrawn row that is listed again returns as its next revision. If the record is older than the revision that
   // was withdrawn, that one's values return. The source's own times are kept where an answer has none.
   const returning = columns.map((column) => {
-    const [fresh, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
-    if (table.key.includes(column)) return fresh;
+    const [incoming, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
+    if (table.key.includes(column)) return incoming;
     return SOURCE_AUDIT.includes(column as (typeof SOURCE_AUDIT)[number])
       ? `case when s._stale then ${old} else coalesce(${sourceTime(column)}, ${old}) end`
-      : `case when s._stale then ${old} else ${fresh} end`;
+      : `case when s._stale then ${old} else ${incoming} end`;
   });
   return `
     with ${given}${ranked}compared as materialized (
@@ -402,13 +402,14 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
     ), counted as materialized (
       select g._day, g.gone, p.rows - g.gone as "left",
           p.rows - p.written + coalesce(r.rows, 0) as before,
-          greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most,
+          greatest(p.rows - p.written + coalesce(r.rows, 0), d.most) as most, d.most as known,
           not $5::boolean and not exists (
             select from ${stage} listed where ${dayOf('listed')} = g._day) as emptied,
           g._day = any($7::date[]) as accepted
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
-        left join ${dayRows} d on d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day
+        left join lateral (select d.most from ${dayRows} d
+          where d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day order by d.place desc limit 1) d on true
     ), checked as materialized (
       select *, accepted or (not emptied
           and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
@@ -418,10 +419,12 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
       delete from ${target} t using gone s
        where exists (select from checked j where j.allowed and j._day = s._day) and ${sameKey('t', 's')}${isWithin('t')}
     ), noted as (
-      ${storeMaxDayRows(
+      ${storeDayRows(
         `
-      select '${table.name}', $2, _day, case when accepted then "left" else most end from checked where allowed order by _day`,
-        { into: dayRows, accepted: '$7::date[]' },
+      select '${table.name}', $2, _day, $9, counts
+        from checked, lateral (select case when accepted then "left" else most end) as n(counts)
+       where allowed and counts is distinct from known order by _day`,
+        dayRows,
       )}
     )
     select to_char(_day, 'YYYY-MM-DD') as day, gone::int, "left"::int, before::int, most::int, emptied, allowed,

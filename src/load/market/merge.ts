@@ -3,6 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../core/days.ts';
+import type { Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import type { Kind } from '../../operations/fields.ts';
 import { tables } from '../../operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../operations/rows.ts';
@@ -58,13 +60,7 @@ export interface PreservedColumns {
 }
 
 /** What became of one table's records. */
-export interface Merged {
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly stale: number;
-  readonly duplicate: number;
-  readonly withdrawn: number;
+export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   /** Rows written, whichever answer their values are from. */
   readonly written: number;
   /** Written rows that are new or name their instrument differently from before. */
@@ -87,6 +83,7 @@ export interface TableAnswer {
 interface ApplyOptions {
   readonly runId: number;
   readonly loadId: number;
+  readonly place: Place;
   /** When the answer was fetched. */
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
@@ -161,7 +158,7 @@ const EXACT_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean
 /**
  * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
  * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
- * only for tables of which answers list whole days.
+ * only for tables of which answers list days in full.
  *
  * @param days all days of the rows and those that the answer lists in full.
  * @returns null if the rows have to be merged; then nothing was written.
@@ -304,19 +301,14 @@ export async function mergeFew(
   return { ...NOTHING, ...countsOf(result.rows[0]) };
 }
 
+/** What statements that merge records count. */
+const COUNTED = ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'written', 'renamed'] as const;
+
 /** The counts that a statement returned. */
-export function countsOf(row: Readonly<Record<string, string>> | undefined) {
-  const count = (name: string) => Number(row?.[name] ?? 0);
-  return {
-    inserted: count('inserted'),
-    updated: count('updated'),
-    unchanged: count('unchanged'),
-    stale: count('stale'),
-    duplicate: count('duplicate'),
-    written: count('written'),
-    renamed: count('renamed'),
-  };
-}
+export const countsOf = (row: Readonly<Record<string, string>> | undefined) =>
+  Object.fromEntries(COUNTED.map((name) => [name, Number(row?.[name] ?? 0)])) as Readonly<
+    Record<(typeof COUNTED)[number], number>
+  >;
 
 /** How many rows were withdrawn on these days. */
 export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
@@ -347,8 +339,8 @@ async function preserveStored(
   const exact = Object.entries(rounded)
     .filter(([column]) => isOwn(column))
     .map(([column, within]) => {
-      const [old, fresh] = [`t.${quote(column)}`, `s.${quote(column)}`];
-      return `${quote(column)} = case when abs(${old} - ${fresh}) < ${Number(within)} then ${old} else ${fresh} end`;
+      const [old, incoming] = [`t.${quote(column)}`, `s.${quote(column)}`];
+      return `${quote(column)} = case when abs(${old} - ${incoming}) < ${Number(within)} then ${old} else ${incoming} end`;
     });
   const assignments = [...filled, ...kept, ...exact];
   if (assignments.length === 0) return;
@@ -385,12 +377,22 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, maxWithdrawShare, accepted = [] }: ApplyOptions,
+  { loadId, place, maxWithdrawShare, accepted = [] }: ApplyOptions,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
     ...sql.withdraw,
-    values: [loadId, exchange, maxWithdrawShare, ALWAYS_WITHDRAWN, mayBeEmpty, checkedDays, accepted, listed],
+    values: [
+      loadId,
+      exchange,
+      maxWithdrawShare,
+      ALWAYS_WITHDRAWN,
+      mayBeEmpty,
+      checkedDays,
+      accepted,
+      listed,
+      place,
+    ],
   });
   return result.rows.map((row) => ({
     table: table.name,
@@ -398,12 +400,12 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    heldBack: row.allowed ? null : suspicionOf(table, row, days !== null && days.from !== days.to),
+    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days !== null && days.from !== days.to),
     rows: row.rows,
   }));
 }
 
-function suspicionOf(
+function reasonToHoldBack(
   { name, dateColumn }: TableDefinition,
   { day, gone, before, most, emptied }: DayCheck,
   several: boolean,

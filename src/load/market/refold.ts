@@ -2,6 +2,7 @@ import { type DayRange, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { BEFORE_ALL, type Place } from '../../core/place.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed, namesFilling } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
@@ -14,12 +15,12 @@ import type { CoverageEntry } from '../state/coverage-registers.ts';
 import { type AnswerOfPart, answersOfPart } from '../state/loads/later.ts';
 import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { notePastBegins } from '../state/loads/states.ts';
+import { notePastBegins } from '../state/loads/versions.ts';
 import { hasOpenRejects, lockRejects, type RejectEntry, unsettleBy, writeRejects } from '../state/rejects.ts';
 import { insertCopied } from '../state/windows/plan.ts';
-import { endingWindow, noteUnsettled, type RecordCounts } from '../state/windows/windows.ts';
+import { endingWindow, noteUnsettled } from '../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
-import { mergeTable, partOf, type ReadKept, type RefoldedTable, refoldTable } from './fold.ts';
+import { mergeTable, partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
 import {
   copyNewDays,
@@ -37,7 +38,7 @@ import { noteInserted, rereadNames } from './observed-aliases/observed-aliases.t
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
 
 /** An answer as the code of today reads it. */
-export interface AnswerReading extends Awaited<ReturnType<ReadKept>>, AnswerSaid {}
+export interface AnswerReading extends Awaited<ReturnType<ReadAgain>>, AnswerSaid {}
 
 /** What an answer says, but for its rows. */
 interface AnswerSaid {
@@ -165,7 +166,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   const scope = scopeOfPart(part);
   const pruned = await prunedUpTo(tx, scope);
   const listed = (await answersOfPart(tx, scope)).filter(
-    ({ load }) => load === null || load.state > (pruned?.state ?? 0),
+    ({ load }) => load === null || load.version > (pruned?.version ?? 0),
   );
   const answers: ReadAnswer[] = [];
   const loaded: { readonly loadId: number; readonly answerId: number }[] = [];

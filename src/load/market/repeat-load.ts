@@ -1,27 +1,26 @@
-import { eachDay } from '../../core/days.ts';
+import { type DayRange, eachDay } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/kept.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
 import { factOf } from '../state/coverage-facts.ts';
 import { lastCleanLoad } from '../state/loads/later.ts';
 import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { endingWindow, type RecordCounts } from '../state/windows/windows.ts';
+import { endingWindow } from '../state/windows/windows.ts';
 import { mergeSql } from './merge-sql.ts';
 
 /** An answer that may be byte for byte the one that was loaded last. */
-interface RepeatedAnswer {
+interface RepeatedAnswer extends DayRange {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: Operation;
   readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
   /** The sessions that were asked for. */
   readonly sessions: readonly string[];
   readonly digest: string;
@@ -37,7 +36,7 @@ interface RepeatedAnswer {
  * same answer to the same question, none of its records was rejected, all sessions that were asked for are loaded,
  * and as many rows are stored as it listed. This is no longer so after any other load that may be about these days,
  * whatever operation, import or replay it is of, nor after a change of the code that reads answers. The window ends as
- * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and state.
+ * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and version.
  *
  * @returns the counts; null if the answer has to be read, and then nothing was written.
  * @throws PipelineError of kind `database` or `database_away`.
@@ -78,16 +77,8 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         coverage.length === sessions.length &&
         coverage.every(({ day, state }) => state === 'loaded' && sessions.includes(day));
       if (stored !== listed || !isLoaded) return null;
-      const counts = {
-        fetched: last.fetched,
-        inserted: 0,
-        updated: 0,
-        unchanged: listed - last.stale,
-        stale: last.stale,
-        duplicate: last.duplicate,
-        rejected: 0,
-        withdrawn: 0,
-      };
+      const { fetched, stale, duplicate } = last;
+      const counts = { ...NO_COUNTS, fetched, unchanged: listed - stale, stale, duplicate };
       const load = {
         ...repeated,
         operation: operation.name,

@@ -6,7 +6,7 @@ import { list, quote } from './merge-sql.ts';
 
 /**
  * Writes what the operation files declare apart from the tables, which migrations create: the comments of `market` and
- * `market_history`, and the functions of past states. Writes only what differs.
+ * `market_history`, and the functions of past versions. Writes only what differs.
  */
 export async function writeMarketSchema(client: ClientBase): Promise<void> {
   await writeComments(client);
@@ -53,10 +53,10 @@ async function writeComments(client: ClientBase): Promise<void> {
 }
 
 /**
- * `market.<table>_at(state)`: the table exactly as a query in that state saw it: rows whose current revision was loaded
- * by then, and the replaced revisions that were the rows then; an error if there is no such state, or if a rebuild has
+ * `market.<table>_at(state)`: the table exactly as a query of that version saw it: rows whose current revision was loaded
+ * by then, and the replaced revisions that were the rows then; an error if there is no such version, or if a rebuild has
  * replaced the history of the table since.
- * `market.<table>_as_of(ts)`: the same in the last state that was committed by then.
+ * `market.<table>_as_of(ts)`: the same in the last version that was committed by then.
  */
 async function writePastFunctions(client: ClientBase): Promise<void> {
   const found = await client.query<{ name: string; body: string }>(
@@ -113,11 +113,11 @@ async function storedColumns(client: ClientBase): Promise<Map<string, string[]>>
 function pastBody(
   { name }: TableDefinition,
   columns: readonly string[],
-  state: string,
+  version: string,
   condition: string,
 ): string {
   // A subquery, so that it is evaluated once and not for each row.
-  const then = `(select ${state})`;
+  const then = `(select ${version})`;
   return `
   select ${list(columns, 't.')} from market.${quote(name)} t
     join ${LOADS} written on written.id = t.load_id where ${condition}written.state <= ${then}

@@ -8,7 +8,7 @@ import { alerts } from './schema/knowledge.ts';
 const FIRST_PAUSE_S = 30;
 const LONGEST_PAUSE_S = 3_600;
 
-/** An alert that could not be delivered for this long is outdated and not sent any more. */
+/** An alert that could not be delivered for this long is not sent any more. */
 const SENT_WITHIN = '1 day';
 
 /** How many alerts are claimed at once. */

@@ -5,6 +5,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { type Day, dayEnd } from '../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../core/errors.ts';
+import type { Pair } from '../../core/pair.ts';
 import { settings } from '../../core/settings.ts';
 import {
   type ExchangeSettings,
@@ -23,15 +24,6 @@ import { COUNT_MISMATCH, type GapReason } from './gap-reasons.ts';
 import { SESSIONS } from './sessions.ts';
 
 export type { GapReason };
-
-/** One operation asked of one exchange. */
-export interface Pair {
-  readonly operation: string;
-  readonly exchange: string;
-}
-
-/** The name of a pair, which is its key where things are kept by pair. */
-export const pairName = ({ operation, exchange }: Pair) => `${operation} ${exchange}`;
 
 /** Which sessions to include. */
 export interface CompletenessScope {
@@ -86,13 +78,13 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   return `with clock as (
   select ${there} as now_there, (${there})::date as today, ${from} as from_day, ${to} as to_day,
     (${there})::date - ${config.EOD_HISTORY_DAYS} as reach
-), operation (operation, variants, parts, whole, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
+), operation (operation, variants, parts, of_exchange, quarterly, empty_is_normal, weekday, due_at, awaited_days) as (
   values ${operations.map((one) => operationRow(one, config)).join(',\n    ')}
 ), expected (operation, exchange) as (
   ${pairRows(expected)}
 ), answer as (
-  select c.operation, c.exchange, c.day, c.state, c.records, c.diagnostic, c.checked_at, o.whole and c.instrument <> '' as part_of_day, o.empty_is_normal,
-    case when o.whole and c.instrument <> '' then case c.state when 'loaded' then ${RANKS.partial} else ${RANKS.unknown} end
+  select c.operation, c.exchange, c.day, c.state, c.records, c.diagnostic, c.checked_at, o.of_exchange and c.instrument <> '' as part_of_day, o.empty_is_normal,
+    case when o.of_exchange and c.instrument <> '' then case c.state when 'loaded' then ${RANKS.partial} else ${RANKS.unknown} end
       else case c.state when 'loaded' then ${RANKS.loaded} when 'empty' then ${RANKS.empty}
         when 'not_published' then ${RANKS.not_published} when 'failed' then ${RANKS.failed}
         when 'blocked' then ${RANKS.blocked} else ${RANKS.unknown} end end as rank

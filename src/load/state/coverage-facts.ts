@@ -76,7 +76,7 @@ export function factOf(
         })),
     doubted: doubted ? true : null,
     emptied: daysOf('emptied'),
-    heldBack: daysOf('refused'),
+    heldBack: daysOf('held_back'),
   };
 }
 
@@ -111,8 +111,8 @@ export async function readSaid(
  */
 export const marksSql = (condition: SQL) => sql`
     select a.operation, a.exchange, m.day, a.variant, max(a.place) filter (where m.mark = 'emptied') as emptied_place,
-           max(a.place) filter (where m.mark = 'refused') as refused_place
-      from ${answers} a, lateral (select 'emptied' as mark, unnest(a.emptied_days) as day union all select 'refused', unnest(a.held_back_days)) m
+           max(a.place) filter (where m.mark = 'held_back') as held_back_place
+      from ${answers} a, lateral (select 'emptied' as mark, unnest(a.emptied_days) as day union all select 'held_back', unnest(a.held_back_days)) m
      where ${IS_MARKED} and ${condition} group by 1, 2, 3, 4`;
 
 /** The columns of each register. */
@@ -121,7 +121,7 @@ const REGISTERS: Readonly<Record<keyof Registers, readonly [string, ...string[]]
   loaded: ['loaded_place', 'loaded_records'],
   doubted: ['doubted_place'],
   emptied: ['emptied_place'],
-  refused: ['refused_place'],
+  heldBack: ['held_back_place'],
 };
 const NAMES = Object.keys(REGISTERS) as (keyof Registers)[];
 const COLUMNS = Object.values(REGISTERS).flat();
@@ -130,7 +130,7 @@ const KEY = sql.raw(KEY_COLUMNS.join(', '));
 const list = (columns: readonly SQL[]) => sql.join([...columns], sql`, `);
 /** A column as it is stored, and as it is in the sum. */
 const stored = (column: string) => sql.raw(`b.stored_${column}`);
-const summed = (column: string) => sql.raw(/emptied|refused/.test(column) ? `m.${column}` : `b.${column}`);
+const summed = (column: string) => sql.raw(/emptied|held_back/.test(column) ? `m.${column}` : `b.${column}`);
 
 /** Does a register differ from the sum? One that is later, of a call without an answer or of an answer of which it is not known what it said, is right. */
 function differs(name: keyof Registers, since: Place | null): SQL {
@@ -175,7 +175,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
       select w.place, coalesce(w.day, o.called_on) as day
         from ${withdrawals} w join ${answers} o on o.place = w.place where w.state = 'accepted' and w.rows_left = 0
     ), said as (
-      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.place, q.records, q.diagnostic, a.doubted,
+      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.place, q.records, q.diagnostic, a.is_doubted,
              case when q.said = 'not_published' and q.instrument = '' and (a.place, q.day) in (select place, day from accepted)
                   then 'empty' else q.said end as said
         from ${answers} a, ${SAID} where ${asked}
@@ -183,7 +183,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
     summed as (
       select ${KEY}, max(place) as last_place, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
              ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(place)${isLoaded} as loaded_place,
-             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where doubted) as doubted_place
+             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where is_doubted) as doubted_place
         from said where true${isWithin} group by ${KEY}
     ), stored as (
       select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}
@@ -278,7 +278,7 @@ export async function compareSums(database: Database, withinMs: number): Promise
  * something for the first time.
  */
 export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
-  const flag = (name: keyof Registers) => sql.raw(`s.${name}_differs`);
+  const flag = (name: keyof Registers) => sql.raw(`s."${name}_differs"`);
   const changes = NAMES.flatMap((name) =>
     REGISTERS[name].map(
       (column) =>

@@ -30,7 +30,7 @@ export interface CoverageEntry {
 
 /** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
 export interface DayMark {
-  readonly mark: 'emptied' | 'refused';
+  readonly mark: 'emptied' | 'held_back';
   readonly place: Place;
   /** Null where the table has no days: then it is the day of the call. */
   readonly day: string | null;
@@ -52,7 +52,7 @@ export interface QuestionFact extends Said {
   /** Did it take the last row of the day, as the fold of rows found? */
   readonly emptied: boolean;
   /** Did it list too few rows of the day, so that its withdrawal was held back? */
-  readonly refused: boolean;
+  readonly heldBack: boolean;
 }
 
 /** What is known of a question; all are null where nothing is. */
@@ -64,7 +64,7 @@ export interface Registers {
   /** The newest one that is doubted, that took the last row of the day, and whose withdrawal was held back. */
   readonly doubted: Place | null;
   readonly emptied: Place | null;
-  readonly refused: Place | null;
+  readonly heldBack: Place | null;
 }
 
 /** Nothing is known. */
@@ -73,7 +73,7 @@ export const NO_REGISTERS: Registers = {
   loaded: null,
   doubted: null,
   emptied: null,
-  refused: null,
+  heldBack: null,
 };
 
 /** The registers after a single fact. */
@@ -84,14 +84,14 @@ export function registersOf({
   diagnostic,
   doubted,
   emptied,
-  refused,
+  heldBack,
 }: QuestionFact): Registers {
   return {
     last: { place, said, records, diagnostic },
     loaded: said === 'loaded' ? { place, records } : null,
     doubted: doubted ? place : null,
     emptied: emptied ? place : null,
-    refused: refused ? place : null,
+    heldBack: heldBack ? place : null,
   };
 }
 
@@ -116,7 +116,7 @@ export function join(known: Registers, incoming: Registers): Registers {
     loaded: newer(known.loaded, incoming.loaded),
     doubted: greater(known.doubted, incoming.doubted),
     emptied: greater(known.emptied, incoming.emptied),
-    refused: greater(known.refused, incoming.refused),
+    heldBack: greater(known.heldBack, incoming.heldBack),
   };
 }
 
@@ -127,7 +127,7 @@ export function join(known: Registers, incoming: Registers): Registers {
 export const joinFolded = (known: Registers, incoming: Registers): Registers => ({
   ...join(known, incoming),
   emptied: incoming.emptied,
-  refused: incoming.refused,
+  heldBack: incoming.heldBack,
 });
 
 /** The registers that follow from facts, in whatever order they are given. */
@@ -138,7 +138,7 @@ export const sum = (facts: readonly QuestionFact[]): Registers =>
 export const HELD_BACK = 'the answer has no rows of this day, but some are stored';
 
 /** The state of a question, its records and its diagnostic; null where nothing is known. */
-export function stateOf({ last, loaded, doubted, emptied, refused }: Registers): Said | null {
+export function stateOf({ last, loaded, doubted, emptied, heldBack }: Registers): Said | null {
   if (last === null) return null;
   // An answer that fills one table and takes the last row of another loads the day; one that is doubted never does.
   const isLoaded =
@@ -146,7 +146,7 @@ export function stateOf({ last, loaded, doubted, emptied, refused }: Registers):
     (doubted === null || loaded.place > doubted) &&
     (emptied === null || loaded.place >= emptied);
   // It is not known that there is nothing: a day stays a gap until a better answer comes or a person decides.
-  const isHeldBack = refused === last.place && (last.said === 'empty' || last.said === 'not_published');
+  const isHeldBack = heldBack === last.place && (last.said === 'empty' || last.said === 'not_published');
   return {
     said: isLoaded ? 'loaded' : isHeldBack ? 'failed' : last.said,
     records: isLoaded ? loaded.records : last.records,

@@ -1,5 +1,7 @@
 import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../database/prepared.ts';
 import { marksSql } from './coverage-facts.ts';
@@ -11,9 +13,7 @@ import { coverage, withdrawals } from './schema/work.ts';
 export const COVERAGE = 'etl.coverage';
 
 /** What an answer, a failed call or a holiday says of some questions. */
-interface CoverageFacts {
-  readonly operation: string;
-  readonly exchange: string;
+interface CoverageFacts extends Pair {
   readonly runId: number;
   readonly windowId: number | null;
   /** Where the answer or call stands in the order of answers. */
@@ -44,7 +44,7 @@ const moved = (() => {
     ...choose(['last_place', 'last_said', 'last_records', 'last_diagnostic'], isLast),
     ...choose(['loaded_place', 'loaded_records'], isLoaded),
     newest('doubted_place'),
-    ...['emptied_place', 'refused_place'].map(
+    ...['emptied_place', 'held_back_place'].map(
       (name) =>
         [name, sql`case when ${isFolded} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
     ),
@@ -77,7 +77,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
       from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isMarked : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
-  // An answer that is marked lists whole days, so it asked for no instrument in particular.
+  // An answer that is marked lists days in full, so it asked for no instrument in particular.
   const marked =
     folded !== null
       ? marksSql(
@@ -86,7 +86,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
         )
       : sql`
     select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'refused') as refused_place
+           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'held_back') as held_back_place
       from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
       join ${answers} a on a.place = m.place group by 1, 2, 3`;
   const moves = moved(isFolded);
@@ -105,10 +105,10 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     with own as (${own}), marked as (${marked}),
       said as (select * from own${folded === null && marks.length === 0 ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
-      loaded_place, loaded_records, doubted_place, emptied_place, refused_place, run_id, window_id, checked_at)
+      loaded_place, loaded_records, doubted_place, emptied_place, held_back_place, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
            case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
-           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.refused_place,
+           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
            ${runId}::bigint, ${windowId}::bigint,
            case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
       from said s left join marked m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
@@ -157,13 +157,7 @@ export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise
 /** The entries of these days that were written by this window. */
 export async function coverageOfWindow(
   db: Preparing,
-  asked: {
-    readonly windowId: number;
-    readonly operation: string;
-    readonly exchange: string;
-    readonly from: string;
-    readonly to: string;
-  },
+  asked: Pair & DayRange & { readonly windowId: number },
 ): Promise<CoverageEntry[]> {
   return (await selectCoverageOfWindow(db, asked)).rows;
 }
@@ -182,9 +176,7 @@ const selectCoverageOfWindow = prepareOnce<
 });
 
 /** Questions about days: about a whole exchange, or about each of these instruments. */
-interface AskedDays {
-  readonly operation: string;
-  readonly exchange: string;
+interface AskedDays extends Pair {
   readonly days: readonly string[];
   readonly instruments: readonly string[];
   /** States that count as an answer. */
@@ -196,7 +188,7 @@ export interface AnswerCount {
   readonly day: string;
   readonly variant: string;
   /** State of the answer for the whole exchange, or null where there is none. */
-  readonly whole: CoverageState | null;
+  readonly ofExchange: CoverageState | null;
   /** Answers for the whole exchange and for these instruments; of them, those with `not_published`. */
   readonly answers: number;
   readonly awaited: number;
@@ -224,7 +216,7 @@ export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promis
     .select({
       day: dayColumn,
       variant: variantColumn,
-      whole: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
       answers: sql<number>`count(*)::int`,
       awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
     })
@@ -285,13 +277,7 @@ const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_p
  */
 export async function readProgress(
   db: NodePgDatabase,
-  asked: {
-    readonly operation: string;
-    readonly exchange: string;
-    readonly variants: readonly string[];
-    readonly from: string;
-    readonly to: string;
-  },
+  asked: Pair & DayRange & { readonly variants: readonly string[] },
 ): Promise<{ readonly watermark: string | null; readonly awaited: string | null }> {
   const { day, variant } = coverage;
   const chosen = and(

@@ -1,7 +1,8 @@
 import { and, asc, between, desc, eq, gt, gte, inArray, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../core/days.ts';
-import type { Pair } from './completeness.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
+import { forEachCount } from '../../core/record-counts.ts';
 import { isoText } from './schema/columns.ts';
 import { answers, responseBodies } from './schema/source.ts';
 import { coverage, loads, windows } from './schema/work.ts';
@@ -9,10 +10,8 @@ import { coverage, loads, windows } from './schema/work.ts';
 // What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
 
 /** Days of some operations and exchanges. */
-interface DayScope {
+interface DayScope extends DayRange {
   readonly pairs: readonly Pair[];
-  readonly from: Day;
-  readonly to: Day;
 }
 
 const isOfPairs = (
@@ -127,15 +126,10 @@ export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: D
       to: loads.to_date,
       variant: loads.variant,
       instruments: loads.instruments,
-      state: loads.state,
+      version: loads.state,
       fetchedAt: isoText(sql`${loads.fetched_at}`),
       committedAt: isoText(sql`${loads.committed_at}`),
-      fetched: loads.fetched,
-      inserted: loads.inserted,
-      updated: loads.updated,
-      unchanged: loads.unchanged,
-      rejected: loads.rejected,
-      withdrawn: loads.withdrawn,
+      ...forEachCount((name) => loads[name]),
     })
     .from(loads)
     .where(

@@ -19,7 +19,7 @@ export interface EventInputs {
  *
  * @param operations the data sets whose loads bring notices.
  * @param rules the version of the code that reads notices.
- * @returns the state 0 for notices if there never was any.
+ * @returns the version 0 for notices if there never was any.
  */
 export async function readEventInputs(
   db: NodePgDatabase,
@@ -35,7 +35,7 @@ export async function readEventInputs(
   },
 ): Promise<EventInputs> {
   const [notices] = await db
-    .select({ state: max(loads.state) })
+    .select({ version: max(loads.state) })
     .from(loads)
     .where(
       and(
@@ -45,7 +45,7 @@ export async function readEventInputs(
       ),
     );
   const [owners] = await db
-    .select({ state: aliasProgress.owners_state })
+    .select({ version: aliasProgress.owners_state })
     .from(aliasProgress)
     .where(eq(aliasProgress.exchange, exchange));
   const decided = decisions
@@ -53,8 +53,8 @@ export async function readEventInputs(
     .sort()
     .join('\n');
   return {
-    notices_state: notices?.state ?? 0,
-    owners_state: owners?.state ?? 0,
+    notices_state: notices?.version ?? 0,
+    owners_state: owners?.version ?? 0,
     digest: createHash('sha256').update(`${rules}\n${decided}`).digest('hex'),
   };
 }

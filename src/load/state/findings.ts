@@ -1,6 +1,7 @@
 import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
+import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
@@ -13,6 +14,7 @@ export type Severity = (typeof SEVERITIES)[number];
 export type Finding = Awaited<ReturnType<typeof listFindings>>['findings'][number];
 
 interface FindingFilter {
+  readonly id?: number | undefined;
   readonly check?: string | undefined;
   /** Only findings of these severities. */
   readonly severity?: readonly Severity[] | undefined;
@@ -27,8 +29,9 @@ interface FindingFilter {
 
 /** Findings, the newest days first, and how many match in all. */
 export async function listFindings(db: NodePgDatabase, filter: FindingFilter) {
-  const { check, severity, operation, exchange, from, to } = filter;
+  const { id, check, severity, operation, exchange, from, to } = filter;
   const matches = and(
+    id === undefined ? undefined : eq(findings.id, id),
     check === undefined ? undefined : eq(findings.check, check),
     severity === undefined ? undefined : inArray(findings.severity, [...severity]),
     operation === undefined ? undefined : eq(findings.operation, operation),
@@ -75,9 +78,7 @@ interface CheckToRun {
   readonly sql: string;
 }
 
-interface CheckedRange {
-  readonly from: string;
-  readonly to: string;
+interface CheckedRange extends DayRange {
   /** Exchange and day of the calendar's sessions that the SQL of the check may use. */
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
 }
@@ -159,7 +160,7 @@ export async function resolveFindings(
     );
 }
 
-/** The sessions with a whole bhav copy, which checks compare with. */
+/** The sessions with a complete bhav copy, which checks compare with. */
 const LOADED = sql.raw(loadedSessionsSql('GetBhavCopyCM'));
 
 /** Remembers that all checks were run over these days; what was loaded after they `began` is not checked. */
@@ -173,12 +174,6 @@ export async function markChecked(
     select distinct day, ${began}::timestamptz from (${LOADED}) as loaded
      where day between ${from} and ${to} and checked_at < ${began}::timestamptz order by day
         on conflict (day) do update set checked_at = excluded.checked_at where c.checked_at < excluded.checked_at`);
-}
-
-/** The moment, by the clock of the server. */
-export async function serverTime(db: NodePgDatabase): Promise<string> {
-  const found = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
-  return found.rows[0]?.now ?? '';
 }
 
 const checkedDaysFound = z.object({

@@ -1,11 +1,10 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
   type GapReason,
-  type Pair,
-  pairName,
   readCompleteness,
   type SessionState,
   scheduledPairs,
@@ -116,8 +115,8 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
   const rest = recent.filter(({ isDecided }) => !isDecided).map(({ freshness }) => freshness);
   const scheduled = new Set(expected.map(pairName));
   const others = [...asked.values()].filter((pair) => !scheduled.has(pairName(pair)));
-  const whole = await read([...rest, ...others], { expected: rest, others });
-  return [...decided, ...whole]
+  const undecided = await read([...rest, ...others], { expected: rest, others });
+  return [...decided, ...undecided]
     .map(({ freshness }) => ({ ...freshness, wasAsked: asked.has(pairName(freshness)) }))
     .sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
 }

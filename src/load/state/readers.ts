@@ -17,7 +17,7 @@ const READABLE = [coverage, findings, loads, observedAliases, pastBegins, runs, 
   .concat('completeness', 'rejects');
 
 /** The schemas in which a reader may read everything. */
-const READ_WHOLE = 'market, market_history';
+const READ_IN_FULL = 'market, market_history';
 
 const quote = pg.escapeIdentifier;
 
@@ -42,15 +42,15 @@ async function listReaders(client: ClientBase): Promise<Reader[]> {
   return rows;
 }
 
-/** Lets a role read what exists, and what the current role will create in the schemas of READ_WHOLE. */
+/** Lets a role read what exists, and what the current role will create in the schemas of READ_IN_FULL. */
 async function grantReading(client: ClientBase, role: string): Promise<void> {
   const to = `to ${quote(role)}`;
   await client.query(`
-    grant usage on schema ${READ_WHOLE}, etl ${to};
-    grant select on all tables in schema ${READ_WHOLE} ${to};
+    grant usage on schema ${READ_IN_FULL}, etl ${to};
+    grant select on all tables in schema ${READ_IN_FULL} ${to};
     grant execute on all functions in schema market ${to};
     grant select on ${READABLE.map((name) => `etl.${quote(name)}`).join(', ')} ${to};
-    alter default privileges in schema ${READ_WHOLE} grant select on tables ${to};
+    alter default privileges in schema ${READ_IN_FULL} grant select on tables ${to};
     alter default privileges in schema market grant execute on functions ${to}`);
 }
 
@@ -59,11 +59,11 @@ async function revokeReading(client: ClientBase, { role, owner }: Reader): Promi
   const from = `from ${quote(role)}`;
   const defaults = `alter default privileges for role ${quote(owner)} in schema`;
   await client.query(`
-    ${defaults} ${READ_WHOLE} revoke select on tables ${from};
+    ${defaults} ${READ_IN_FULL} revoke select on tables ${from};
     ${defaults} market revoke execute on functions ${from};
-    revoke select on all tables in schema ${READ_WHOLE}, etl ${from};
+    revoke select on all tables in schema ${READ_IN_FULL}, etl ${from};
     revoke execute on all functions in schema market ${from};
-    revoke usage on schema ${READ_WHOLE}, etl ${from}`);
+    revoke usage on schema ${READ_IN_FULL}, etl ${from}`);
 }
 
 /** Grants readers the new tables of `etl`, a schema without default privileges. For after a migration. */

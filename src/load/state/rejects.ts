@@ -16,6 +16,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
@@ -37,12 +38,10 @@ export interface RejectEntry {
 }
 
 /** What is needed of a load to store its rejects. */
-interface RejectsOfLoad {
+interface RejectsOfLoad extends Pair {
   readonly windowId: number;
   readonly place: Place;
   readonly runId: number;
-  readonly operation: string;
-  readonly exchange: string;
   readonly rejects: readonly RejectEntry[];
   /** Is it an answer that was stored before, or what is left of one? */
   readonly isReadAgain: boolean;
@@ -55,9 +54,7 @@ interface RejectsOfLoad {
 }
 
 /** What an answer was asked for. */
-interface Asked {
-  readonly from: string;
-  readonly to: string;
+interface Asked extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
 }
@@ -181,8 +178,8 @@ async function extendOrInsert(
     with sent as materialized (
       select ${runId}::bigint as run_id, ${windowId}::bigint as window_id, ${operation}::text as operation, ${exchange}::text as exchange,
              sent.position, coalesce(day, ${asked.from}) as from_date, coalesce(day, ${asked.to}) as to_date,
-             ${sql.param(asked.instruments)}::text[] as instruments, ${asked.variant}::text as variant, ${isDated(operation)}::boolean as dated,
-             fingerprint, record, problems, stray, ${place}::timestamptz as first_seen_at, ${place}::timestamptz as last_seen_at
+             ${sql.param(asked.instruments)}::text[] as instruments, ${asked.variant}::text as variant, ${isDated(operation)}::boolean as is_dated,
+             fingerprint, record, problems, stray as is_stray, ${place}::timestamptz as first_seen_at, ${place}::timestamptz as last_seen_at
         from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
           position integer, day date, fingerprint text, record jsonb, problems jsonb, stray boolean)
     ), placed as materialized (
@@ -201,22 +198,22 @@ async function extendOrInsert(
       select id from ${rejectedRecords} where id in (select known from placed) order by id for update
     ), moved as (
       update ${rejectedRecords} r
-         set (run_id, window_id, position, from_date, to_date, instruments, variant, problems, stray, last_seen_at, settled_at)
-             = row(s.run_id, s.window_id, s.position, s.from_date, s.to_date, s.instruments, s.variant, s.problems, s.stray, s.last_seen_at, null)
+         set (run_id, window_id, position, from_date, to_date, instruments, variant, problems, is_stray, last_seen_at, settled_at)
+             = row(s.run_id, s.window_id, s.position, s.from_date, s.to_date, s.instruments, s.variant, s.problems, s.is_stray, s.last_seen_at, null)
         from placed s join locked on locked.id = s.known
        where r.id = s.known and s.last_seen_at > r.last_seen_at
     ), kept as (
       update ${rejectedRecords} r
-         set first_seen_at = least(r.first_seen_at, s.first_seen_at), problems = s.problems, stray = s.stray,
+         set first_seen_at = least(r.first_seen_at, s.first_seen_at), problems = s.problems, is_stray = s.is_stray,
              settled_at = case when ${failsAgain} then null else r.settled_at end
         from placed s join locked on locked.id = s.known
        where r.id = s.known and s.last_seen_at <= r.last_seen_at
-         and (s.first_seen_at < r.first_seen_at or s.problems <> r.problems or s.stray <> r.stray or ${failsAgain})
+         and (s.first_seen_at < r.first_seen_at or s.problems <> r.problems or s.is_stray <> r.is_stray or ${failsAgain})
     )
     insert into ${rejectedRecords} (run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
-      dated, fingerprint, record, problems, stray, first_seen_at, last_seen_at)
+      is_dated, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at)
     select run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
-           dated, fingerprint, record, problems, stray, first_seen_at, last_seen_at
+           is_dated, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at
       from placed where known is null order by fingerprint`);
 }
 
@@ -231,7 +228,7 @@ async function settlePassed(
       select r.id from ${rejectedRecords} r
        where r.last_seen_at = ${place}::timestamptz and r.operation = ${operation} and r.exchange = ${exchange} and r.settled_at is null
          and r.fingerprint <> all(${sql.param(present)}::text[]) and not ${isResolved}
-         ${within === null ? sql`` : sql`and r.dated and r.from_date >= ${within.from} and r.to_date <= ${within.to}`} order by r.id for update
+         ${within === null ? sql`` : sql`and r.is_dated and r.from_date >= ${within.from} and r.to_date <= ${within.to}`} order by r.id for update
     )
     update ${rejectedRecords} r set settled_at = clock_timestamp() from passed where r.id = passed.id`);
 }

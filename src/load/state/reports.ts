@@ -16,7 +16,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../core/errors.ts';
 import { tables } from '../../operations/registry.ts';
-import { statesOfRuns } from './loads/states.ts';
+import { versionsOfRuns } from './loads/versions.ts';
 import { emptySessionsOfRuns } from './run-facts.ts';
 import type { WindowState } from './run-request.ts';
 import { isoText } from './schema/columns.ts';
@@ -183,8 +183,8 @@ const WINDOW_NAME = {
   to: windows.to_date,
 };
 
-/** The suspicious windows of these runs. */
-export function suspiciousWindows(db: NodePgDatabase, runIds: readonly number[]) {
+/** The windows of these runs whose answers are doubted. */
+export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
     .from(windows)
@@ -248,7 +248,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .groupBy(said.runId, said.operation, said.warning)
       .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
   );
-  const suspicious = byRun(await suspiciousWindows(db, runIds));
+  const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
   const samples = db
     .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
     .from(windows)
@@ -265,17 +265,17 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
   );
   const empty = byRun(await emptySessionsOfRuns(db, runIds));
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
-  const states = byRun(await statesOfRuns(db, runIds));
+  const versions = byRun(await versionsOfRuns(db, runIds));
   return found.map((run) => ({
     ...run,
-    /** States of `market` before the run's first load and after its last. */
-    states: states.get(run.runId)?.[0] ?? { before: 0, after: 0 },
+    /** Versions of `market` before the run's first load and after its last. */
+    states: versions.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
     /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
     warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
-    suspicious: suspicious.get(run.runId) ?? [],
+    suspicious: doubted.get(run.runId) ?? [],
     /** Sessions that should have records and of which the answer had none. */
     emptySessions: empty.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */

@@ -54,11 +54,11 @@ export async function readMoment(db: NodePgDatabase, moment: string) {
 
 /**
  * Windows whose answers somebody should look at, each with its reasons: one of its records was not asked for and is still
- * an open reject, its withdrawal was refused and nobody has decided, or it was doubted for another reason and no later
+ * an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and no later
  * good answer to all of its question has come. One with rejected records does not settle that, because its rows were not
  * compared with the stored ones.
  */
-function oddWindows(db: NodePgDatabase) {
+function doubtedWindows(db: NodePgDatabase) {
   const later = alias(windows, 'later');
   const itsRun = alias(runs, 'its_run');
   const better = db
@@ -77,14 +77,14 @@ function oddWindows(db: NodePgDatabase) {
         inArray(later.state, ['loaded', 'empty']),
         isNull(later.suspicious),
         eq(later.rejected, 0),
-        eq(later.filtered, false),
+        eq(later.is_filtered, false),
       ),
     );
   return sql`
     select id, string_agg(reason, '; ') as reason from (
       select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
           || ' of a day, quarter or exchange that was not asked for' as reason
-        from ${rejects} where stray and resolved_at is null group by window_id
+        from ${rejects} where is_stray and resolved_at is null group by window_id
       union all
       -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
       select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
@@ -94,27 +94,27 @@ function oddWindows(db: NodePgDatabase) {
     ) reasons group by id`;
 }
 
-const odd = { id: sql`odd.id`, reason: sql<string>`odd.reason` };
+const doubted = { id: sql`doubted.id`, reason: sql<string>`doubted.reason` };
 
 /** Joins the window's run, unless that is a preview, which stores nothing. */
 const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
 
-/** How many suspicious windows each operation and exchange has. */
-export function countSuspiciousWindows(db: NodePgDatabase) {
+/** How many windows with doubted answers each operation and exchange has. */
+export function countDoubtedWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
   return db
     .select({ operation, exchange, windows: count() })
-    .from(sql`(${oddWindows(db)}) odd`)
-    .innerJoin(windows, eq(windows.id, odd.id))
+    .from(sql`(${doubtedWindows(db)}) doubted`)
+    .innerJoin(windows, eq(windows.id, doubted.id))
     .innerJoin(runs, ofStoringRun)
     .groupBy(operation, exchange);
 }
 
-/** A suspicious window, with the reasons. */
-export type SuspiciousWindow = Awaited<ReturnType<typeof listSuspiciousWindows>>[number];
+/** A window whose answer is doubted, with the reasons. */
+export type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
 
-/** Suspicious windows that touch these days, the newest first. */
-export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
+/** Windows with doubted answers that touch these days, the newest first. */
+export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
   return db
     .select({
       windowId: windows.id,
@@ -123,10 +123,10 @@ export function listSuspiciousWindows(db: NodePgDatabase, { from, to }: DayRange
       exchange: windows.exchange,
       from: windows.from_date,
       to: windows.to_date,
-      reason: odd.reason,
+      reason: doubted.reason,
     })
-    .from(sql`(${oddWindows(db)}) odd`)
-    .innerJoin(windows, eq(windows.id, odd.id))
+    .from(sql`(${doubtedWindows(db)}) doubted`)
+    .innerJoin(windows, eq(windows.id, doubted.id))
     .innerJoin(runs, ofStoringRun)
     .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
     .orderBy(desc(windows.id))

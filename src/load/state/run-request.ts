@@ -1,11 +1,8 @@
-import type { Day } from '../../core/days.ts';
+import type { Day, DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 
 /** One operation of one exchange over one range. */
-export interface Target {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
+export interface Target extends Pair, DayRange {
   /** From this day on, days are asked for again even if they are covered; null: never. */
   readonly refetchFrom: Day | null;
 }

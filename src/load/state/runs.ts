@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { Day } from '../../core/days.ts';
+import type { DayRange } from '../../core/days.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from './run-request.ts';
 import { isoText, takeId } from './schema/columns.ts';
 import { runs, windows } from './schema/work.ts';
@@ -60,15 +60,13 @@ const now = sql`clock_timestamp()`;
 export const reserveRunId = (db: NodePgDatabase): Promise<number> => takeId(db, runs);
 
 /** A run to be inserted. */
-interface NewRun {
+interface NewRun extends DayRange {
   /** From `reserveRunId`. */
   readonly id?: number | undefined;
   readonly kind: RunKind;
   readonly requestedBy: string;
   /** What was asked for, as data. */
   readonly request: object;
-  readonly from: Day;
-  readonly to: Day;
   /** Unique name of the time at which a schedule started it. */
   readonly tick?: string | undefined;
   readonly deferred?: readonly Target[];

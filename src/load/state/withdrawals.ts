@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, between, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, between, desc, eq, gte, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
@@ -39,52 +39,22 @@ export interface DayWithdrawal {
 /** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
 export const DAY_ROWS = 'etl.day_rows';
 
-/**
- * SQL that stores the number of rows of days, where it is larger than ever before.
- *
- * @param select a query for table, exchange, day, rows.
- * @param options.into the table to write.
- * @param options.accepted SQL for the days whose number is stored even if it is smaller.
- */
-export const storeMaxDayRows = (
-  select: string,
-  { into, accepted }: { readonly into: string; readonly accepted: string },
-) => `insert into ${into} as d (table_name, exchange, day, most) ${select}
-      on conflict (table_name, exchange, day) do update set most = excluded.most
-       where excluded.most > d.most or d.day = any(${accepted})`;
+/** SQL that stores the most rows of days, in `into`: of table, exchange, day, place and number, which a query selects. */
+export const storeDayRows = (select: string, into: string) =>
+  `insert into ${into} (table_name, exchange, day, place, most) ${select}
+      on conflict (table_name, exchange, day, place) do update set most = excluded.most`;
 
 /** SQL that replaces the entries of days by those of another table. $1: exchange, $2: days. */
 export const replaceDayRows = (table: string, from: string) => `
     with outdated as (
       delete from ${DAY_ROWS} d where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
-         and not exists (select from ${from} f where f.day = d.day)
+         and not exists (select from ${from} f where f.day = d.day and f.place = d.place)
     )
-    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day
-    on conflict (table_name, exchange, day) do update set most = excluded.most where excluded.most <> d.most`;
+    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day, f.place
+    on conflict (table_name, exchange, day, place) do update set most = excluded.most where excluded.most <> d.most`;
 
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
-
-/**
- * SQL that copies the most rows that days had when the last of the pruned answers took some of them: what is stored is the
- * most that they ever had. $1: exchange, $2: days, $5: the place of the last pruned answer.
- */
-export function mostRowsThen(table: string, into: string): string {
-  const ofDay = (
-    states: string,
-  ) => `etl.withdrawals w where w.table_name = d.table_name and w.exchange = d.exchange
-        and coalesce(w.day, '${NO_DAY}') = d.day and w.state in (${states})`;
-  const taken = ofDay("'withdrawn', 'accepted'");
-  return `insert into ${into} (table_name, exchange, day, most)
-    select d.table_name, d.exchange, d.day, coalesce(last.most, d.most)
-      from ${DAY_ROWS} d left join lateral (
-        select max(case w.state when 'accepted' then w.rows_left else w.most end) as most
-          from ${taken} and w.place <= $5::timestamptz and w.place >= coalesce((
-            select max(w.place) from ${ofDay("'accepted'")} and w.place <= $5::timestamptz), '-infinity')) last on true
-     where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
-       -- A database that was copied does not know who took which rows.
-       and (last.most is not null or not exists (select from ${taken}))`;
-}
 
 /**
  * The condition that an answer later than the one that a row of `etl.coverage` is about took the last row of its day.
@@ -264,7 +234,7 @@ const asWithdrawal = {
   notedAt: sql<string>`to_json(${withdrawals.noted_at})#>>'{}'`,
 };
 
-/** Refused withdrawals that nobody has decided yet, the newest first, each with some of its rows. */
+/** Withdrawals that are held back, which nobody has decided yet, the newest first, each with some of its rows. */
 export function withdrawalsHeldBack(db: NodePgDatabase, limit: number, samples: number) {
   return db
     .select({
@@ -301,29 +271,36 @@ export async function readHeldBack(tx: NodePgDatabase, id: number) {
   return found ?? null;
 }
 
-/** Stores that a person has accepted a withdrawal. From now on the day is compared with the rows that it has now. */
-export async function markAccepted(
-  tx: NodePgDatabase,
-  accepted: {
-    readonly id: number;
-    readonly table: string;
-    readonly exchange: string;
-    readonly day: string | null;
-    readonly rowsLeft: number;
-    readonly by: string;
-  },
-): Promise<void> {
-  const { id, table, exchange, day, rowsLeft, by } = accepted;
+/** Stores that a person has accepted a withdrawal. */
+export async function markAccepted(tx: NodePgDatabase, id: number, by: string): Promise<void> {
   await tx
     .update(withdrawals)
     .set({ state: 'accepted', accepted_by: by, accepted_at: sql`clock_timestamp()` })
     .where(eq(withdrawals.id, id));
-  const values = { table_name: table, exchange, day: day ?? NO_DAY, most: rowsLeft };
+}
+
+/** From now on, a day is compared with these rows that the answer at a place left. */
+export async function restartDayRows(
+  tx: NodePgDatabase,
+  left: {
+    readonly table: string;
+    readonly exchange: string;
+    readonly day: string | null;
+    readonly place: Place;
+    readonly rows: number;
+  },
+): Promise<void> {
+  const { table, exchange, place, rows } = left;
+  const ofDay = { table_name: table, exchange, day: left.day ?? NO_DAY };
   await tx
-    .insert(dayRows)
-    .values(values)
-    .onConflictDoUpdate({
-      target: [dayRows.table_name, dayRows.exchange, dayRows.day],
-      set: { most: rowsLeft },
-    });
+    .delete(dayRows)
+    .where(
+      and(
+        eq(dayRows.table_name, table),
+        eq(dayRows.exchange, exchange),
+        eq(dayRows.day, ofDay.day),
+        gte(dayRows.place, place),
+      ),
+    );
+  await tx.insert(dayRows).values({ ...ofDay, place, most: rows });
 }

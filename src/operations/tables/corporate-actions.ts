@@ -14,7 +14,7 @@ const LONGEST_ID = 120;
  */
 const actionId: WorkOut = (get, read, memory) => {
   const id = String(get('actionId') ?? '').trim();
-  // CSV prints whole numbers as 17.0.
+  // CSV prints integers as 17.0.
   const own = /^-?\d+\.0+$/.test(id) ? id.slice(0, id.indexOf('.')) : id;
   if (own !== '' && !/^-?0+$/.test(own)) return own;
   const code = read('scripCode', 'int4');

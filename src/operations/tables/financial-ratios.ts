@@ -44,7 +44,7 @@ const ratios = defineTable({
     ...keyFields,
     int4('year', 'year', 'Financial year of the latest figures.'),
     text('lastQ', 'last_q', 'Code of the latest quarter, e.g. QM (to March).'),
-    numeric('marketCap', 'market_cap', 'Market capitalisation.', { unit: 'crores of rupees' }),
+    numeric('marketCap', 'market_cap_crore', 'Market capitalisation.', { unit: 'crores of rupees' }),
     numeric('eodClosePrice', 'eod_close_price', 'Closing price of the day.', { unit: 'rupees' }),
     numeric('currentPrice', 'current_price', 'Current market price.', { unit: 'rupees' }),
     numeric('stockPrice', 'stock_price', 'Stock price, where the answer names one.', { unit: 'rupees' }),

@@ -90,7 +90,7 @@ function oneOf<T extends string>(
   return found;
 }
 
-/** The days whose midnight (IST) is in [from, to], both ends included; with `exactTimes` those that are in it whole. */
+/** The days whose midnight (IST) is in [from, to], both ends included; with `exactTimes` those that are in it from midnight to midnight. */
 function readRange(
   given: Map<string, string>,
   market: Market,

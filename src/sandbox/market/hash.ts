@@ -17,7 +17,7 @@ function mix(value: number): number {
   return (h ^ (h >>> 15)) >>> 0;
 }
 
-/** A whole number from 0 to 2³²−1 for a seed, a day number and a purpose. */
+/** An integer from 0 to 2³²−1 for a seed, a day number and a purpose. */
 export function hash(seed: number, day: number, purpose: number): number {
   return mix(mix(seed ^ Math.imul(day + 1, 0x9e3779b1)) ^ Math.imul(purpose + 1, 0x85ebca6b));
 }
@@ -27,7 +27,7 @@ export function chance(seed: number, day: number, purpose: number): number {
   return hash(seed, day, purpose) / 0x1_0000_0000;
 }
 
-/** A whole number from `low` to `high`, both included. */
+/** An integer from `low` to `high`, both included. */
 export function between(low: number, high: number, seed: number, day: number, purpose: number): number {
   return low + Math.floor(chance(seed, day, purpose) * (high - low + 1));
 }

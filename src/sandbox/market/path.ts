@@ -1,5 +1,5 @@
 import type { Calendar } from '../../calendar/calendar.ts';
-import { type Day, daysBetween } from '../../core/days.ts';
+import { type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';
 import { between, chance, hash } from './hash.ts';
 import { type Instrument, instrumentsOf } from './instruments.ts';
@@ -20,10 +20,8 @@ const STEP = 22;
 const LISTING = 23;
 const MOVES = 26;
 
-interface Move {
+interface Move extends DayRange {
   readonly instrument: number;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** Upper and lower price limit in paise around a previous close. */

@@ -6,7 +6,7 @@ import { limits, type Path } from './path.ts';
 /** Proportion of a day's rows that each revision corrects. */
 const CORRECTED = 0.02;
 
-/** One line of a session's trade file; prices and turnover in paise, exact whole numbers. */
+/** One line of a session's trade file; prices and turnover in paise, exact integers. */
 export interface TradeLine {
   readonly instrument: Instrument;
   readonly id: number;

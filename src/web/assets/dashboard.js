@@ -16,14 +16,14 @@ function isInUse() {
 async function refresh() {
   const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
   if (!answer.ok || isInUse()) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  const main = fresh.querySelector('main');
+  const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const main = next.querySelector('main');
   if (main === null) return;
   // The notice of an action stays until the next page.
   const notice = document.querySelector('main > .notice');
   if (notice !== null) main.prepend(notice);
   document.querySelector('main').replaceWith(document.adoptNode(main));
-  document.title = fresh.title;
+  document.title = next.title;
   addCopyButtons();
 }
 

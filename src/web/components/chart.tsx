@@ -1,6 +1,6 @@
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
-import { addDays, type Day, daysBetween } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { largest } from '../../core/largest.ts';
 import { MONTHS } from './calendar.tsx';
 
@@ -9,11 +9,9 @@ interface Point {
   readonly value: number;
 }
 
-interface ChartProps {
+interface ChartProps extends DayRange {
   /** What it shows, in words, for screen readers. */
   readonly label: string;
-  readonly from: Day;
-  readonly to: Day;
   readonly points: readonly Point[];
   /** Dots for single events, a line for values that follow each other. */
   readonly kind: 'dots' | 'line';

@@ -1,6 +1,6 @@
 import { type Day, isDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import type { Pair } from '../../load/state/completeness.ts';
+import type { Pair } from '../../core/pair.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Asked } from '../page.tsx';

@@ -1,8 +1,8 @@
 import { today } from '../../core/clock.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
-import { type Pair, pairName } from '../../load/state/completeness.ts';
 import { readFreshness } from '../../load/state/freshness.ts';
 import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';

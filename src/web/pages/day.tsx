@@ -125,7 +125,7 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
             rows={loads}
             columns={[
               { head: 'Load', cell: (one) => one.loadId },
-              { head: 'State after it', number: true, cell: (one) => one.state },
+              { head: 'State after it', number: true, cell: (one) => one.version },
               DAYS,
               { head: 'Instruments', cell: (one) => one.instruments.slice(0, 3).join(', ') || 'all' },
               { head: 'Fetched', number: true, cell: (one) => one.fetched },

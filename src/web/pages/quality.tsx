@@ -8,7 +8,7 @@ import {
   readCheckedDays,
 } from '../../load/state/findings.ts';
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
-import { listSuspiciousWindows } from '../../load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../load/state/run-facts.ts';
 import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
@@ -20,18 +20,18 @@ import { Heading, type Page, type PageContext } from '../page.tsx';
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 
-/** What needs a person: rejects, findings, suspicious windows, corporate events without a decision. */
+/** What needs a person: rejects, findings, windows with doubted answers, corporate events without a decision. */
 export async function qualityPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
-  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, suspicious, events] =
+  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, doubted, events] =
     await Promise.all([
       openRejects(db.drizzle, {}, LISTED),
       countOpenRejects(db.drizzle),
       listFindings(db.drizzle, { limit: LISTED }),
       countOpenFindings(db.drizzle),
       readCheckedDays(db.drizzle),
-      listSuspiciousWindows(db.drizzle, ALWAYS, LISTED),
+      listDoubtedWindows(db.drizzle, ALWAYS, LISTED),
       listEventsToDecide(db.pool, LISTED),
     ]);
   const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
@@ -79,7 +79,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
       ),
     },
     {
-      waiting: suspicious.length,
+      waiting: doubted.length,
       noun: 'suspicious window',
       section: (
         <Section
@@ -87,13 +87,13 @@ export async function qualityPage(context: PageContext): Promise<Page> {
           title="Suspicious windows"
           note="Their answers lacked more rows than may be withdrawn, so none was withdrawn"
         >
-          {suspicious.length === 0 ? (
+          {doubted.length === 0 ? (
             <Empty title="None." />
           ) : (
             <>
               <Table
                 caption="Suspicious windows"
-                rows={suspicious}
+                rows={doubted}
                 columns={[
                   { head: 'Data set', cell: (one) => <DataSetLink {...one} day={one.to} /> },
                   DAYS,

@@ -1,12 +1,12 @@
 import { unknownRunError } from '../../core/errors.ts';
 import { count, duration, emptySessionsText, plural, rangeText } from '../../core/wording.ts';
 import {
+  doubtedWindowsOfRuns,
   listRunSummaries,
   listUnloadedWindows,
   type RunSummary,
   readRunSummary,
   reportOperations,
-  suspiciousWindows,
 } from '../../load/state/reports.ts';
 import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
@@ -92,10 +92,10 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
-  const [operations, failed, suspicious, empty] = await Promise.all([
+  const [operations, failed, doubted, empty] = await Promise.all([
     reportOperations(drizzle, runId),
     listUnloadedWindows(drizzle, runId, WINDOWS),
-    suspiciousWindows(drizzle, [runId]),
+    doubtedWindowsOfRuns(drizzle, [runId]),
     emptySessionsOfRuns(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
@@ -190,11 +190,11 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
             />
           </Section>
         )}
-        {suspicious.length === 0 ? null : (
+        {doubted.length === 0 ? null : (
           <Section id="suspicious" title="Suspicious windows">
             <Table
               caption="Windows whose answer lacked too many rows"
-              rows={suspicious.slice(0, WINDOWS)}
+              rows={doubted.slice(0, WINDOWS)}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },
                 { head: 'Data set', cell: (one) => <DataSet {...one} /> },

@@ -1,5 +1,6 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day } from '../../core/days.ts';
+import { addDays, type DayRange } from '../../core/days.ts';
+import type { Pair } from '../../core/pair.ts';
 import { count, plural } from '../../core/wording.ts';
 import {
   AWAITED_HOURS,
@@ -10,7 +11,6 @@ import {
   withSessions,
 } from '../../jobs/runs/read-arrivals.ts';
 import { knownYears, listDataSets } from '../../jobs/runs/read-coverage.ts';
-import type { Pair } from '../../load/state/completeness.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Empty, Years } from '../components/basics.tsx';
 import { TimeChart } from '../components/chart.tsx';
@@ -20,9 +20,7 @@ import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 /** What is shown if no year is requested. */
 const RECENT_DAYS = 90;
 
-interface Span {
-  readonly from: Day;
-  readonly to: Day;
+interface Span extends DayRange {
   readonly name: string;
 }
 

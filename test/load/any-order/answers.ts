@@ -28,7 +28,7 @@ export interface TableKind {
   readonly name: string;
   /** Do its records say their day? */
   readonly dated: boolean;
-  /** What a whole answer lists in full. */
+  /** What a full answer lists in full. */
   readonly lists: 'days' | 'exchange' | 'none';
   /** SQL of the day, the symbol and the value of a row. */
   readonly columns: readonly [day: string, symbol: string, value: string];
@@ -167,7 +167,7 @@ export interface Answer {
   readonly minute: number;
   readonly from: number;
   readonly to: number;
-  readonly part: 'whole' | 'filtered' | 'instruments';
+  readonly part: 'full' | 'filtered' | 'instruments';
   /** Which of the questions about an instrument. */
   readonly nature: 'Standalone' | 'Consolidated';
   readonly symbols: readonly number[];

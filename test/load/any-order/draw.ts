@@ -20,7 +20,7 @@ const drawnAnswer = fc.record({
   minute: fc.nat(3),
   from: fc.nat(DAYS.length - 1),
   length: fc.constantFrom(0, 0, 1, 2),
-  part: fc.constantFrom<Answer['part']>('whole', 'whole', 'whole', 'whole', 'filtered', 'instruments'),
+  part: fc.constantFrom<Answer['part']>('full', 'full', 'full', 'full', 'filtered', 'instruments'),
   nature: fc.constantFrom<Answer['nature']>('Standalone', 'Standalone', 'Consolidated'),
   content: fc.constantFrom(
     'many',

@@ -145,7 +145,7 @@ const straysText = (strays: number) =>
 /** The days (NO_DAY if it has none) of a table that an answer lists in full. */
 function fullDays({ answer, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {
   const { kind, part } = answer;
-  if (part !== 'whole' || rejects.length > 0 || lists === 'none') return [];
+  if (part !== 'full' || rejects.length > 0 || lists === 'none') return [];
   const filled = new Set(rows.map((row) => kindOf(kind).tables[row.table]?.name));
   if (filled.size > 0 && !filled.has(name)) return [];
   // It may have come too early.

@@ -3,9 +3,9 @@ import { readAnswer } from '../../../src/extract/index.ts';
 import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
-import { packBody } from '../../../src/load/state/answers/kept.ts';
+import { packBody } from '../../../src/load/state/answers/answers.ts';
 import { differingQuestions } from '../../../src/load/state/coverage-facts.ts';
-import { countSuspiciousWindows } from '../../../src/load/state/run-facts.ts';
+import { countDoubtedWindows } from '../../../src/load/state/run-facts.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import {
@@ -40,7 +40,7 @@ export async function load(
   const { operation, variant, filtered, ...question } = questionOf(answer);
   const asked = { exchange, ...question, calledOn: calledOn(answer) };
   const found = await db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
     [runId, operation, exchange, asked.from, asked.to, asked.instruments, asked.params, variant, filtered],
   );
@@ -80,7 +80,7 @@ async function accept({ context, exchange }: Place, which: number): Promise<Acce
   if (one === undefined) return null;
   await acceptWithdrawal(context.db, one.id, {
     by: 'me',
-    readKept: (kept) => readToFold(context, kept),
+    readAgain: (answer) => readToFold(context, answer),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   return { place: one.place, table: one.table, day: one.day };
@@ -150,7 +150,7 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
   }));
   const open = rejects.filter((one) => one.open);
   const openNames = open.map(({ name }) => name);
-  const suspicious = await countSuspiciousWindows(drizzle);
+  const suspicious = await countDoubtedWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
   const differing = await differingQuestions(drizzle, { operations, exchange }, 100);
   const { rows: middle } = await pool.query<{ place: AnswerPlace }>(MIDDLE_SQL, [exchange]);

@@ -24,7 +24,7 @@ interface Kept {
 
 /** Kept answers that were loaded, in the order in which they were fetched. */
 const KEPT = `
-  select r.operation, r.exchange, r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.params, r.filtered,
+  select r.operation, r.exchange, r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.params, r.is_filtered as "filtered",
     r.called_on::text as "calledOn", r.content_type as "contentType", b.body
     from etl.answers r join etl.response_bodies b using (hash)
    where exists (select from etl.loads l where l.place = r.place)

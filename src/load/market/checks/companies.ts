@@ -38,10 +38,10 @@ const pledgePercentages: Check = {
           from (
             select what, stated, part * 100.0 / nullif(whole, 0) as exact
               from (values
-                ('promoter holding', p.total_promoter_holding_per, ${PROMOTER}, ${ISSUED}),
-                ('encumbered of promoter shares', p.encumbered_last_quarter_pct_of_promoter_shares, ${ENCUMBERED}, ${PROMOTER}),
-                ('encumbered of all shares', p.encumbered_last_quarter_pct_of_total_shares, ${ENCUMBERED}, ${ISSUED}),
-                ('pledged in depositories', p.depository_pledged_pct, p.depository_pledged_shares, p.depository_demat_shares)
+                ('promoter holding', p.total_promoter_holding_percent, ${PROMOTER}, ${ISSUED}),
+                ('encumbered of promoter shares', p.encumbered_last_quarter_of_promoter_shares_percent, ${ENCUMBERED}, ${PROMOTER}),
+                ('encumbered of all shares', p.encumbered_last_quarter_of_total_shares_percent, ${ENCUMBERED}, ${ISSUED}),
+                ('pledged in depositories', p.depository_pledged_percent, p.depository_pledged_shares, p.depository_demat_shares)
               ) as v(what, stated, part, whole)) as percentages
          where abs(stated - exact) > ${halfUnit('stated')}) as wrong
      where p.trade_date between $1 and $2 and wrong.found is not null`,
@@ -89,7 +89,7 @@ const ratioBounds: Check = {
         (abs(r.pe_ratio) < 100000 and sign(r.pe_ratio) * sign(r.eps) >= 0,
          'P/E of the sign of EPS, below 100000', format('P/E %s with EPS %s', r.pe_ratio, r.eps)),
         (r.face_value > 0, 'face value above 0', 'face value ' || r.face_value),
-        (r.market_cap > 0, 'market capitalisation above 0', 'market capitalisation ' || r.market_cap),
+        (r.market_cap_crore > 0, 'market capitalisation above 0', 'market capitalisation ' || r.market_cap_crore),
         (r.debt >= 0, 'debt not below 0', 'debt ' || r.debt)
       ) as v(holds, bound, value)
      where r.as_of_date between $1 and $2 and not holds

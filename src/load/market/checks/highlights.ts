@@ -16,13 +16,13 @@ const SUMS: readonly Sum[] = [
   {
     name: 'volume',
     what: 'traded quantity (crores of shares)',
-    stated: 'shares_volume',
+    stated: 'shares_volume_crore',
     exact: `sum(b.traded_quantity)::numeric / ${CRORE}`,
   },
   {
     name: 'turnover',
     what: 'traded value (crores of rupees)',
-    stated: 'turnover_rs_crore',
+    stated: 'turnover_crore',
     exact: `sum(b.turnover) / ${CRORE}`,
   },
 ];

@@ -1,4 +1,6 @@
 import type { Pool } from 'pg';
+import type { DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
 import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { loadedSessionsSql } from '../../state/coverage.ts';
@@ -7,8 +9,8 @@ import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge-sql.ts';
 import type { Check } from './check.ts';
 
-/** Data sets whose answers list whole days, so that a day that counts as loaded has rows. */
-const OF_WHOLE_DAYS = dataSets.filter(({ shapes }) =>
+/** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */
+const LISTING_DAYS = dataSets.filter(({ shapes }) =>
   shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
 );
 
@@ -47,20 +49,16 @@ const lostDay = (dataSet: DataSet): Check => {
   };
 };
 
-export const lostDayChecks: readonly Check[] = OF_WHOLE_DAYS.map(lostDay);
+export const lostDayChecks: readonly Check[] = LISTING_DAYS.map(lostDay);
 
 /** Days of a data set and exchange that count as loaded and have no row. */
-export interface LostDays {
-  readonly operation: string;
-  readonly exchange: string;
+export interface LostDays extends Pair, DayRange {
   readonly days: number;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** All days that count as loaded and have no row. */
 export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
-  const each = OF_WHOLE_DAYS.map(
+  const each = LISTING_DAYS.map(
     (dataSet) => `
     select '${dataSet.name}' as operation, exchange, count(*)::int as days, min(day)::text as "from", max(day)::text as "to"
       from (${lostDaysSql(dataSet)}) as l group by exchange`,

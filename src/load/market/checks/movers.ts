@@ -25,9 +25,9 @@ const moverValues: Check = {
                string_agg(what || ' ' || stated, ', ') as found
           from (values ('close', t.close_price, b.close_price),
                        ('previous close', t.previous_close_price, b.previous_close_price),
-                       ('percent', t.percent_change, ${moved('b')}),
+                       ('percent', t.change_percent, ${moved('b')}),
                        ('quantity', t.quantity, b.traded_quantity),
-                       ('turnover in lakhs', t.turnover, b.turnover / ${LAKH})) as v(what, stated, exact)
+                       ('turnover in lakhs', t.turnover_lakh, b.turnover / ${LAKH})) as v(what, stated, exact)
          where stated is not null and (exact is null or ${differs('stated', 'exact')})
            and (what not in ('previous close', 'percent') or b.symbol is null or not ${isExDate('b')})) as wrong
      where t.trade_date between $1 and $2 and wrong.found is not null`,
@@ -70,13 +70,13 @@ const moverRanks: Check = {
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
            format('place %s of the %s: %s', t.rank, ${sideOf('t')},
              coalesce(format('%s%% (%s)', round(r.change, 2), r.exchange_instrument_id), 'nobody')) as expected,
-           t.percent_change || '%' as found
+           t.change_percent || '%' as found
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join (${RANKED}
       ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
      where t.trade_date between $1 and $2 and (t.exchange, t.trade_date) not in (${EX_DATES})
-       and (r.change is null or ${differs('t.percent_change', 'r.change')})
+       and (r.change is null or ${differs('t.change_percent', 'r.change')})
     union all
     select r.exchange, r.trade_date, r.exchange_instrument_id::text,
            format('place %s of the %s: %s%%', r.place, ${sideOf('r')}, round(r.change, 2)), 'nobody at that place'

@@ -8,7 +8,7 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import { loadsAfter } from '../../state/loads/loads.ts';
-import { stateAt } from '../../state/loads/states.ts';
+import { versionAt } from '../../state/loads/versions.ts';
 import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instruments.ts';
 import { identify, type ObservedAlias } from '../identity.ts';
 import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './statements.ts';
@@ -35,7 +35,7 @@ export interface NamesFailure {
 
 /**
  * Brings `etl.observed_aliases`, and with it `market.instruments`, up to date with all loads committed so far. Each
- * load has a state, and states are in the order of the commits, so it is enough to store the state that was reached per
+ * load has a version, and versions are in the order of the commits, so it is enough to store the one that was reached per
  * exchange. Called before a run ends, and from time to time.
  *
  * @param options.mayReadAll false: leaves out an exchange of which all rows would have to be read.
@@ -128,7 +128,7 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
   await identifyAll(tx, family);
   // Names that no row has any more are in no family.
   const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
-  await writeProgress(tx, exchange, last.state, moved || earlier);
+  await writeProgress(tx, exchange, last.version, moved || earlier);
   return loads.length < next.length || next.length === limit;
 }
 
@@ -174,18 +174,20 @@ function nearbyDays(
 }
 
 async function readProgress(db: NodePgDatabase, exchange: string): Promise<number | null> {
-  const { state } = aliasProgress;
-  const [found] = await db.select({ state }).from(aliasProgress).where(eq(aliasProgress.exchange, exchange));
-  return found?.state ?? null;
+  const [found] = await db
+    .select({ version: aliasProgress.state })
+    .from(aliasProgress)
+    .where(eq(aliasProgress.exchange, exchange));
+  return found?.version ?? null;
 }
 
 async function writeProgress(
   tx: Transaction,
   exchange: string,
-  state: number,
+  version: number,
   ownersChanged: boolean,
 ): Promise<void> {
-  const set = ownersChanged ? { state, owners_state: state } : { state };
+  const set = ownersChanged ? { state: version, owners_state: version } : { state: version };
   await tx
     .insert(aliasProgress)
     .values({ exchange, ...set })
@@ -249,14 +251,14 @@ async function fillExchange(tx: Transaction, exchange: string): Promise<boolean>
   await lockNames(tx, exchange);
   if ((await readProgress(tx, exchange)) !== null) return false;
   // Read before the rows, so that what is loaded meanwhile is added again.
-  const { state } = await stateAt(tx, null);
+  const { version } = await versionAt(tx, null);
   await tx.delete(observedAliases).where(eq(observedAliases.exchange, exchange));
   for (const table of tables) {
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
   await identifyAll(tx, await selectStored(tx, eq(observedAliases.exchange, exchange)));
   await updateAliasOwners(tx, exchange, null);
-  await writeProgress(tx, exchange, state, true);
+  await writeProgress(tx, exchange, version, true);
   return true;
 }
 

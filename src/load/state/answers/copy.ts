@@ -30,9 +30,10 @@ export async function copyAnswers(
   let after = { at: '-infinity', id: 0 };
   let copied = 0;
   while (!signal.aborted) {
-    // Each as a JSON object, because a database of another version may lack columns, or have more.
+    // Each as a JSON object, because a database of another version may lack columns, have more, or have `filtered`.
     const { rows: found } = await source.execute<{ id: number; at: string; hash: string; facts: string }>(sql`
-      select answer.id::float8 as id, answer.fetched_at::text as at, answer.hash, to_jsonb(answer)::text as facts
+      select answer.id::float8 as id, answer.fetched_at::text as at, answer.hash,
+             (jsonb_build_object('is_filtered', to_jsonb(answer)->'filtered') || to_jsonb(answer))::text as facts
         from ${table} as answer
        where ${and(
          matchesFilter(answer, filter),
@@ -80,12 +81,12 @@ async function insertMissing(target: NodePgDatabase, facts: readonly string[]): 
            select from ${answers} o
             where o.operation = n.operation and o.exchange = n.exchange and o.from_date = n.from_date
               and o.to_date = n.to_date and o.instruments = n.instruments and o.params = n.params and o.variant = n.variant
-              and o.filtered = n.filtered and o.hash = n.hash
+              and o.is_filtered = n.is_filtered and o.hash = n.hash
               and date_trunc('milliseconds', o.place) = date_trunc('milliseconds', coalesce(n.place, n.fetched_at)))
       ), inserted as (
         insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params,
-          variant, filtered, called_on, hash, content_type, fetched_at, symbols)
-        select free, 0, 0, operation, exchange, from_date, to_date, instruments, params, variant, filtered,
+          variant, is_filtered, called_on, hash, content_type, fetched_at, symbols)
+        select free, 0, 0, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered,
           called_on, hash, content_type, fetched_at, symbols
           from missing order by number
         on conflict (place) do nothing returning 1

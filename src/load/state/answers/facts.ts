@@ -19,7 +19,7 @@ const TYPES = {
   records: 'integer',
   diagnostic: 'text',
   questions: 'jsonb',
-  doubted: 'boolean',
+  is_doubted: 'boolean',
 };
 const listed = (name: (column: string) => SQL) => sql.join(Object.keys(TYPES).map(name), sql`, `);
 
@@ -38,8 +38,9 @@ export const factDays = (name: 'emptied' | 'heldBack', calledOn: unknown) =>
   sql`array_replace(${sql.placeholder(name)}::date[], null, ${calledOn}::date)`;
 
 /** What the statements that keep a fact are given. */
-export const factValues = ({ questions, ...fact }: AnswerFact) => ({
+export const factValues = ({ questions, doubted, ...fact }: AnswerFact) => ({
   ...fact,
+  is_doubted: doubted,
   questions: questions === null ? null : JSON.stringify(questions),
 });
 
@@ -63,14 +64,14 @@ export async function replaceFact(
 
 const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>(() => {
   const { names, of, values } = factColumns;
-  const believed = sql`coalesce(${sql.placeholder('believed')}::boolean, a.believed)`;
+  const believed = sql`coalesce(${sql.placeholder('believed')}::boolean, a.is_believed)`;
   return sql`
     update ${answers} a
-       set (${names}) = row(${of(sql`v`)}), believed = ${believed},
+       set (${names}) = row(${of(sql`v`)}), is_believed = ${believed},
            window_id = case a.window_id when 0 then w.id else a.window_id end, run_id = case a.window_id when 0 then w.run_id else a.run_id end
       from (select ${values}) v (${names}), ${windows} w
      where a.id = ${sql.placeholder('answerId')} and w.id = ${sql.placeholder('windowId')}
-       and (a.window_id = 0 or (${of(sql`a`)}, a.believed) is distinct from (${of(sql`v`)}, ${believed}))`;
+       and (a.window_id = 0 or (${of(sql`a`)}, a.is_believed) is distinct from (${of(sql`v`)}, ${believed}))`;
 });
 
 /** Locks answers until the transaction ends, in the order of their numbers, as everywhere, so that two writers cannot deadlock. */
@@ -111,7 +112,7 @@ export async function replaceMarks(
   await tx.execute(sql`
     with marks as (
       select a.id, array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'emptied') as emptied_days,
-             array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'refused') as held_back_days
+             array_agg(coalesce(m.day, a.called_on)) filter (where m.mark = 'held_back') as held_back_days
         from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
         join ${answers} a on a.place = m.place group by a.id
     ), touched as materialized (

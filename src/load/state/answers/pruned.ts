@@ -8,12 +8,12 @@ import { answers, pruned } from '../schema/source.ts';
 import { loads, withdrawals } from '../schema/work.ts';
 
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
-// they left is in the tables and their history, as of a numbered state, so later folds begin with the rows of that state.
+// they left is in the tables and their history, as of a version, so later folds begin with the rows of that version.
 
-/** The answers up to a place are pruned; their rows are those of a state. */
+/** The answers up to a place are pruned; their rows are those of a version. */
 export interface Pruned {
   readonly place: Place;
-  readonly state: number;
+  readonly version: number;
 }
 
 const ofGroup = ({ operations, exchange }: LoadGroup) =>
@@ -22,7 +22,7 @@ const ofGroup = ({ operations, exchange }: LoadGroup) =>
 /** How far the answers of a group are pruned; null if none is. */
 export async function prunedUpTo(db: NodePgDatabase, group: LoadGroup): Promise<Pruned | null> {
   const [found] = await db
-    .select({ place: placeText(pruned.place), state: pruned.state })
+    .select({ place: placeText(pruned.place), version: pruned.state })
     .from(pruned)
     .where(ofGroup(group));
   return found ?? null;
@@ -45,7 +45,7 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<L
 
 /**
  * The last place up to which the answers of a group can be pruned: all of them were fetched before a moment, and they,
- * but no later one, are loaded in some state. Answers since a withdrawal that was held back stay: they are folded if a
+ * but no later one, are loaded in some version. Answers since a withdrawal that was held back stay: they are folded if a
  * person accepts it.
  *
  * @returns null if there is none.
@@ -56,17 +56,17 @@ export async function placeToPrune(
   before: Date,
 ): Promise<Pruned | null> {
   const ofThese = and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
-  const found = await db.execute<{ place: Place; state: number }>(sql`
+  const found = await db.execute<{ place: Place; version: number }>(sql`
     with loaded as (
       select place, max(state) as last, min(state) as first, max(fetched_at) as fetched_at
         from ${loads} where ${ofThese} group by place
     ), cuts as (
-      select place, max(last) over earlier as state, max(fetched_at) over earlier as fetched_at,
+      select place, max(last) over earlier as version, max(fetched_at) over earlier as fetched_at,
              min(first) over (order by place rows between 1 following and unbounded following) as next
         from loaded window earlier as (order by place)
     )
-    select ${placeText(sql`place`)} as place, state::float8 as state from cuts
-     where fetched_at < ${before.toISOString()}::timestamptz and (next is null or state < next)
+    select ${placeText(sql`place`)} as place, version::float8 as version from cuts
+     where fetched_at < ${before.toISOString()}::timestamptz and (next is null or version < next)
        and place < coalesce((select min(w.place) from ${withdrawals} w where w.state = 'refused' and w.exchange = ${exchange}
          and w.operation = any(${sql.param(operations)}::text[])), 'infinity')
      order by cuts.place desc limit 1`);
@@ -77,7 +77,7 @@ export async function placeToPrune(
 export async function notePruned(
   db: NodePgDatabase,
   group: LoadGroup,
-  { place, state }: Pruned,
+  { place, version }: Pruned,
 ): Promise<void> {
   await db
     .insert(pruned)
@@ -85,9 +85,9 @@ export async function notePruned(
       operation: tableGroupOf(group.operations[0] ?? '').name,
       exchange: group.exchange,
       place,
-      state,
+      state: version,
     })
-    .onConflictDoUpdate({ target: [pruned.operation, pruned.exchange], set: { place, state } });
+    .onConflictDoUpdate({ target: [pruned.operation, pruned.exchange], set: { place, state: version } });
 }
 
 /** The condition that an answer is of a group, and not later than a place. */

@@ -1,6 +1,7 @@
 import { and, type Column, desc, eq, gte, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
+import type { DayRange } from '../../../core/days.ts';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { answers, responseBodies } from '../schema/source.ts';
@@ -77,9 +78,7 @@ export const FIRST_DAY = sql.raw("least(a.from_date, (a.params->>'trialDay')::da
 export const LAST_DAY = sql.raw("greatest(a.to_date, (a.params->>'trialDay')::date)");
 
 /** What kept answers are about, and how much is to be read of them. */
-export interface Kept {
-  readonly from: string;
-  readonly to: string;
+export interface AnswerToReplay extends DayRange {
   readonly instruments: readonly string[];
   /** Length of their bodies, uncompressed. */
   readonly bytes: number;
@@ -90,11 +89,11 @@ export interface Kept {
  *
  * @param rejectsOnly only answers with open rejects.
  */
-export async function keptToReplay(
+export async function answersToReplay(
   db: NodePgDatabase,
   filter: AnswerFilter,
   rejectsOnly: boolean,
-): Promise<Kept[]> {
+): Promise<AnswerToReplay[]> {
   const a = alias(answers, 'a');
   const hasRejects = sql`${a.place} in (select last_seen_at from ${rejects} where resolved_at is null)`;
   const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];

@@ -108,7 +108,7 @@ const selectLastCleanLoad = prepareOnce<
         eq(last.to_date, asked.to_date),
         eq(last.instruments, asked.instruments),
         eq(last.variant, asked.variant),
-        eq(last.filtered, asked.filtered),
+        eq(last.is_filtered, asked.is_filtered),
         eq(windows.params, asked.params),
         eq(last.rejected, 0),
         eq(windows.state, 'loaded'),
@@ -209,7 +209,7 @@ const ownWindow = (windowId: number) =>
  * The kept answers that were loaded and may be about the rows of a scope, in their order. The answer of the window itself
  * is among them, with `answerId` null, whether it was loaded before or is being loaded now.
  *
- * @param after without the answers that were loaded first in this state or an earlier one.
+ * @param after without the answers that were loaded first in this version or an earlier one.
  * @returns null if one that was loaded is not kept.
  */
 export async function answersToFold(
@@ -227,7 +227,7 @@ export async function answersToFold(
     select a.id::int as "answerId", ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt",
            a.hash is not null as kept, l.id::int as "loadId", l.run_id::int as "runId"
       from ${answers} a, own, lateral (select id, run_id, state from ${loads} l where l.place = a.place order by l.id limit 1) l
-     -- What is left of an answer that is not kept, such as its rejects, is not the whole of it.
+     -- What is left of an answer that is not kept, such as its rejects, is not all of it.
      where ${concerns(scope, fetchedAt)} and (a.place is distinct from ${own} or a.hash is null) and l.state > ${after}
     union all
     select null, ${placeText(own)}, to_json(${fetchedAt.toISOString()}::timestamptz)#>>'{}', true, null, null where ${own} is not null
@@ -237,7 +237,7 @@ export async function answersToFold(
 }
 
 /** An answer about days or instruments that are folded anew. */
-export interface AnswerOfPart {
+export interface AnswerOfPart extends DayRange {
   readonly answerId: number;
   readonly windowId: number;
   readonly runId: number;
@@ -245,8 +245,6 @@ export interface AnswerOfPart {
   readonly place: Place;
   /** The time of its call, in ISO 8601. */
   readonly fetchedAt: string;
-  readonly from: string;
-  readonly to: string;
   /** First and last day that its rows may be of: the answers of a trial address have a day of their own. */
   readonly firstDay: string;
   readonly lastDay: string;
@@ -254,8 +252,8 @@ export interface AnswerOfPart {
   readonly variant: string;
   readonly filtered: boolean;
   readonly kept: boolean;
-  /** The load that first stored it, and the state that this made; null if it was not loaded yet, or nothing of it was stored. */
-  readonly load: { readonly id: number; readonly runId: number; readonly state: number } | null;
+  /** The load that first stored it, and the version that this made; null if it was not loaded yet, or nothing of it was stored. */
+  readonly load: { readonly id: number; readonly runId: number; readonly version: number } | null;
 }
 
 /** The answers about some days and instruments (null: all), kept or loaded, in their order. */
@@ -271,9 +269,9 @@ export async function answersOfPart(
   const found = await db.execute<{ [Name in keyof AnswerOfPart]: AnswerOfPart[Name] }>(sql`
     select a.id::float8 as "answerId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
-           a.instruments, a.variant, a.filtered, a.hash is not null as kept, l.load
+           a.instruments, a.variant, a.is_filtered as "filtered", a.hash is not null as kept, l.load
       from ${answers} a left join lateral (
-        select json_build_object('id', id, 'runId', run_id, 'state', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
+        select json_build_object('id', id, 'runId', run_id, 'version', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
      where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[]) and (a.hash is not null or l.load is not null)
        ${days === null ? sql`` : sql`and ${FIRST_DAY} <= ${days.to} and ${LAST_DAY} >= ${days.from}`}
        ${instruments === null ? sql`` : sql`and upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`}
@@ -282,7 +280,7 @@ export async function answersOfPart(
 }
 
 /**
- * The place of the last answer about each day of a scope that was loaded in this state or an earlier one. NO_DAY stands
+ * The place of the last answer about each day of a scope that was loaded in this version or an earlier one. NO_DAY stands
  * for rows without days.
  */
 export async function lastPlaces(
@@ -290,14 +288,14 @@ export async function lastPlaces(
   scope: FoldScope,
   days: readonly string[] | null,
   { windowId, fetchedAt }: { readonly windowId: number; readonly fetchedAt: Date },
-  state: number,
+  version: number,
 ): Promise<ReadonlyMap<string, Place>> {
   const isAboutDay = days === null ? sql`true` : sql`d.day between a.from_date and a.to_date`;
   const found = await tx.execute<{ day: string; place: Place }>(sql`
     with ${ownWindow(windowId)}
     select d.day::text as day, ${placeText(sql`max(a.place)`)} as place
       from unnest(${sql.param(days ?? [NO_DAY])}::date[]) d(day), ${loads} a, own
-     where ${concerns(scope, fetchedAt)} and ${isAboutDay} and a.state <= ${state} group by 1`);
+     where ${concerns(scope, fetchedAt)} and ${isAboutDay} and a.state <= ${version} group by 1`);
   return new Map(found.rows.map((one) => [one.day, one.place]));
 }
 

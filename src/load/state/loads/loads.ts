@@ -12,8 +12,8 @@ import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
 
-// Every committed load has a row in etl.loads with a number: its state. States are in the order of the commits, so a
-// snapshot that has a state has all states before it, and none after its last one.
+// Every committed load has a row in etl.loads with a number: its version. Versions are in the order of the commits, so a
+// snapshot that has a version has all versions before it, and none after its last one.
 
 /** The table's name, for SQL that is built as text: rows of `market` refer to their loads. */
 export const LOADS = 'etl.loads';
@@ -22,10 +22,8 @@ export const LOADS = 'etl.loads';
 export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
 
 /** A window whose answer is being stored, and the id of the load. */
-export interface BegunLoad {
+export interface BegunLoad extends DayRange {
   readonly loadId: number;
-  readonly from: string;
-  readonly to: string;
   readonly instruments: readonly string[];
 }
 
@@ -65,8 +63,8 @@ export interface Written {
 }
 
 /**
- * Inserts the row of a load, with the next state. Must be the last statement before the commit: other loads wait here
- * until then, so that no state is taken before the one below it is committed.
+ * Inserts the row of a load, with the next version. Must be the last statement before the commit: other loads wait here
+ * until then, so that no version is taken before the one below it is committed.
  */
 export async function insertLoad(
   tx: NodePgDatabase & Preparing,
@@ -105,11 +103,11 @@ export async function insertLoad(
     tx,
     sql`
     with w as ${window}
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
-      names_changed, digest, committed_at, state)
+      has_new_names, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
-      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.filtered, ${counts},
+      coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
       ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next`,
   );
@@ -122,14 +120,14 @@ export async function insertLoad(
  */
 function replacesNewNames({ from, to }: { readonly from: string | null; readonly to: string | null }) {
   const { state } = aliasProgress;
-  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.names_changed
+  return sql`exists (select from ${loads} l where l.exchange = w.exchange and l.has_new_names
       and l.changed_from <= ${to}::date and l.changed_to >= ${from}::date
       and l.state > coalesce((select ${state} from ${aliasProgress} where ${aliasProgress.exchange} = w.exchange), 0))`;
 }
 
 /**
  * Inserts the rows of loads of answers that were read again and have none: those that were copied, or of which nothing
- * could be stored before. Their states follow the order of the answers.
+ * could be stored before. Their versions follow the order of the answers.
  */
 export async function insertLoads(
   tx: NodePgDatabase,
@@ -138,9 +136,9 @@ export async function insertLoads(
 ): Promise<void> {
   if (made.length === 0) return;
   await tx.execute(sql`
-    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, filtered,
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       place, fetched_at, committed_at, state)
-    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.filtered,
+    select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.is_filtered,
       a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
       from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
       join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
@@ -151,21 +149,21 @@ export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
 
 /**
- * The first loads after a state that may have changed the names of instruments, of these operations and exchange, in the
- * order of their states.
+ * The first loads after a version that may have changed the names of instruments, of these operations and exchange, in the
+ * order of their versions.
  */
-export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, state: number, limit: number) {
+export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, version: number, limit: number) {
   return db
     .select({
       id: loads.id,
       runId: loads.run_id,
-      state: loads.state,
+      version: loads.state,
       operation: loads.operation,
       from: sql<string>`${loads.changed_from}`,
       to: sql<string>`${loads.changed_to}`,
     })
     .from(loads)
-    .where(and(gt(loads.state, state), isOf(group), loads.names_changed, isNotNull(loads.changed_from)))
+    .where(and(gt(loads.state, version), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
     .orderBy(loads.state)
     .limit(limit);
 }
@@ -186,7 +184,7 @@ export async function countUnkeptLoads(
     loads,
     and(
       isOf(asked),
-      gt(loads.state, pruned?.state ?? 0),
+      gt(loads.state, pruned?.version ?? 0),
       gt(loads.place, pruned?.place ?? BEFORE_ALL),
       days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,

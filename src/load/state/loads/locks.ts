@@ -19,24 +19,24 @@ export interface LoadGroup {
   readonly exchange: string;
 }
 
-/** At most so many locks for the parts of one thing: enough for 31 days in a row, their months, and the whole. */
+/** At most so many locks for the parts of one thing: enough for 31 days in a row, their months, and what has the parts. */
 const MOST = 40;
 
 /**
- * The locks on parts of something: on days of a table, say. Of two transactions that name the same part, one waits for
- * the other, however many parts each of them names: whoever locks parts also locks their months and the whole, shared,
- * and whoever names too many parts locks their months, or the whole, and not shared.
+ * The locks on parts of something, such as days of a table. Of two transactions that name the same part, one waits for
+ * the other, however many parts each of them names: whoever locks parts also locks their months and what has them, shared,
+ * and whoever names too many parts locks their months, or what has them, and not shared.
  *
- * @param whole the name of what has the parts.
- * @param parts days, or names of another kind, which belong to no month; null: the whole, whatever parts it has.
- * @param options.most how many locks there may be before months, or the whole, are locked instead.
+ * @param around what has the parts.
+ * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
+ * @param options.most how many locks there may be before months, or all of it, are locked instead.
  */
 export function locksOn(
-  whole: string,
+  around: string,
   parts: Iterable<string> | null,
   { most = MOST }: { readonly most?: number } = {},
 ): Lock[] {
-  if (parts === null) return [{ name: whole, shared: false }];
+  if (parts === null) return [{ name: around, shared: false }];
   const ones = new Set(parts);
   if (ones.size === 0) return [];
   const months = new Set<string>();
@@ -46,11 +46,11 @@ export function locksOn(
     else undated += 1;
   }
   const named = (names: ReadonlySet<string>, isShared: boolean): Lock[] =>
-    Array.from(names, (name) => ({ name: `${whole}|${name}`, shared: isShared }));
-  const around = { name: whole, shared: true };
-  if (ones.size + months.size < most) return [around, ...named(months, true), ...named(ones, false)];
-  if (undated === 0 && months.size < most) return [around, ...named(months, false)];
-  return [{ name: whole, shared: false }];
+    Array.from(names, (name) => ({ name: `${around}|${name}`, shared: isShared }));
+  const held = { name: around, shared: true };
+  if (ones.size + months.size < most) return [held, ...named(months, true), ...named(ones, false)];
+  if (undated === 0 && months.size < most) return [held, ...named(months, false)];
+  return [{ name: around, shared: false }];
 }
 
 /** Selects locks as they are taken: in the order that all transactions keep, so that no two of them wait for each other. */

@@ -41,7 +41,7 @@ export const asked = () => ({
   to_date: day('to_date').notNull(),
   instruments: text('instruments').array().notNull(),
   variant: text('variant').notNull(),
-  filtered: boolean('filtered').notNull(),
+  is_filtered: boolean('is_filtered').notNull(),
 });
 
 /** For constraints: the condition that the value is one of these. */

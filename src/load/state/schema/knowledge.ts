@@ -74,6 +74,8 @@ export const sessions = etl.table(
     day: day('day').notNull(),
     /** `observed`: data came for a day that is closed according to the calendar. */
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
+    /** The replay of the answers that were asked about an observed session before it was known; 0 if there were none, null until it is planned. */
+    replay_run_id: reference('replay_run_id'),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );

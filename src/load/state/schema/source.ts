@@ -110,7 +110,7 @@ export const IS_MARKED = sql`(emptied_days is not null or held_back_days is not 
 
 /**
  * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
- * left are those of a state, in which no answer with a greater place had been loaded yet.
+ * left are those of a version, in which no answer with a greater place had been loaded yet.
  */
 export const pruned = etl.table(
   'pruned',
@@ -151,12 +151,12 @@ export const answers = etl.table(
     /** Its questions, with what it said of each; null if they are its last day, for each of its instruments. */
     questions: jsonb('questions'),
     /** Had it records that nobody asked for, or fewer than it states? Null if not. */
-    doubted: boolean('doubted'),
+    is_doubted: boolean('is_doubted'),
     /** What it did with rows: the days whose last row it took, and those whose rows it lacked but which were kept. */
     emptied_days: date('emptied_days', { mode: 'string' }).array(),
     held_back_days: date('held_back_days', { mode: 'string' }).array(),
     /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
-    believed: boolean('believed').notNull().default(false),
+    is_believed: boolean('is_believed').notNull().default(false),
   },
   (table) => [
     unique('answers_place_key').on(table.place),
@@ -166,6 +166,6 @@ export const answers = etl.table(
     // Those that may resolve a reject of some days.
     index('answers_believed_idx')
       .using('gist', sql`daterange(${table.from_date}, ${table.to_date}, '[]')`)
-      .where(sql`${table.believed} and not ${table.filtered}`),
+      .where(sql`${table.is_believed} and not ${table.is_filtered}`),
   ],
 );

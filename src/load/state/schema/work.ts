@@ -10,6 +10,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import { forEachCount } from '../../../core/record-counts.ts';
 import { COVERAGE_STATES, HELD_BACK } from '../coverage-registers.ts';
 import {
   RUN_KINDS,
@@ -34,18 +35,6 @@ import {
   reference,
 } from './columns.ts';
 
-/** What became of the records of an answer; `fetched` is the sum of all but `withdrawn`. */
-const recordCounts = () => ({
-  fetched: count('fetched'),
-  inserted: count('inserted'),
-  updated: count('updated'),
-  unchanged: count('unchanged'),
-  stale: count('stale'),
-  duplicate: count('duplicate'),
-  rejected: count('rejected'),
-  withdrawn: count('withdrawn'),
-});
-
 export const runs = etl.table(
   'runs',
   {
@@ -65,7 +54,7 @@ export const runs = etl.table(
     /** Totals of its windows, written when the run ends. */
     requests: count('requests'),
     bytes: count('bytes'),
-    ...recordCounts(),
+    ...forEachCount(count),
     started_at: moment('started_at').notNull().defaultNow(),
     /** When it was last resumed, which restarts the time that it waits for a source that is down. */
     resumed_at: moment('resumed_at'),
@@ -105,7 +94,7 @@ export const windows = etl.table(
     /** Names the question, where an operation asks several about a day; see `coverage`. */
     variant: text('variant').notNull().default(''),
     /** Request options narrow it to a part of the day's data, so it does not count as coverage. */
-    filtered: boolean('filtered').notNull().default(false),
+    is_filtered: boolean('is_filtered').notNull().default(false),
     state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
     /** Attempts that failed and count: the failure policy bounds them. */
@@ -116,7 +105,7 @@ export const windows = etl.table(
     /** How long it was postponed because its answer was not ready; no other wait counts. */
     not_ready_ms: integer('not_ready_ms').notNull().default(0),
     bytes: count('bytes'),
-    ...recordCounts(),
+    ...forEachCount(count),
     /** The diagnostic line that the source answered with. */
     diagnostic: text('diagnostic'),
     /** Why it failed, was blocked or skipped. */
@@ -177,16 +166,16 @@ export const loads = etl.table(
     place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
-    /** Taken as the last thing before the commit, under one lock, so that states are in the order of the commits. */
+    /** Taken as the last thing before the commit, under one lock, so that versions are in the order of the commits. */
     state: reference('state').notNull(),
     /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
     /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
-    names_changed: boolean('names_changed').notNull().default(true),
+    has_new_names: boolean('has_new_names').notNull().default(true),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
-    ...recordCounts(),
+    ...forEachCount(count),
   },
   (table) => [
     unique('loads_state_key').on(table.state),
@@ -198,7 +187,10 @@ export const loads = etl.table(
   ],
 );
 
-/** The most rows a day of a table ever had at once, since a person last accepted that it has fewer. */
+/**
+ * The most rows that a day of a table ever had at once, since a person last accepted that it has fewer: after each answer
+ * that withdrew rows and had another number before, so that it is also known what the answers up to a place left.
+ */
 export const dayRows = etl.table(
   'day_rows',
   {
@@ -207,8 +199,14 @@ export const dayRows = etl.table(
     /** 0001-01-01 where the table has no days. */
     day: day('day').notNull(),
     most: integer('most').notNull(),
+    place: place().notNull(),
   },
-  (table) => [primaryKey({ name: 'day_rows_pkey', columns: [table.table_name, table.exchange, table.day] })],
+  (table) => [
+    primaryKey({
+      name: 'day_rows_pkey',
+      columns: [table.table_name, table.exchange, table.day, table.place],
+    }),
+  ],
 );
 
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
@@ -248,7 +246,7 @@ export const withdrawals = etl.table(
 const STATE_OF = (() => {
   const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
     and (emptied_place is null or loaded_place >= emptied_place))`;
-  const isHeldBack = `(refused_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  const isHeldBack = `(held_back_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
   return {
     state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
     records: `case when ${isLoaded} then loaded_records else last_records end`,
@@ -256,7 +254,7 @@ const STATE_OF = (() => {
   };
 })();
 
-/** From which state on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
+/** From which version on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
 export const pastBegins = etl.table(
   'past_begins',
   {
@@ -289,7 +287,7 @@ export const coverage = etl.table(
     doubted_place: placeOf('doubted_place'),
     /** The last answers that took the last row of the day, and whose withdrawal of its rows was held back. */
     emptied_place: placeOf('emptied_place'),
-    refused_place: placeOf('refused_place'),
+    held_back_place: placeOf('held_back_place'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     /** Records of that day in the answer, if records carry their day. */
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
@@ -323,14 +321,14 @@ export const rejectedRecords = etl.table(
     record: jsonb('record'),
     problems: jsonb('problems').$type<Problems>().notNull(),
     /** Is it of a day, quarter or exchange that was not asked for? */
-    stray: boolean('stray').notNull().default(false),
+    is_stray: boolean('is_stray').notNull().default(false),
     /** The places of the first and the last answer that contained it; all other columns but the record are of the last. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     /** What that answer was asked for, and whether the days matter: some data sets have none. */
     instruments: text('instruments').array().notNull().default([]),
     variant: text('variant').notNull().default(''),
-    dated: boolean('dated').notNull().default(true),
+    is_dated: boolean('is_dated').notNull().default(true),
     /**
      * When its last answer was read again and it passed, or the place of a later answer that was found to resolve it,
      * so that nobody has to look for one again. Null if neither is known.
@@ -353,14 +351,14 @@ export const rejectedRecords = etl.table(
  * first, by themselves, because an operation may have answers of thousands of days.
  */
 export const resolving = (r: string) =>
-  `from (select * from etl.answers where believed and not filtered and daterange(from_date, to_date, '[]')
-      @> case when ${r}.dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
+  `from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+      @> case when ${r}.is_dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
     where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
       and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
 
 /** Columns of a rejected record that users see. */
 const SHOWN =
-  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, stray, first_seen_at, last_seen_at';
+  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at';
 
 /** The rejected records, each with the time of the first answer that resolves it. In two parts, so that a query for open ones reads only what is not settled. */
 export const rejects = etl
@@ -373,7 +371,7 @@ export const rejects = etl
     fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
     problems: jsonb('problems').$type<Problems>().notNull(),
-    stray: boolean('stray').notNull(),
+    is_stray: boolean('is_stray').notNull(),
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
     resolved_at: moment('resolved_at'),

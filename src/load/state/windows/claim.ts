@@ -28,7 +28,7 @@ export interface ClaimedWindow extends NewWindow {
   /** Milliseconds in all that it was postponed because its answer was not ready. */
   readonly notReadyMs: number;
   /** SHA-256 of the last answer that could not be read, or states more records than it has. */
-  readonly refusedHash: string | null;
+  readonly failedHash: string | null;
   /** Where its call, and the answer to it, stands in the order of answers. */
   readonly place: Place;
 }
@@ -196,7 +196,7 @@ async function claimWithCall(
     sql`
     with claimable as (
       select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
-             w.params, w.variant, w.filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
+             w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
              case r.kind when 'nightly' then ${callLimit.limit}::int else ${callLimit.backfillLimit}::int end as allowed,
@@ -221,8 +221,8 @@ async function claimWithCall(
       returning w.attempts, counted.tries_hour, placed.place
     )
     select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
-           c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.filtered,
-           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "refusedHash",
+           c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.is_filtered as "filtered",
+           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
            c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.may_be_known as "mayBeKnown"
@@ -272,7 +272,7 @@ export async function isOvertaken(
                  and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null)
             and (r.kind <> 'nightly' or not exists (
               select from ${windows} n join ${runs} m on m.id = n.run_id
-               where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and not n.filtered
+               where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and not n.is_filtered
                  and n.state in ${[...WINDOW_TRANSITIONS.claim.from]} and n.operation = w.operation
                  and n.exchange = w.exchange and n.variant = w.variant and n.params = w.params
                  and (q.day between n.from_date and n.to_date or not ${dated})

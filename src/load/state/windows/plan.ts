@@ -1,16 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../../core/days.ts';
+import type { DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
 import { answers } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
 /** A window to be inserted. */
-export interface NewWindow {
-  readonly operation: string;
-  readonly exchange: string;
-  readonly from: Day;
-  readonly to: Day;
+export interface NewWindow extends Pair, DayRange {
   readonly instruments: readonly string[];
   /** Request options; for an imported file, what a replay of it needs to know. */
   readonly params: Readonly<Record<string, string>>;
@@ -43,7 +40,7 @@ export async function insertWindows(
     const rows = JSON.stringify(batch);
     await tx.execute(sql`
       insert into ${windows}
-        (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, finished_at)
+        (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state, error, finished_at)
       select ${runId}, w.operation, w.exchange, w."from", w."to",
              array(select jsonb_array_elements_text(w.instruments)), w.params, w.variant, w.filtered, w.state, w.reason,
              case when w.state = 'skipped' then statement_timestamp() end
@@ -119,8 +116,8 @@ export async function insertCopied(
   const state: WindowAfter<'plan'> = 'skipped';
   const inserted = await tx.execute<{ id: number }>(sql`
     insert into ${windows}
-      (run_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state, error, source_file, finished_at)
-    select ${runId}, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.params, a.variant, a.filtered, ${state},
+      (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state, error, source_file, finished_at)
+    select ${runId}, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.params, a.variant, a.is_filtered, ${state},
            'its answer is a copy, and was folded with the others about its days', a.params->>'file', statement_timestamp()
       from unnest(${sql.param(ids)}::bigint[]) with ordinality as i(id, place) join ${answers} a on a.id = i.id order by i.place
     returning id::int`);
@@ -135,7 +132,7 @@ export async function insertCopied(
 export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
   await tx.execute(sql`
     insert into ${windows}
-      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
+      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
     select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true, ${PLANNED}
       from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
@@ -148,8 +145,8 @@ export async function insertPieces(
 ): Promise<void> {
   await tx.execute(sql`
     insert into ${windows}
-      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, filtered, state)
-    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.filtered, ${PLANNED}
+      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
+    select w.run_id, w.id, w.operation, w.exchange, piece."from", piece."to", w.instruments, w.params, w.variant, w.is_filtered, ${PLANNED}
       from ${windows} w, jsonb_to_recordset(${JSON.stringify(pieces)}::jsonb) as piece("from" date, "to" date)
      where w.id = ${parentId}`);
 }

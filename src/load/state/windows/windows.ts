@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
+import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
@@ -103,14 +104,6 @@ export async function skipWindow(db: NodePgDatabase, windowId: number, reason: s
   return (await moveWindows(db, 'skip', skipped, eq(windows.id, windowId))).rowCount === 1;
 }
 
-/** What became of the records of an answer. `fetched` is the sum of all the others but `withdrawn`. */
-export type RecordCounts = Readonly<
-  Pick<
-    typeof windows.$inferSelect,
-    'fetched' | 'inserted' | 'updated' | 'unchanged' | 'stale' | 'duplicate' | 'rejected' | 'withdrawn'
-  >
->;
-
 /** How many windows of a group meet the condition. */
 export const countWindows = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number);
 
@@ -121,14 +114,7 @@ const total = (name: 'requests' | 'bytes' | keyof RecordCounts) =>
 export const WINDOW_TOTALS = {
   requests: total('requests'),
   bytes: total('bytes'),
-  fetched: total('fetched'),
-  inserted: total('inserted'),
-  updated: total('updated'),
-  unchanged: total('unchanged'),
-  stale: total('stale'),
-  duplicate: total('duplicate'),
-  rejected: total('rejected'),
-  withdrawn: total('withdrawn'),
+  ...forEachCount(total),
 };
 
 /** What is stored with the window of an answer. */
@@ -199,7 +185,7 @@ const asWindow = {
   instruments: windows.instruments,
   params: windows.params,
   variant: windows.variant,
-  filtered: windows.filtered,
+  filtered: windows.is_filtered,
 };
 
 /** The variants of a run's windows of some operations, by exchange. */
@@ -411,7 +397,7 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
 }
 
 /** Notes the hash of an answer of a window that cannot be read. */
-export async function noteRefusedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
+export async function noteFailedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
 }
 

@@ -6,7 +6,7 @@ import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts'
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers } from '../../load/market/lookups.ts';
-import type { KeptAnswer } from '../../load/state/answers/kept.ts';
+import type { KeptAnswer } from '../../load/state/answers/answers.ts';
 import { takePlace } from '../../load/state/place.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
@@ -16,17 +16,17 @@ import { type ReadAnswer, sessionAnswer, symbolsFor } from '../import/session-an
 
 /** The settings with which kept answers are read. */
 function readSettings(config: Context['config']) {
-  // An answer that was kept was taken as whole, or came twice.
+  // An answer that was kept was taken as complete, or came twice.
   const count = countRule(config.EOD_COUNT, true);
   return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE, count };
 }
 
 /** Reads a kept answer of the source with the current code. @throws PipelineError `unreadable` */
-function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
+function readSourceAnswer({ config }: Context, answer: KeptAnswer): Extracted {
   return readAnswer(
-    operationNamed(kept.operation),
-    kept,
-    { body: kept.body, contentType: kept.contentType, bytes: 0 },
+    operationNamed(answer.operation),
+    answer,
+    { body: answer.body, contentType: answer.contentType, bytes: 0 },
     readSettings(config),
   );
 }
@@ -36,30 +36,30 @@ function readKeptSource({ config }: Context, kept: KeptAnswer): Extracted {
  * read now, does not contain the session. It remembers the last file, because a file with many sessions is read for each
  * of them.
  */
-export function createKeptReader(context: Context): (kept: KeptAnswer) => Promise<ReadAnswer> {
-  const { pool } = context.db;
+export function createAnswerReader(context: Context): (answer: KeptAnswer) => Promise<ReadAnswer> {
+  const { config, db } = context;
   let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
-  return async (kept) => {
-    if (kept.file === null) return { extracted: readKeptSource(context, kept) };
-    const name = `${kept.hash} ${kept.file}`;
-    if (file?.name !== name) file = { name, sessions: readKept(context, kept) };
-    const session = sessionOf(file.sessions, kept);
-    if (session === undefined) throw noSession(kept);
+  return async (answer) => {
+    if (answer.file === null) return { extracted: readSourceAnswer(context, answer) };
+    const name = `${answer.hash} ${answer.file}`;
+    if (file?.name !== name) {
+      file = { name, sessions: readCsvFile(answer.file, answer.body, config.EOD_TIMEZONE) };
+    }
+    const session = sessionOf(file.sessions, answer);
+    if (session === undefined) throw noSession(answer);
     // A database from before they were kept has no symbols.
-    return sessionAnswer(session, kept.symbols ?? (await symbolsFor(pool, session, await readTickers(pool))));
+    return sessionAnswer(
+      session,
+      answer.symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool))),
+    );
   };
 }
 
-/** Reads a kept file. @throws PipelineError `unreadable` */
-export function readKept({ config }: Context, { file, body }: KeptAnswer): FileSession[] {
-  return readCsvFile(file ?? '', body, config.EOD_TIMEZONE);
-}
-
 /** The session for which a kept file was loaded, among all that the file contains. */
-export function sessionOf(sessions: readonly FileSession[], kept: KeptAnswer): FileSession | undefined {
+export function sessionOf(sessions: readonly FileSession[], answer: KeptAnswer): FileSession | undefined {
   return sessions.find(
     ({ dataSet, exchange, day }) =>
-      dataSet === kept.operation && exchange === kept.exchange && day === kept.from,
+      dataSet === answer.operation && exchange === answer.exchange && day === answer.from,
   );
 }
 
@@ -91,9 +91,9 @@ export async function readRejectedRecords(
   const needsPlaces = operation.shapes.some(({ table }) =>
     table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
   );
-  const whole = (one: { readonly record: unknown }) =>
+  const isComplete = (one: { readonly record: unknown }) =>
     !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
-  const readable = rejected.filter(whole);
+  const readable = rejected.filter(isComplete);
   const extracted = readAnswer(
     operation,
     {
@@ -109,7 +109,7 @@ export async function readRejectedRecords(
       position: readable[reject.position]?.position ?? reject.position,
     })),
     ...rejected
-      .filter((one) => !whole(one))
+      .filter((one) => !isComplete(one))
       .map(({ seenAt: _, place: __, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
   ];
   return { extracted: { ...extracted, rejects, fetched: rejected.length }, place, seenAt };

@@ -3,29 +3,29 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
 import { loads, pastBegins, runs } from '../schema/work.ts';
 
-/** A state of the tables of `market`: all loads up to it were committed, and none after it. */
-interface StoredState {
+/** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
+interface StoredVersion {
   /** 0 before the first load. */
-  readonly state: number;
+  readonly version: number;
   /** When it was committed, ISO 8601 with all digits; null before the first load. */
   readonly committedAt: string | null;
 }
 
-const BEFORE_ALL: StoredState = { state: 0, committedAt: null };
+const BEFORE_ALL: StoredVersion = { version: 0, committedAt: null };
 
-const asStoredState = { state: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
+const storedVersion = { version: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
 
-/** A state by its number; 0 is the one before the first load. Null if there is none with this number. */
-export async function readState(db: NodePgDatabase, state: number): Promise<StoredState | null> {
-  if (state === 0) return BEFORE_ALL;
-  const [found] = await db.select(asStoredState).from(loads).where(eq(loads.state, state));
+/** A version by its number; 0 is the one before the first load. Null if there is none with this number. */
+export async function readVersion(db: NodePgDatabase, version: number): Promise<StoredVersion | null> {
+  if (version === 0) return BEFORE_ALL;
+  const [found] = await db.select(storedVersion).from(loads).where(eq(loads.state, version));
   return found ?? null;
 }
 
-/** The last state that was committed by a moment; the current one if that is null. */
-export async function stateAt(db: NodePgDatabase, moment: string | null): Promise<StoredState> {
+/** The last version that was committed by a moment; the current one if that is null. */
+export async function versionAt(db: NodePgDatabase, moment: string | null): Promise<StoredVersion> {
   const [found] = await db
-    .select(asStoredState)
+    .select(storedVersion)
     .from(loads)
     .where(
       sql`${loads.state} = ${moment === null ? sql`market.state()` : sql`market.state(${moment}::timestamptz)`}`,
@@ -33,12 +33,12 @@ export async function stateAt(db: NodePgDatabase, moment: string | null): Promis
   return found ?? BEFORE_ALL;
 }
 
-/** The states before the first load and after the last load of each of these runs. */
-export async function statesOfRuns(
+/** The versions before the first load and after the last load of each of these runs. */
+export async function versionsOfRuns(
   db: NodePgDatabase,
   runIds: readonly number[],
 ): Promise<{ runId: number; before: number; after: number }[]> {
-  // For a run that loaded nothing, both are the state at its end.
+  // For a run that loaded nothing, both are the version at its end.
   const atEnd = sql`market.state(coalesce(${runs.finished_at}, clock_timestamp()))`;
   return db
     .select({
@@ -52,7 +52,7 @@ export async function statesOfRuns(
     .groupBy(runs.id);
 }
 
-/** Stores that tables have another history now: their states before that of a load cannot be shown any more. */
+/** Stores that tables have another history now: their versions before that of a load cannot be shown any more. */
 export async function notePastBegins(
   tx: NodePgDatabase,
   {
@@ -67,10 +67,10 @@ export async function notePastBegins(
      order by name on conflict (table_name, exchange) do update set state = excluded.state, run_id = excluded.run_id`);
 }
 
-/** The tables whose history a run has replaced, with the first state that can be shown since. */
+/** The tables whose history a run has replaced, with the first version that can be shown since. */
 export async function pastsOfRun(db: NodePgDatabase, runId: number) {
   return db
-    .select({ table: pastBegins.table_name, state: sql`max(${pastBegins.state})`.mapWith(Number) })
+    .select({ table: pastBegins.table_name, version: sql`max(${pastBegins.state})`.mapWith(Number) })
     .from(pastBegins)
     .where(eq(pastBegins.run_id, runId))
     .groupBy(pastBegins.table_name)

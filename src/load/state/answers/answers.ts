@@ -12,7 +12,7 @@ import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
-import { noteRefusedAnswer } from '../windows/windows.ts';
+import { noteFailedAnswer } from '../windows/windows.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
@@ -142,35 +142,39 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     )
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      filtered, called_on, hash, content_type, fetched_at, symbols, believed, ${factColumns.names}, emptied_days, held_back_days)
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
-      w.filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
       ${value('believed')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
       from ${windows} w where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
       emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
-      believed = ${answers}.believed or excluded.believed`;
+      is_believed = ${answers}.is_believed or excluded.is_believed`;
 });
 
 /** Notes that an answer which was read again is believed: with the code of now, or now that its rejects can be read. */
 export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<void> {
   await tx
     .update(answers)
-    .set({ believed: true })
-    .where(and(eq(answers.place, place), eq(answers.believed, false)));
+    .set({ is_believed: true })
+    .where(and(eq(answers.place, place), eq(answers.is_believed, false)));
 }
 
 /**
  * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay
  * meets it: only its window names it.
  */
-export async function keepRefused(database: Database, windowId: number, packed: PackedBody): Promise<void> {
+export async function keepFailedAnswer(
+  database: Database,
+  windowId: number,
+  packed: PackedBody,
+): Promise<void> {
   const body = await packed.compressed();
   await transaction(database, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
     const { hash, bytes } = packed;
     await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
-    await noteRefusedAnswer(tx, windowId, hash);
+    await noteFailedAnswer(tx, windowId, hash);
   });
 }
 
@@ -191,7 +195,7 @@ export async function readKeptAnswer(db: NodePgDatabase, answerId: number) {
       instruments: answers.instruments,
       params: answers.params,
       variant: answers.variant,
-      filtered: answers.filtered,
+      filtered: answers.is_filtered,
       hash: responseBodies.hash,
       calledOn: answers.called_on,
       contentType: answers.content_type,
@@ -231,11 +235,11 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
     .from(answers)
     .where(and(eq(answers.hash, responseBodies.hash), condition));
   const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
-  const refused = db
+  const failed = db
     .select({ id: windows.id })
     .from(windows)
     .where(and(eq(windows.refused_hash, responseBodies.hash), since));
-  return and(notExists(referring), notExists(refused));
+  return and(notExists(referring), notExists(failed));
 }
 
 /**
@@ -280,7 +284,7 @@ export async function prunable(db: NodePgDatabase, before: Date) {
     .from(responseBodies)
     .where(isUnused(db, before, sql`not (${isOld})`));
   return {
-    responses: await db.$count(answers, isOld),
+    answers: await db.$count(answers, isOld),
     bodies: bodies?.bodies ?? 0,
     bytes: bodies?.bytes ?? 0,
   };
@@ -327,7 +331,7 @@ export async function prune(database: Database, before: Date) {
       bytes += size;
     }
   }
-  return { responses: forgotten, bodies, bytes };
+  return { answers: forgotten, bodies, bytes };
 }
 
 /** Checks again with the exclusive lock held, because a load may have used a body since. */

@@ -1,0 +1,1 @@
+ALTER TABLE "etl"."sessions" ADD COLUMN "replay_run_id" bigint;

@@ -1,0 +1,609 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { exampleDays, systemClock, today } from '../../src/core/clock.ts';
+import { captureCli, runCli } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { test as testWithDatabase } from './support.ts';
+
+/**
+ * Command lines as somebody types them who is new here, with settings in front of them, and the first line that stderr
+ * must say after `eod: `; `…` stands for the rest of it. All end with the exit code 2, and write nothing.
+ */
+type Mistake = readonly [line: string, says: string];
+
+const COMMAND_LINES: readonly Mistake[] = [
+  ['frobnicate', `unknown command 'frobnicate' ("eod help" lists what there is)`],
+  ['backfil', "unknown command 'backfil'; did you mean backfill?"],
+  ['Status', "unknown command 'Status'; did you mean status?"],
+  ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
+  ['-x', `unknown option '-x' ("eod help" lists what there is)`],
+  ['run first', 'the number of the run: "first" is not a whole number from 1'],
+  ['run -3', 'the number of the run: "-3" is not a whole number from 1'],
+  ['runs --jsn', "unknown option '--jsn'; did you mean --json?"],
+  ['runs --limit', `option '--limit <n>' argument missing ("eod help runs" explains it)`],
+  ['runs first --json', 'runs: "first" is neither the number of a run nor a verb (resume, cancel)'],
+  ['runs 12 13', 'runs: "13" is too much: give one id'],
+  [
+    'runs resme 12',
+    'runs: "resme" is neither the number of a run nor a verb (resume, cancel); did you mean resume?',
+  ],
+  ['runs resume', `missing required argument 'id' ("eod help runs" explains it)`],
+  ['runs cancel x', 'the number of the run: "x" is not a whole number from 1'],
+  [
+    'backfill --from 2025-02-20 --to 2025-02-27',
+    'nothing to do: name operations ("eod operations" lists them) or give --all',
+  ],
+  ['backfill GetBhavCopyCM', '--from and --to missing: give both, e.g. --from FROM --to TO'],
+  ['backfill GetBhavCopyCM --from 2025-02-20', '--to missing: give both, e.g. --from FROM --to TO'],
+  [
+    'backfill GetBhavCopyCM --from --to 2025-02-20',
+    '--from <day>: the value is missing, --to follows at once',
+  ],
+  [
+    'backfill --all GetBhavCopyCM --from 2025-02-20 --to 2025-02-27',
+    'give names of operations or --all, not both',
+  ],
+  [
+    'backfill --all --from 2025-02-20 --to 2025-02-27 --dry-run --detach',
+    "option '--dry-run' cannot be used with option '--detach'",
+  ],
+  [
+    'backfill --all --from 2025-02-20 --to 2025-02-27 --preview --detach',
+    "option '--preview' cannot be used with option '--detach'",
+  ],
+  [
+    'backfill --all --from 2025-02-20 --to 2025-02-27',
+    'set EOD_BASE_URL (the address of the data service) and EOD_ACCESS_KEY (your key for it); "eod sandbox" starts a simulated service and prints what to set',
+  ],
+  [
+    'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange N.S.E',
+    '--exchange: "N.S.E" is not an exchange such as BSE or NSE',
+  ],
+  [
+    'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchange ,',
+    '--exchange names no exchange (BSE, NSE, …)',
+  ],
+  [
+    'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --exchnage NSE',
+    "unknown option '--exchnage'; did you mean --exchange?",
+  ],
+  [
+    'backfill GetFinRatioEOD --from 2025-02-20 --to 2025-02-27 --instruments @nowhere.txt',
+    '--instruments: @nowhere.txt cannot be read: there is no such file or folder',
+  ],
+  [
+    'backfill GetTotalTradeHighlights --from 2025-02-20 --to 2025-02-27 --instruments TCS',
+    '--instruments: GetTotalTradeHighlights cannot be asked for single instruments',
+  ],
+  [
+    'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --band H',
+    'GetBhavCopyCM has no request option "band", nor any other',
+  ],
+  [
+    'backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --param band',
+    '--param: "band" is not name=value',
+  ],
+  [
+    'backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --param AccessKey=x',
+    '--param: AccessKey is set by EOD_ACCESS_KEY',
+  ],
+  [
+    'backfill GetFinancialRatios --from 2025-02-20 --to 2025-02-27 --nature-of-report X',
+    'natureOfReport: GetFinancialRatios does not know "X" (known: Standalone, Consolidated)',
+  ],
+  [
+    'backfill GetFinancialRatios --from 2025-02-20 --to 2025-02-27 --year 20245 --type Quarter --period M9',
+    'year: GetFinancialRatios does not know "20245" (known: a year such as 2024)',
+  ],
+  [
+    'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --sector IT --industry X --basic-industry Y',
+    'GetBhavCopyCM has no request option "sector", nor any other',
+  ],
+  ['fill-gaps --dry-run --detach', "option '--dry-run' cannot be used with option '--detach'"],
+  [
+    'fill-gaps --from 2025-02-27 --to 2025-02-20',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
+  ['gaps 12', 'gaps: "12" is neither an operation (gaps have no numbers) nor a verb (fill)'],
+  [
+    'gaps fil',
+    'gaps: "fil" is neither an operation (gaps have no numbers) nor a verb (fill); did you mean fill?',
+  ],
+  ['gaps --exchange NYSE', '--exchange: unknown exchange "NYSE"; did you mean NSE? (known: BSE, NSE)'],
+  ['gaps fill --exchange NSEE', '--exchange: unknown exchange "NSEE"; did you mean NSE? (known: BSE, NSE)'],
+  [
+    'gaps --all GetBhavCopyCM --to 2999-12-31',
+    '--to: 2999-12-31 is in the future (today is TODAY in Asia/Kolkata)',
+  ],
+  [
+    'rejects retyr',
+    'rejects: "retyr" is neither the number of a reject nor a verb (retry); did you mean retry?',
+  ],
+  ['rejects 0', 'the number of the reject: "0" is not a whole number from 1'],
+  ['rejects 1 2', 'rejects: "2" is too much: give one id'],
+  ['rejects show', `missing required argument 'id' ("eod help rejects" explains it)`],
+  [
+    'rejects --operation GetBhavCopy',
+    'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',
+  ],
+  ['rejects retry --exchange XSE', '--exchange: unknown exchange "XSE"; did you mean BSE? (known: BSE, NSE)'],
+  [
+    'withdrawals acept 4',
+    'withdrawals: "acept" is neither the number of a withdrawal nor a verb (accept); did you mean accept?',
+  ],
+  ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
+  ['withdrawals --accept four', '--accept: "four" is not a whole number from 1'],
+  ['withdrawals --limit -1', '--limit: "-1" is not a whole number from 1 to 9999999'],
+  ['events sett', 'events: "sett" is neither the id of an event nor a verb (set); did you mean set?'],
+  [
+    'events set NSE:ITC:2025-01-06:demerger --factor half',
+    '--factor: "half" is not two whole numbers above 0, such as 1:2, which halves prices',
+  ],
+  ['events set NSE:ITC:2025-01-06:demerger --reset --ignore', 'give one of --factor, --ignore and --reset'],
+  [
+    'events --status aplied',
+    '--status: unknown status "aplied"; did you mean applied? (known: applied, needs_review, ignored)',
+  ],
+  ['events --kind splits', '--kind: unknown kind "splits"; did you mean split?'],
+  ['events --exchange MCX --symbol ITC', '--exchange: unknown exchange "MCX" (known: BSE, NSE)'],
+  ['findings first', 'findings: "first" is not the number of a finding'],
+  ['findings --check previous_clos', '--check: unknown check "previous_clos"; did you mean previous_close?'],
+  ['findings --severity bad', '--severity: unknown severity "bad" (known: info, warning, error)'],
+  [
+    'findings --resolved yes please',
+    `too many arguments for 'findings'. Expected 1 argument but got 2 ("eod help findings" explains it)`,
+  ],
+  [
+    'reconcile --from 2025-02-27 --to 2025-02-20',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
+  [
+    'replay GetBhavCopyCM --rebuild --from 2025-02-20 --to 2025-02-27',
+    "option '--rebuild' cannot be used with option '--from <day>'",
+  ],
+  [
+    'replay --source mysql://other/db GetBhavCopyCM',
+    '--source takes an address that starts with postgres://',
+  ],
+  [
+    'replay --exchange XSE GetBhavCopyCM',
+    '--exchange: unknown exchange "XSE"; did you mean BSE? (known: BSE, NSE)',
+  ],
+  ['prune --days x --dry-run', '--days: "x" is not a whole number from 0 to 999999'],
+  ['prune', 'answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days'],
+  [
+    'prune --yes --json now',
+    `too many arguments for 'prune'. Expected 0 arguments but got 1 ("eod help prune" explains it)`,
+  ],
+  ['import nowhere.csv', 'nowhere.csv cannot be read: there is no such file or folder'],
+  [
+    'operations GetFinRatio',
+    'unknown operation "GetFinRatio"; did you mean GetFinRatioEOD? ("eod operations" lists them)',
+  ],
+  ['schedules --jason', "unknown option '--jason'; did you mean --json?"],
+  ["query 'select 1' --csv --json", 'give one of --csv and --json'],
+  ["query 'select 1' --limit x", '--limit: "x" is not a whole number from 1 to 9999999'],
+  ["query 'select 1' --timeout 0", '--timeout: "0" is not a whole number from 1 to 86400'],
+  ["query ''", 'there is no SQL: give a statement, or - to read it from stdin'],
+  ["psql -c 'select 1'", `unknown option '-c' ("eod help psql" explains it)`],
+  ['export bhavcopy_cm --format xls --out x', '--format: unknown value "xls" (known: parquet, csv, ndjson)'],
+  ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
+  [
+    'export bhavcopy_cm --from 2025-02-30 --symbol TCS --doubles',
+    '--from: "2025-02-30" is not a day; write it as 2025-02-27',
+  ],
+  ['diff', 'which operation? Name it with --operation'],
+  ['diff --operation GetBhavCopyCM', 'give either --between A B (runs, states or times) or --since TIME'],
+  [
+    'diff --operation GetBhavCopyCM --between 12',
+    '--between takes two runs, states or times, e.g. --between 12 15',
+  ],
+  [
+    'diff --operation GetBhavCopyCM --between state:x 13',
+    '--between: "state:x" is not a run (12), a state (state:812), nor a day or time with its zone',
+  ],
+  [
+    'diff --operation GetBhavCopyCM --since lately',
+    '--since: "lately" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30',
+  ],
+  ['web --port 99999', '--port: "99999" is not a whole number from 0 to 65535'],
+  [
+    'up --roles wroker',
+    '--roles: unknown role "wroker"; did you mean worker? (known: scheduler, worker, web)',
+  ],
+  ['up --roles ,', '--roles names no role (scheduler, worker, web)'],
+  ['demo --kep', "unknown option '--kep'; did you mean --keep?"],
+  ['init /nowhere/at/all/.env', '/nowhere/at/all/.env cannot be written: there is no such file or folder'],
+  ['doctor --ofline', "unknown option '--ofline'; did you mean --offline?"],
+  ['migrate --reader', `option '--reader <role>' argument missing ("eod help migrate" explains it)`],
+  ['alert tset', "unknown command 'tset'; did you mean test?"],
+  ['alert test', 'set EOD_ALERT_WEBHOOK to the address that alerts are posted to'],
+  [
+    'sandbox --casing pascall',
+    '--casing: unknown value "pascall"; did you mean pascal? (known: pascal, camel, upper, lower, mixed)',
+  ],
+  ['sandbox --data /nowhere', '--data: /nowhere cannot be read: there is no such file or folder'],
+  ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
+  [
+    'completion tcsh',
+    "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish",
+  ],
+  ['help statsu', "unknown command 'statsu'; did you mean status?"],
+  ['help rejects rety', "unknown command 'rety' of rejects; did you mean retry?"],
+  [
+    'help backfill GetBhavCopyCM',
+    `unknown command 'GetBhavCopyCM' of backfill ("eod help backfill" explains it)`,
+  ],
+  ['-q -v status', "option '-q, --quiet' cannot be used with option '-v, --verbose'"],
+  ['--demo status', 'nothing has been loaded by "eod demo" yet: run it first'],
+  ['--quite status', "unknown option '--quite'; did you mean --quiet?"],
+  ['status --no-colour', "unknown option '--no-colour'; did you mean --no-color?"],
+  [
+    'status --json now',
+    `too many arguments for 'status'. Expected 0 arguments but got 1 ("eod help status" explains it)`,
+  ],
+  ['import --force --json', `missing required argument 'paths' ("eod help import" explains it)`],
+  ['demo --keep --json --jsn', "unknown option '--jsn'; did you mean --json?"],
+  ['nightly --dry-run --json --date soon', '--date: "soon" is not a day; write it as 2025-02-27'],
+  ['resume 12x --json', 'the number of the run: "12x" is not a whole number from 1'],
+  ['cancel 12x --yes --json', 'the number of the run: "12x" is not a whole number from 1'],
+  [
+    'fill-gaps --exchange XSE --json',
+    '--exchange: unknown exchange "XSE"; did you mean BSE? (known: BSE, NSE)',
+  ],
+  ['schedules --json --all', `unknown option '--all' ("eod help schedules" explains it)`],
+  ['operations --json GetNothing', 'unknown operation "GetNothing" ("eod operations" lists them)'],
+  [
+    'export bhavcopy_cm --to 2025-02-30 --partition year --format csv',
+    '--to: "2025-02-30" is not a day; write it as 2025-02-27',
+  ],
+  ['dbt --out', `option '--out <file>' argument missing ("eod help dbt" explains it)`],
+  ['diff --operation GetBhavCopyCM --limit 0 --json', '--limit: "0" is not a whole number from 1 to 9999999'],
+  [
+    'state --at 2025-02-30 --json',
+    '--at: "2025-02-30" is not a time; write a day, 2025-02-27, or a time with its zone, 2025-02-27T21:00:00+05:30',
+  ],
+  [
+    'replay --rejects --json --yes GetNothing',
+    'unknown operation "GetNothing" ("eod operations" lists them)',
+  ],
+  [
+    'init a b --force --json',
+    `too many arguments for 'init'. Expected 1 argument but got 2 ("eod help init" explains it)`,
+  ],
+  ['config --json --all', `unknown option '--all' ("eod help config" explains it)`],
+  [
+    'doctor --offline --json now',
+    `too many arguments for 'doctor'. Expected 0 arguments but got 1 ("eod help doctor" explains it)`,
+  ],
+  [
+    'migrate --no-reader --json now',
+    `too many arguments for 'migrate'. Expected 0 arguments but got 1 ("eod help migrate" explains it)`,
+  ],
+  [
+    'alert test --json now',
+    `too many arguments for 'test'. Expected 0 arguments but got 1 ("eod help alert" explains it)`,
+  ],
+  [
+    'backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --param from=1 --json --force',
+    '--param: from is set by --from',
+  ],
+  ['findings --limit 0 --json', '--limit: "0" is not a whole number from 1 to 9999999'],
+  [
+    'findings --to 2025-02-20 --from 2025-02-27',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
+  ['rejects --limit x --json', '--limit: "x" is not a whole number from 1 to 9999999'],
+  ['withdrawals --json --all', `unknown option '--all' ("eod help withdrawals" explains it)`],
+  ['events --limit 0 --json', '--limit: "0" is not a whole number from 1 to 9999999'],
+  [
+    'events --kind bonus --to 2025-02-20 --from 2025-02-27',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
+  ['events set x --json', 'give one of --factor, --ignore and --reset'],
+  ['run 12 --all --json', `unknown option '--all' ("eod help run" explains it)`],
+  ['reconcile --json --fail-on all', '--fail-on: unknown severity "all" (known: info, warning, error)'],
+  [
+    'gaps --to 2025-02-20 --from 2025-02-27 --json',
+    '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
+  ],
+  [
+    'sandbox --contrary --bom --no-gzip --names-history --classification-by-change --withdrawn-ratios --action-id-zero --old-series-suffix --src-codes --filled-blanks --missing-keys --spaced-keys --epoch-milliseconds --short-numbers --csv-unquoted --xml-attributes --any-case --exact-times --port many',
+    '--port: "many" is not a whole number from 0 to 65535',
+  ],
+  [
+    'sandbox --access-key k --demo-instruments TCS --calls-per-hour x',
+    '--calls-per-hour: "x" is not a whole number from 0',
+  ],
+  [
+    'status --no-color -q extra',
+    `too many arguments for 'status'. Expected 0 arguments but got 1 ("eod help status" explains it)`,
+  ],
+  [
+    'status -v extra',
+    `too many arguments for 'status'. Expected 0 arguments but got 1 ("eod help status" explains it)`,
+  ],
+  ['--verbose help nonsuch', `unknown command 'nonsuch' ("eod help" lists them)`],
+  ['sandbox --host', `option '--host <address>' argument missing ("eod help sandbox" explains it)`],
+  ['sandbox --fault status=503,every=x', '--fault: every: "x" is not a whole number from 1'],
+  ['sandbox --now noon', '--now: "noon" is not a time such as 2025-09-05T22:00:00+05:30'],
+  [
+    'sandbox --envelope json',
+    '--envelope: unknown value "json" (known: value, count, wrong-count, null-when-empty, missing-when-empty, bare-list, bare-object)',
+  ],
+  ['sandbox --shapes many', '--shapes: unknown value "many" (known: sample, declared)'],
+  ['sandbox --dialect unix', '--dialect: unknown value "unix" (known: epoch, iso-date, both)'],
+  ['sandbox --content-type pdf', '--content-type: unknown value "pdf" (known: spec, text, json)'],
+  ['sandbox --revision -1', '--revision: "-1" is not a whole number from 0 to 1000'],
+  ['sandbox --instruments none', '--instruments: "none" is not a whole number from 1 to 20000'],
+  ['sandbox --delay soon', '--delay: "soon" is not a whole number from 0 to 3600000'],
+  ['sandbox --not-ready x', '--not-ready: "x" is not a whole number from 0'],
+  ['sandbox --max-range-days x', '--max-range-days: "x" is not a whole number from 1'],
+  ['sandbox --history-days x', '--history-days: "x" is not a whole number from 0'],
+  ['sandbox --disable-operations GetNothing', 'unknown operation "GetNothing" ("eod operations" lists them)'],
+  ['sandbox --disable-exchanges MCX', '--disable-exchanges: unknown value "MCX" (known: BSE, NSE)'],
+  ['sandbox --key-dies-after x', '--key-dies-after: "x" is not a whole number from 0'],
+  ['sandbox --trial-day x', '--trial-day: "x" is not a day such as 2025-02-27'],
+  ['sandbox --seed x', '--seed: "x" is not a whole number from 0'],
+  ['up --role worker', "unknown option '--role'; did you mean --roles?"],
+  ['export bhavcopy_cm --exchange MCX --json', '--exchange: unknown exchange "MCX" (known: BSE, NSE)'],
+];
+
+const SETTINGS: readonly Mistake[] = [
+  [
+    'EOD_DATABASE_URL=postgres://h/d config',
+    'a setting is wrong: EOD_DATABASE_URL is no setting; did you mean DATABASE_URL?',
+  ],
+  [
+    'EOD_INSTRUMENTS=@nowhere.txt status',
+    'a setting is wrong: EOD_INSTRUMENTS cannot be read: there is no such file or folder (it is "@nowhere.txt")',
+  ],
+  [
+    'DATABASE_URL=localhost:5432/eod status',
+    'a setting is wrong: DATABASE_URL must be an address that starts with postgres:// or postgresql://',
+  ],
+  [
+    'DATABASE_URL=mysql://u:hunter2@h/d status',
+    'a setting is wrong: DATABASE_URL must be an address that starts with postgres:// or postgresql://',
+  ],
+  [
+    'DATABASE_URL=postgres://eod:hunter2@127.0.0.1:1/eod status',
+    'cannot use Postgres at 127.0.0.1:1/eod: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)',
+  ],
+  [
+    'REDIS_URL=localhost:6379 status',
+    'a setting is wrong: REDIS_URL must be an address that starts with redis:// or rediss://',
+  ],
+  [
+    'EOD_BASE_URL=nowhere nightly',
+    'a setting is wrong: EOD_BASE_URL must be an address that starts with http:// or https:// (it is "nowhere")',
+  ],
+  [
+    'EOD_BASE_URL=https://h/?key=hunter2 config',
+    'a setting is wrong: EOD_BASE_URL must be an address without user, password, query (?) and fragment (#): the key goes into EOD_ACCESS_KEY, and eod adds the rest of each call',
+  ],
+  [
+    'EOD_BASE_URL=http://127.0.0.1:1 nightly',
+    'set EOD_ACCESS_KEY (your key for it); "eod sandbox" starts a simulated service and prints what to set',
+  ],
+  [
+    'EOD_ACCESS_KEY=k nightly',
+    'set EOD_BASE_URL (the address of the data service); "eod sandbox" starts a simulated service and prints what to set',
+  ],
+  [
+    'EOD_CONCURENCY=5 status',
+    'a setting is wrong: EOD_CONCURENCY is no setting; did you mean EOD_CONCURRENCY?',
+  ],
+  [
+    'EOD_ACESS_KEY=hunter2 status',
+    'a setting is wrong: EOD_ACESS_KEY is no setting; did you mean EOD_ACCESS_KEY?',
+  ],
+  [
+    'EOD_LOGLEVEL=debug config',
+    'a setting is wrong: EOD_LOGLEVEL is no setting; did you mean EOD_LOG_LEVEL?',
+  ],
+  [
+    'EOD_KEEP_RAW=true config',
+    'a setting is wrong: EOD_KEEP_RAW is no setting any more: every answer is kept, because late answers and replays need them; EOD_KEEP_RAW_DAYS (at least 7) says for how many days',
+  ],
+  ['EOD_KEEP_RAW_DAYS=6 config', 'a setting is wrong: EOD_KEEP_RAW_DAYS must be at least 7 (it is "6")'],
+  ['EOD_CONCURRENCY=many status', 'a setting is wrong: EOD_CONCURRENCY is not a number (it is "many")'],
+  ['EOD_CONCURRENCY=0 status', 'a setting is wrong: EOD_CONCURRENCY must be at least 1 (it is "0")'],
+  ['EOD_CONCURRENCY=65 status', 'a setting is wrong: EOD_CONCURRENCY must be at most 64 (it is "65")'],
+  ['EOD_CONCURRENCY=2.5 status', 'a setting is wrong: EOD_CONCURRENCY must be a whole number (it is "2.5")'],
+  ['EOD_CONCURRENCY=-1 EOD_ATTEMPTS=0 status', 'the settings have 2 problems:'],
+  [
+    'EOD_LOG_LEVEL=INFO config',
+    'a setting is wrong: EOD_LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent (it is "INFO")',
+  ],
+  [
+    'EOD_LOG_FORMAT=yaml status',
+    'a setting is wrong: EOD_LOG_FORMAT must be auto, json or text (it is "yaml")',
+  ],
+  ['EOD_TLS_VERIFY=yes status', 'a setting is wrong: EOD_TLS_VERIFY must be true or false (it is "yes")'],
+  ['EOD_WEB_ACTIONS=on status', 'a setting is wrong: EOD_WEB_ACTIONS must be true or false (it is "on")'],
+  [
+    'EOD_TIMEZONE=Asia/Bombay status',
+    'a setting is wrong: EOD_TIMEZONE is not a time zone, e.g. Asia/Kolkata (it is "Asia/Bombay")',
+  ],
+  [
+    'EOD_PUBLISHED_AT=25:00 status',
+    'a setting is wrong: EOD_PUBLISHED_AT must be a time of day such as 21:15 (it is "25:00")',
+  ],
+  ['EOD_EXCHANGES=MCX status', 'a setting is wrong: EOD_EXCHANGES knows BSE and NSE only (it is "MCX")'],
+  ['EOD_EXCHANGES=, status', 'a setting is wrong: EOD_EXCHANGES names no exchange (it is ",")'],
+  [
+    'EOD_OPERATION_EXCHANGES=GetSeriesChange status',
+    'a setting is wrong: EOD_OPERATION_EXCHANGES "GetSeriesChange" is not Operation=EXCHANGE+EXCHANGE (it is "GetSeriesChange")',
+  ],
+  [
+    'EOD_WINDOW_DAYS=GetBhavCopyCM=0 status',
+    'a setting is wrong: EOD_WINDOW_DAYS "GetBhavCopyCM=0" is not Operation=days (it is "GetBhavCopyCM=0")',
+  ],
+  [
+    'EOD_NIGHTLY_RESERVE=130% status',
+    'a setting is wrong: EOD_NIGHTLY_RESERVE must be a share such as 30% (it is "130%")',
+  ],
+  [
+    'EOD_MAX_REJECT_SHARE=lots status',
+    'a setting is wrong: EOD_MAX_REJECT_SHARE must be a share such as 30% (it is "lots")',
+  ],
+  [
+    'EOD_FINDING_SEVERITY=previous_close=bad status',
+    'a setting is wrong: EOD_FINDING_SEVERITY "previous_close=bad" is not check=info, warning, error or off (it is "previous_close=bad")',
+  ],
+  [
+    'EOD_FINDING_SEVERITY=previos_close=error reconcile',
+    'EOD_FINDING_SEVERITY: unknown check "previos_close"; did you mean previous_close?',
+  ],
+  [
+    'EOD_ALERT_WEBHOOK=hooks.example status',
+    'a setting is wrong: EOD_ALERT_WEBHOOK must be an address that starts with http:// or https://',
+  ],
+  [
+    'EOD_ALERT_ON=everything status',
+    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
+  ],
+  ['EOD_ALERT_SECRET=short status', 'a setting is wrong: EOD_ALERT_SECRET must have at least 16 characters'],
+  ['EOD_WEB_PASSWORD=short status', 'a setting is wrong: EOD_WEB_PASSWORD must have at least 8 characters'],
+  ['EOD_HTTP_PORT=80800 up', 'a setting is wrong: EOD_HTTP_PORT must be at most 65535 (it is "80800")'],
+  [
+    'EOD_TRUSTED_PROXIES=10.0.0 status',
+    'a setting is wrong: EOD_TRUSTED_PROXIES must list addresses or ranges of addresses, such as 10.0.0.7 or 10.0.0.0/24 (it is "10.0.0")',
+  ],
+  [
+    'EOD_TRIAL_DAY=2025-02-30 status',
+    'a setting is wrong: EOD_TRIAL_DAY must be a day such as 2025-02-27 (it is "2025-02-30")',
+  ],
+  [
+    'EOD_ACCESS_KEY_FILE=missing status',
+    'a setting is wrong: EOD_ACCESS_KEY_FILE names a file that cannot be read: there is no such file or folder (missing)',
+  ],
+  [
+    'EOD_FORMAT=json config',
+    'a setting is wrong: EOD_FORMAT must be Json, Xml, Csv or CsvContent (it is "json")',
+  ],
+  [
+    'EOD_QUEUE_PREFIX=My-Queue status',
+    'a setting is wrong: EOD_QUEUE_PREFIX must be lower-case letters, digits and _ (it is "My-Queue")',
+  ],
+  [
+    'HTTPS_PROXY=ftp://proxy status',
+    'a setting is wrong: HTTPS_PROXY must be an address that starts with http:// or https://',
+  ],
+  ['EOD_TIMEOUT=5 config', 'a setting is wrong: EOD_TIMEOUT is no setting; did you mean EOD_TIMEOUT_MS?'],
+];
+
+/** What is wrong only with a database, in an empty one. */
+const UNKNOWN_IDS: readonly Mistake[] = [
+  ['run 999', 'there is no run 999 ("eod runs" lists them)'],
+  ['runs 999', 'there is no run 999 ("eod runs" lists them)'],
+  ['resume 999', 'there is no run 999 ("eod runs" lists them)'],
+  ['runs resume 999', 'there is no run 999 ("eod runs" lists them)'],
+  ['cancel 999 --yes', 'there is no run 999 ("eod runs" lists them)'],
+  ['rejects 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
+  ['rejects show 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
+  ['withdrawals 999', 'no withdrawal 999 is waiting for a decision ("eod withdrawals" lists them)'],
+  ['withdrawals accept 999', 'no withdrawal 999 is waiting for a decision ("eod withdrawals" lists them)'],
+  ['findings 999', 'there is no finding 999 ("eod findings" lists the open ones)'],
+  [
+    'events NSE:NOPE:2025-01-06:split',
+    'there is no event "NSE:NOPE:2025-01-06:split" ("eod events" lists them)',
+  ],
+  [
+    'events set NSE:NOPE:2025-01-06:split --ignore',
+    'there is no event "NSE:NOPE:2025-01-06:split" ("eod events" lists them)',
+  ],
+  ['export bhavcopy', 'there is no table or view market.bhavcopy; did you mean bhavcopy_cm?'],
+  ['diff --operation GetBhavCopyCM --between 998 999', 'there is no run 998 ("eod runs" lists them)'],
+  [
+    'diff --operation GetBhavCopyCM --between state:999999 999',
+    'there is no state 999999 ("eod state" shows the current one)',
+  ],
+  ['replay GetBhavCopyCM', 'nothing to replay: no kept answer matches'],
+  [
+    'dbt --out /nowhere/sources.yml',
+    '--out: /nowhere/sources.yml cannot be written: there is no such file or folder',
+  ],
+  ['migrate --no-reader nobody', 'the role "nobody" is not a reader; there is none'],
+];
+
+/** The words of a line, and the settings in front of them. */
+function parseLine(line: string): { readonly env: Record<string, string>; readonly args: string[] } {
+  const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+  const start = words.findIndex((word) => !/^[A-Z_]+=/.test(word));
+  const env = words.slice(0, start).map((word) => /^(.*?)=(.*)$/.exec(word)?.slice(1) ?? []);
+  return { env: Object.fromEntries(env) as Record<string, string>, args: words.slice(start) };
+}
+
+async function expectMistake([line, says]: Mistake, options: { cwd: string; env?: Record<string, string> }) {
+  const { env, args } = parseLine(line);
+  const { code, stdout, stderr } = await runCli(args, { ...options, env: { ...options.env, ...env } });
+  const [first = ''] = stderr.split('\n');
+  const { from, to } = exampleDays();
+  const named = says
+    .replace('TODAY', today(systemClock, 'Asia/Kolkata'))
+    .replace('FROM', from)
+    .replace('TO', to);
+  if (named.endsWith('…')) expect(first.slice(0, named.length + 4)).toBe(`eod: ${named.slice(0, -1)}`);
+  else expect(first).toBe(`eod: ${named}`);
+  expect(stderr).not.toMatch(/^\s+at |hunter2/m);
+  expect(code).toBe(2);
+  if (args.includes('--json')) expect(JSON.parse(stdout)).toMatchObject({ error: { exitCode: 2 } });
+  else expect(stdout).toBe('');
+}
+
+const cwd = temporaryFolder();
+
+describe.concurrent('mistakes on the command line', () => {
+  test.each(COMMAND_LINES)('eod %s', (...mistake) => expectMistake(mistake, { cwd }));
+});
+
+describe.concurrent('mistakes in the settings', () => {
+  test.each(SETTINGS)('%s', (...mistake) => expectMistake(mistake, { cwd }));
+});
+
+test('none of them has written anything', () => {
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
+testWithDatabase('ids and names that there are not', async ({ url }) => {
+  for (const mistake of UNKNOWN_IDS) await expectMistake(mistake, { cwd, env: { DATABASE_URL: url } });
+  const { stdout } = await runCli(['runs', '--json'], { cwd, env: { DATABASE_URL: url } });
+  expect(JSON.parse(stdout)).toEqual([]);
+});
+
+test('work that fails, but was asked for rightly, ends with 1 and says what failed', async () => {
+  const env = { EOD_ALERT_WEBHOOK: 'http://127.0.0.1:1/kiwi' };
+  const { code, stderr } = await runCli(['alert', 'test'], { cwd, env });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^127\.0\.0\.1:1 did not accept the test alert: .*ECONNREFUSED/);
+});
+
+test('every command and every flag is among the mistakes', async () => {
+  const { cli } = captureCli({ cwd });
+  const program = buildProgram(cli);
+  const typed = [...COMMAND_LINES, ...SETTINGS, ...UNKNOWN_IDS].map(([line]) => parseLine(line).args);
+  const missing: string[] = [];
+  const look = (path: string, flags: readonly string[]) => {
+    const lines = typed.filter((args) => path.split(' ').every((word) => word === '' || args.includes(word)));
+    if (lines.length === 0) missing.push(path);
+    for (const flag of flags) if (!lines.some((args) => args.includes(flag))) missing.push(`${path} ${flag}`);
+  };
+  for (const command of program.commands) {
+    await loadCommand(command, cli);
+    const list = command.commands.find((one) => one.name() === 'list');
+    const options = [...command.options, ...(list?.options ?? [])];
+    look(
+      command.name(),
+      options.map(({ long }) => long ?? ''),
+    );
+    for (const verb of command.commands) if (verb !== list) look(`${command.name()} ${verb.name()}`, []);
+  }
+  look(
+    '',
+    program.options.map(({ short, long }) => short ?? long ?? '').filter((flag) => flag !== '-V'),
+  );
+  expect(missing).toEqual([]);
+});
