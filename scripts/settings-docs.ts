@@ -46,9 +46,7 @@ export function settingTables(): string {
   const row = ({ name, defaultText, description }: Described) =>
     `- \`${name}\`${defaultText === '' ? '' : ` (\`${defaultText}\`)`}: ${description}`;
   return groups
-    .map(({ title, settings: ofGroup }) =>
-      [`## ${title}`, '', ...ofGroup.map(row)].join('\n'),
-    )
+    .map(({ title, settings: ofGroup }) => [`## ${title}`, '', ...ofGroup.map(row)].join('\n'))
     .join('\n\n');
 }
 
