@@ -46,7 +46,7 @@ export const commands: Commands = {
     command
       .addArgument(runIdArgument())
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod runs 12', 'eod run 12', 'eod run 12 --json'))
+      .addHelpText('after', examples('eod runs 12', 'eod runs 12 --json'))
       .action((runId: number, flags: JsonFlag) => showRun(cli, runId, flags));
   },
   resume: addResume,
