@@ -2,9 +2,9 @@
  * Changes to `src` that a test has to notice, mostly to SQL in texts and to what only several loads together show, which
  * Stryker does not try. Each is one replacement in a file, and the test file that must fail then.
  */
-const MERGE = 'src/load/market/merge-sql.ts';
-const FOLD = 'src/load/market/fold.ts';
-const REGISTERS = 'src/load/state/coverage-registers.ts';
+const MERGE = 'src/load/market/merge/merge-sql.ts';
+const FOLD = 'src/load/market/fold/fold.ts';
+const REGISTERS = 'src/load/state/coverage/registers.ts';
 const COVERAGE = 'test/load/coverage-registers.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';

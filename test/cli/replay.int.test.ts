@@ -3,7 +3,7 @@ import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import type { Place } from '../../src/core/place.ts';
 import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { runCli, runJson } from '../support/cli.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';

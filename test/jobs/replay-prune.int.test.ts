@@ -13,9 +13,9 @@ import {
   prune,
   readKeptAnswer,
 } from '../../src/load/state/answers/answers.ts';
-import { factOf } from '../../src/load/state/coverage-facts.ts';
+import { factOf } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
 import { fetched, fixReading, records, replay, rowsOf } from './replay-support.ts';

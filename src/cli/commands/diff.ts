@@ -128,7 +128,7 @@ async function betweenMoments(
 }
 
 async function readNow(db: NodePgDatabase): Promise<VersionAndTime> {
-  const { readMoment } = await import('../../load/state/run-facts.ts');
+  const { readMoment } = await import('../../load/state/runs/outcomes.ts');
   const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { now } = await readMoment(db, 'now');
   return { at: now, version: (await versionAt(db, null)).version };
@@ -139,7 +139,7 @@ async function readNamed(
   { kind, name, value }: NamedMoment,
   { EOD_TIMEZONE }: Config,
 ): Promise<VersionAndTime & { readonly isOpen: boolean }> {
-  const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
+  const { readMoment, readRunEnd } = await import('../../load/state/runs/outcomes.ts');
   const { readVersion, versionAt, versionsOfRuns } = await import('../../load/state/loads/versions.ts');
   if (kind === 'state') {
     const found = await readVersion(db, Number(value));

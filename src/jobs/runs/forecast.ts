@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/pair.ts';
-import { readHour } from '../../load/state/call-budget.ts';
-import { medianWindowSeconds } from '../../load/state/run-facts.ts';
-import type { RunKind, RunRequest, Target } from '../../load/state/run-request.ts';
+import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
+import type { RunKind, RunRequest, Target } from '../../load/state/runs/request.ts';
+import { readHour } from '../../load/state/source/call-budget.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

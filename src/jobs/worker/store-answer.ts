@@ -6,12 +6,12 @@ import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import type { AnswerReading } from '../../load/market/fold/refold-part.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
-import type { FullSet } from '../../load/market/merge.ts';
-import type { AnswerReading } from '../../load/market/refold.ts';
+import type { FullSet } from '../../load/market/merge/merge.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
-import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
-import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
+import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
+import type { CoverageEntry } from '../../load/state/coverage/registers.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
@@ -154,7 +154,7 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
 }
 
 /**
- * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
+ * Reads a kept answer to apply it again together with others (`load/market/fold/fold.ts`).
  *
  * @throws PipelineError `unreadable`
  */

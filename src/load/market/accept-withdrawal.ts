@@ -2,13 +2,13 @@ import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
-import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
-import { foldIfLate, type ReadAgain } from './fold.ts';
-import { ensureStage } from './merge.ts';
-import { mergeSql } from './merge-sql.ts';
+import { foldIfLate, type ReadAgain } from './fold/fold.ts';
+import { ensureStage } from './merge/merge.ts';
+import { mergeSql } from './merge/merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
 /** The result of accepting a withdrawal that was held back. */

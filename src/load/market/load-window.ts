@@ -10,18 +10,19 @@ import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/answers.ts';
 import { replaceMarks } from '../state/answers/facts.ts';
-import { writeCoverage } from '../state/coverage.ts';
-import { factOf } from '../state/coverage-facts.ts';
-import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
-import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/later.ts';
+import { writeCoverage } from '../state/coverage/coverage.ts';
+import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage/registers.ts';
+import { factOf } from '../state/coverage/sum-of-facts.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
+import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
 import { type RejectEntry, writeRejects } from '../state/rejects.ts';
-import type { RowDifference } from '../state/reports.ts';
+import type { RowDifference } from '../state/runs/reports.ts';
 import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadAgain, scopeOf } from './fold.ts';
+import { mergeTable, type ReadAgain, scopeOf } from './fold/fold.ts';
+import { isBelieved } from './fold/refold-part.ts';
 import {
   changedDays,
   daysOf,
@@ -33,9 +34,8 @@ import {
   type PreservedColumns,
   setHintBits,
   type TableRows,
-} from './merge.ts';
+} from './merge/merge.ts';
 import { noteInserted } from './observed-aliases/observed-aliases.ts';
-import { isBelieved } from './refold.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad extends Pair {

@@ -10,8 +10,8 @@ import { lockUntilCommit, type Transaction, transaction } from '../../database/t
 import { loadsAfter } from '../../state/loads/loads.ts';
 import { versionAt } from '../../state/loads/versions.ts';
 import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instruments.ts';
-import { identify, type ObservedAlias } from '../identity.ts';
-import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './statements.ts';
+import { identify, type ObservedAlias } from './identity.ts';
+import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-alias-sql.ts';
 
 /** The names that connect an observed alias with others. */
 type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;

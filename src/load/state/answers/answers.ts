@@ -7,7 +7,7 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
-import type { AnswerFact } from '../coverage-facts.ts';
+import type { AnswerFact } from '../coverage/sum-of-facts.ts';
 import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
