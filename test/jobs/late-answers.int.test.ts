@@ -8,7 +8,7 @@ import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/runs/outcomes.ts';
+import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';

@@ -9,7 +9,7 @@ import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { countDoubtedWindows } from '../../src/load/state/runs/outcomes.ts';
+import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -13,7 +13,7 @@ import {
   prune,
   readKeptAnswer,
 } from '../../src/load/state/answers/answers.ts';
-import { factOf } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { factOf } from '../../src/load/state/answers/facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';

@@ -5,12 +5,12 @@ import { bestStates, summarizeCoverage } from '../../load/state/coverage/coverag
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import type { CoverageState } from '../../load/state/coverage/registers.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
-import { countDoubtedWindows } from '../../load/state/runs/outcomes.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/runs/reports.ts';
 import type { RunKind } from '../../load/state/runs/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
+import { countDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

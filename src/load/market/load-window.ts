@@ -9,10 +9,9 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/answers.ts';
-import { replaceMarks } from '../state/answers/facts.ts';
+import { factOf, replaceMarks } from '../state/answers/facts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage/registers.ts';
-import { factOf } from '../state/coverage/sum-of-facts.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
@@ -21,7 +20,8 @@ import type { RowDifference } from '../state/runs/reports.ts';
 import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadAgain, scopeOf } from './fold/fold.ts';
+import type { ReadAgain } from './fold/fold.ts';
+import { mergeTable, scopeOf } from './fold/merge-or-fold.ts';
 import { isBelieved } from './fold/refold-part.ts';
 import {
   changedDays,

@@ -1,23 +1,15 @@
-import type { PoolClient } from 'pg';
-import { messageOf, PipelineError } from '../../../core/errors.ts';
 import type { Place } from '../../../core/place.ts';
 import type { Shape } from '../../../operations/operation.ts';
 import { namesFilling } from '../../../operations/registry.ts';
 import { countValues, type Rows } from '../../../operations/rows.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { type KeptAnswer, readKeptAnswer } from '../../state/answers/answers.ts';
+import type { KeptAnswer } from '../../state/answers/answers.ts';
 import { emptiedBy } from '../../state/answers/facts.ts';
-import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
+import type { Pruned } from '../../state/answers/pruned.ts';
+import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
 import type { DayMark, FoldedDays } from '../../state/coverage/registers.ts';
-import {
-  type AnswerToFold,
-  answersToFold,
-  type FoldScope,
-  hasLaterLoad,
-  type LoadScope,
-  lastPlaces,
-} from '../../state/loads/other-loads.ts';
+import type { LoadScope } from '../../state/loads/other-loads.ts';
 import {
   acceptedDays,
   type DayWithdrawal,
@@ -28,15 +20,12 @@ import {
 import {
   applyStaged,
   copyAsNew,
-  copyNewDays,
   countsOf,
   daysOf,
   daysOfRows,
   type FullSet,
   hasDuplicates,
   type Merged,
-  mergeFew,
-  NOTHING,
   stageRows,
   type TableAnswer,
   type TableRows,
@@ -46,7 +35,8 @@ import { mergeSql } from '../merge/merge-sql.ts';
 import { foldSql, listedInFull } from './fold-sql.ts';
 
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
-// tables, and the result replaces what is stored.
+// tables, and the result replaces what is stored. The load of a late answer calls it (merge-or-fold.ts), and a replay
+// (refold-part.ts).
 
 /** Reads a kept answer with the code of today, its days judged as of the moment of its call. */
 export type ReadAgain = (answer: KeptAnswer) => Promise<{
@@ -56,7 +46,7 @@ export type ReadAgain = (answer: KeptAnswer) => Promise<{
 }>;
 
 /** The part of an answer that is about one table, and the load that stores it. */
-interface TableLoad extends TableAnswer {
+export interface TableLoad extends TableAnswer {
   readonly table: TableDefinition;
   readonly runId: number;
   readonly loadId: number;
@@ -71,13 +61,8 @@ interface TableLoad extends TableAnswer {
   readonly readAgain?: ReadAgain | undefined;
 }
 
-interface LoadOfDays extends TableLoad {
-  /** All days of the rows and those that the answer lists in full. */
-  readonly days: readonly string[];
-}
-
 /** What became of one table's records. */
-interface MergedTable extends Merged {
+export interface MergedTable extends Merged {
   /** What the answer, or each of those that were folded, did with the rows of days. */
   readonly marks: readonly DayMark[];
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
@@ -88,106 +73,22 @@ interface MergedTable extends Merged {
   readonly undecided: string | null;
 }
 
-/** What is said of the merge of an answer that was loaded after all others about its rows. */
-const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
-
 /** What an answer did with the rows of days. */
-const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
+export const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
   withdrawals.flatMap(({ day, left, heldBack }) =>
     heldBack === null && left > 0
       ? []
       : [{ mark: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
   );
 
-/**
- * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
- * order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
- * answers of its days are read again and folded, and rows that differ from the result are written. Call it inside a
- * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
- */
-export async function mergeTable(
-  tx: Transaction,
-  load: LoadOfDays & {
-    /** Is it known that no later answer was loaded, nor this one? */
-    readonly isLast: boolean;
-  },
-): Promise<MergedTable> {
-  const { client } = tx;
-  const { table, rows, days, place } = load;
-  const sql = mergeSql(table, days);
-  const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
-  if (isLast) {
-    const added =
-      scope.lists === 'days'
-        ? await copyNewDays(client, load, days)
-        : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, ...AS_LAST, marks: [] };
-  }
-  await stageRows(client, table, rows);
-  const mergeAsLast = async () => {
-    const merged = await applyStaged(client, table, load, load, sql);
-    return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
-  };
-  if (isLast) return mergeAsLast();
-  // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
-  if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
-  const folded = await foldAnswers(tx, load, scope);
-  if (folded !== null) return folded;
-  await client.query(`truncate ${sql.stage}`);
-  await stageRows(client, table, rows);
-  if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
-  return {
-    ...NOTHING,
-    stale: rows.length,
-    marks: [],
-    folded: null,
-    ignoredDays: [...days],
-    undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
-  };
-}
-
-async function hasConflict(
-  client: PoolClient,
-  { table, days, fetchedAt }: Pick<LoadOfDays, 'table' | 'days' | 'fetchedAt'>,
-): Promise<boolean> {
-  const found = await client.query(foldSql(table, days).hasConflict, [fetchedAt.toISOString()]);
-  return (found.rowCount ?? 0) > 0;
-}
-
-/**
- * Folds the answers about some days anew where a later answer was loaded.
- *
- * @returns null if there was nothing, or not all answers are kept; then nothing was written.
- */
-export async function foldIfLate(
-  tx: Transaction,
-  load: Omit<TableLoad, 'rows'>,
-): Promise<MergedTable | null> {
-  const scope = scopeOf({ ...load, rows: [] });
-  if (!(await hasLaterLoad(tx, scope, load.place))) return null;
-  return foldAnswers(tx, { ...load, rows: null }, scope);
-}
-
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
-interface Scope extends LoadScope {
+export interface Scope extends LoadScope {
   readonly lists: Shape['fullSet'];
   /** Days it is about; null where days do not matter. */
   readonly asked: ReadonlySet<string> | null;
 }
 
-/** The scope of an answer, as far as one table is concerned. */
-export function scopeOf({
-  table,
-  exchange,
-  rows,
-  fullSet,
-}: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
-  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
-  return scopeOfDays(table, exchange, isDated ? [...daysOfRows(table, rows), ...daysOf(fullSet)] : null);
-}
-
-function scopeOfDays(table: TableDefinition, exchange: string, days: readonly string[] | null): Scope {
+export function scopeOfDays(table: TableDefinition, exchange: string, days: readonly string[] | null): Scope {
   const sorted = days?.toSorted() ?? [];
   const [from, to] = [sorted[0], sorted.at(-1)];
   return {
@@ -241,44 +142,8 @@ export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<
   return foldInOrder(tx, load, concerned, part);
 }
 
-/**
- * Applies all answers that may be about these rows, in the order in which they were fetched, to temporary tables, with
- * the statements that apply them to `market`; then writes the stored rows that differ from the result.
- *
- * Where answers are pruned, it begins with the rows that they left.
- *
- * @returns null if one of them is not kept, and not pruned with those before it; then nothing was written.
- * @throws PipelineError `unreadable`
- */
-async function foldAnswers(
-  tx: Transaction,
-  load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
-  scope: Scope,
-): Promise<MergedTable | null> {
-  const { table, readAgain } = load;
-  if (readAgain === undefined) return null;
-  const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const few = scope.lists === 'none';
-  // Where the day of a row comes from the request, only requests for the same days can list it.
-  const concerned = {
-    ...scope,
-    sameInstruments: few,
-    sameDays: few && day !== undefined && day.from !== 'answer',
-  };
-  const pruned = await prunedUpTo(tx, scope);
-  const answers = await answersToFold(
-    tx,
-    concerned,
-    { ...load, place: load.rows === null ? null : load.place },
-    pruned?.version ?? 0,
-  );
-  if (answers === null) return null;
-  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
-  return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
-}
-
 /** The rows that a fold is about: the answers are given. */
-async function foldInOrder(
+export async function foldInOrder(
   tx: Transaction,
   load: Omit<TableLoad, 'rows' | 'place'> & { readonly rows: Rows | null; readonly place: Place | null },
   scope: Scope & FoldScope,
@@ -482,25 +347,3 @@ export const partOf = (
   fullSet: fullSets.find((set) => set.table === table),
   preserved,
 });
-
-/** Names a kept answer that cannot be read any more. */
-export const unreadable = ({ operation, exchange, place }: KeptAnswer, error: unknown) =>
-  new PipelineError(
-    `a kept answer about the same rows, ${operation} ${exchange} of ${place}, cannot be read any more: ${messageOf(error)}`,
-    { kind: 'unreadable', cause: error },
-  );
-
-/** @throws PipelineError if the code of today cannot read the answer: without it, it is not known what the others left. */
-async function readTable(
-  tx: Transaction,
-  { table }: Pick<TableLoad, 'table'>,
-  answerId: number,
-  readAgain: ReadAgain,
-): Promise<TableAnswer> {
-  const answer = await readKeptAnswer(tx, answerId);
-  if (answer === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
-  const read = await readAgain(answer).catch((error) => {
-    throw unreadable(answer, error);
-  });
-  return partOf(read, table);
-}

@@ -8,13 +8,13 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseError } from '../../database/errors.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
-import { lockAnswers, replaceFact, replaceMarks } from '../../state/answers/facts.ts';
+import { factOf, lockAnswers, readSaid, replaceFact, replaceMarks } from '../../state/answers/facts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
+import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
-import { factOf, readSaid, sumCoverage } from '../../state/coverage/sum-of-facts.ts';
+import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
 import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
-import { type AnswerOfPart, answersOfPart } from '../../state/loads/other-loads.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import {
   hasOpenRejects,
@@ -37,8 +37,9 @@ import {
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import { noteInserted, rereadNames } from '../observed-aliases/observed-aliases.ts';
-import { mergeTable, partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
+import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
+import { mergeTable } from './merge-or-fold.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.

@@ -2,14 +2,117 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
-import type { DayMark, FoldedDays } from '../coverage/registers.ts';
-import type { AnswerFact } from '../coverage/sum-of-facts.ts';
+import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from '../coverage/registers.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, IS_MARKED } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
 
-// What an answer said of its questions and did with the rows of days, in `etl.answers` (coverage-facts.ts).
+// The facts of an answer: what it said of its questions and did with the rows of days, as it is kept with it in
+// `etl.answers`. What follows from all of them is in coverage/sum-of-facts.ts.
+
+/** What an answer said of its questions, as it is kept: in a few bytes where it said the same of all of them. */
+export interface AnswerFact {
+  /** What it said of all its questions; each is null where that differs, or where it has no question. */
+  readonly said: CoverageState | null;
+  readonly records: number | null;
+  readonly diagnostic: string | null;
+  /** Its questions, with what differs; null if they are its last day, for each of its instruments. */
+  readonly questions: readonly (Partial<CoverageEntry> & Pick<CoverageEntry, 'day'>)[] | null;
+  readonly doubted: true | null;
+  /** The days whose last row it took, and those whose rows it lacked but which were kept; a null is the day of its call. */
+  readonly emptied: readonly (string | null)[] | null;
+  readonly heldBack: readonly (string | null)[] | null;
+}
+
+/** The value of all these, or null if they differ. */
+const common = <Value>(values: readonly (Value | null)[]): Value | null =>
+  values.every((value) => value === values[0]) ? (values[0] ?? null) : null;
+
+/** What an answer said, and did with rows, as it is kept with it. All its questions have its variant. */
+export function factOf(
+  {
+    coverage: entries,
+    doubted = false,
+    marks = [],
+  }: {
+    readonly coverage: readonly CoverageEntry[];
+    readonly doubted?: boolean;
+    readonly marks?: readonly DayMark[];
+  },
+  { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
+): AnswerFact {
+  const said = common(entries.map(({ state }) => state));
+  const records = common(entries.map((entry) => entry.records));
+  const diagnostic = common(entries.map((entry) => entry.diagnostic ?? null));
+  const asked = instruments.length === 0 ? [''] : instruments;
+  const isSameOfAll =
+    entries.length === asked.length &&
+    entries.every(
+      (entry, at) =>
+        entry.day === to &&
+        entry.instrument === asked[at] &&
+        entry.state === said &&
+        entry.records === records &&
+        (entry.diagnostic ?? null) === diagnostic,
+    );
+  const daysOf = (mark: DayMark['mark']) => {
+    const days = marks.filter((one) => one.mark === mark).map(({ day }) => day);
+    return days.length === 0 ? null : days;
+  };
+  return {
+    said,
+    records,
+    diagnostic,
+    questions: isSameOfAll
+      ? null
+      : entries.map((entry) => ({
+          day: entry.day,
+          ...(entry.instrument !== '' && { instrument: entry.instrument }),
+          ...(said === null && { state: entry.state }),
+          ...(records === null && { records: entry.records }),
+          ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
+        })),
+    doubted: doubted ? true : null,
+    emptied: daysOf('emptied'),
+    heldBack: daysOf('held_back'),
+  };
+}
+
+/** What an answer `a` said of each of its questions, as `q`. */
+export const SAID = sql`lateral (
+    select a.to_date as day, i.instrument, a.said, a.records::bigint, a.diagnostic
+      from unnest(case when a.instruments = '{}' then '{""}' else a.instruments end) as i(instrument)
+     where a.said is not null and a.questions is null
+    union all
+    select o.day, coalesce(o.instrument, ''), coalesce(o.state, a.said), coalesce(o.records, a.records), coalesce(o.diagnostic, a.diagnostic)
+      from jsonb_to_recordset(a.questions) as o(day date, instrument text, state text, records bigint, diagnostic text)) as q`;
+
+/** What some answers said of each of their questions, by answer. */
+export async function readSaid(
+  db: NodePgDatabase,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, CoverageEntry[]>> {
+  const said = new Map<number, CoverageEntry[]>();
+  if (ids.length === 0) return said;
+  const found = await db.execute<{ id: number; entry: CoverageEntry }>(sql`
+    select a.id::float8 as id, jsonb_strip_nulls(jsonb_build_object('day', q.day, 'instrument', q.instrument, 'variant', a.variant,
+             'state', q.said, 'records', q.records, 'diagnostic', q.diagnostic)) as entry
+      from ${answers} a, ${SAID} where a.id = any(${sql.param(ids)}::bigint[])`);
+  for (const { id, entry } of found.rows) said.set(id, [...(said.get(id) ?? []), entry]);
+  return said;
+}
+
+/**
+ * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
+ *
+ * @param condition which answers `a`, and which days `m.day`.
+ */
+export const marksSql = (condition: SQL) => sql`
+    select a.operation, a.exchange, m.day, a.variant, max(a.place) filter (where m.mark = 'emptied') as emptied_place,
+           max(a.place) filter (where m.mark = 'held_back') as held_back_place
+      from ${answers} a, lateral (select 'emptied' as mark, unnest(a.emptied_days) as day union all select 'held_back', unnest(a.held_back_days)) m
+     where ${IS_MARKED} and ${condition} group by 1, 2, 3, 4`;
 
 /** The table's name, for SQL that is built as text. */
 export const ANSWERS = 'etl.answers';

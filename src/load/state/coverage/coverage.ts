@@ -4,10 +4,10 @@ import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { marksSql } from '../answers/facts.ts';
 import { answers } from '../schema/source.ts';
 import { coverage, withdrawals } from '../schema/work.ts';
 import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from './registers.ts';
-import { marksSql } from './sum-of-facts.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
