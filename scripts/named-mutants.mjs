@@ -3,7 +3,7 @@
  * Stryker does not try. Each is one replacement in a file, and the test file that must fail then.
  */
 const MERGE = 'src/load/market/merge/merge-sql.ts';
-const FOLD = 'src/load/market/fold/fold.ts';
+const FOLD = 'src/load/market/fold/merge-or-fold.ts';
 const REGISTERS = 'src/load/state/coverage/registers.ts';
 const COVERAGE = 'test/load/coverage-registers.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';

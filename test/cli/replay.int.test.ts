@@ -105,7 +105,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
     operation: 'GetSeriesChange',
     exchange: 'BSE',
     rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
-    believed: false,
+    resolvesRejects: false,
     isReadAgain: false,
     place: '2025-09-12T16:00:00.000000Z' as Place,
   });

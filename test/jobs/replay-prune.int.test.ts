@@ -45,7 +45,7 @@ async function keep(db: Database, windowId: number, text: string, daysAgo: numbe
     keepAnswer(tx, windowId, {
       ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place },
       fact: NOTHING,
-      believed: true,
+      resolvesRejects: true,
     }),
   );
 }
@@ -101,7 +101,7 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
     fetchedAt: new Date(NOW),
     place: await takePlace(db.drizzle),
     fact: NOTHING,
-    believed: true,
+    resolvesRejects: true,
   };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);

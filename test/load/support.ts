@@ -96,7 +96,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     bytes: 1,
     warnings: [],
     doubts: [],
-    unsettled: [],
+    doubtsWithoutReject: [],
     preview: answer.preview ?? false,
   });
 }

@@ -1,7 +1,7 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
+import { noteAccepted, replaceDayEffects } from '../state/answers/facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
@@ -69,7 +69,7 @@ export async function acceptWithdrawal(
     if (folded === null) await restartDayRows(tx, { table: table.name, exchange, day, place, rows: left });
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
-    else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });
+    else await replaceDayEffects(tx, { exchange, folded: others, effects: folded.effects });
     await writeCoverage(tx, {
       operation,
       exchange,

@@ -84,10 +84,15 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         operation: operation.name,
         coverage,
         outcome: { state: 'loaded', error: null },
-        believed: true,
+        resolvesRejects: true,
       } as const;
       if (load.answer !== undefined) {
-        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun), believed: true });
+        await keepAnswer(tx, windowId, {
+          ...load.answer,
+          place,
+          fact: factOf(load, begun),
+          resolvesRejects: true,
+        });
       }
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {

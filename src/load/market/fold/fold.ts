@@ -8,7 +8,7 @@ import type { KeptAnswer } from '../../state/answers/answers.ts';
 import { emptiedBy } from '../../state/answers/facts.ts';
 import type { Pruned } from '../../state/answers/pruned.ts';
 import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
-import type { DayMark, FoldedDays } from '../../state/coverage/registers.ts';
+import type { DayEffect, FoldedDays } from '../../state/coverage/registers.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
 import {
   acceptedDays,
@@ -64,7 +64,7 @@ export interface TableLoad extends TableAnswer {
 /** What became of one table's records. */
 export interface MergedTable extends Merged {
   /** What the answer, or each of those that were folded, did with the rows of days. */
-  readonly marks: readonly DayMark[];
+  readonly effects: readonly DayEffect[];
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
   readonly folded: FoldedDays | null;
   /** Its days of which it changed nothing, because a later answer about them is pruned. */
@@ -74,11 +74,11 @@ export interface MergedTable extends Merged {
 }
 
 /** What an answer did with the rows of days. */
-export const marksOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayMark[] =>
+export const effectsOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayEffect[] =>
   withdrawals.flatMap(({ day, left, heldBack }) =>
     heldBack === null && left > 0
       ? []
-      : [{ mark: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
+      : [{ effect: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
   );
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
@@ -126,7 +126,7 @@ type ReadAnswer = (answerId: number) => Promise<TableAnswer>;
 /** What became of the rows of a part. */
 export interface RefoldedTable
   extends Pick<Merged, 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'withdrawals'>,
-    Pick<MergedTable, 'marks' | 'folded'> {
+    Pick<MergedTable, 'effects' | 'folded'> {
   /** How many rows or revisions differed. */
   readonly changed: number;
   /** By the place of an answer, the days of which it decides nothing, because a later answer about them is pruned. */
@@ -184,10 +184,10 @@ export async function foldInOrder(
       await client.query(text, [exchange, days, instruments, pruned.version, pruned.place]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
-  const marks: DayMark[] = [];
+  const effects: DayEffect[] = [];
   if (pruned !== null) {
-    const isDecided = (one: DayMark) => decidedBy(one.place).has(one.day ?? NO_DAY);
-    for (const one of await emptiedBy(tx, scope, asked && days)) if (!isDecided(one)) marks.push(one);
+    const isDecided = (one: DayEffect) => decidedBy(one.place).has(one.day ?? NO_DAY);
+    for (const one of await emptiedBy(tx, scope, asked && days)) if (!isDecided(one)) effects.push(one);
   }
   /** Days that the answers so far are about. */
   const seen = new Set<string>();
@@ -238,7 +238,7 @@ export async function foldInOrder(
     for (const one of withdrawals) {
       if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, { ...one, place });
     }
-    for (const one of marksOf({ withdrawals }, place)) if (one.mark === 'emptied') marks.push(one);
+    for (const one of effectsOf({ withdrawals }, place)) if (one.effect === 'emptied') effects.push(one);
   }
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   const withdrawals: DayWithdrawal[] = [];
@@ -284,9 +284,9 @@ export async function foldInOrder(
     withdrawn,
     withdrawals,
     checkedDays: [],
-    marks: [
-      ...marks,
-      ...[...heldBack.values()].map(({ day, place }) => ({ mark: 'held_back' as const, place, day })),
+    effects: [
+      ...effects,
+      ...[...heldBack.values()].map(({ day, place }) => ({ effect: 'held_back' as const, place, day })),
     ],
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,

@@ -18,9 +18,9 @@ import {
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import {
+  effectsOf,
   foldInOrder,
   type MergedTable,
-  marksOf,
   partOf,
   type ReadAgain,
   type Scope,
@@ -45,7 +45,7 @@ interface LoadOfDays extends TableLoad {
  * answers of its days are read again and folded, and rows that differ from the result are written. Call it inside a
  * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
  */
-export async function mergeTable(
+export async function mergeOrFold(
   tx: Transaction,
   load: LoadOfDays & {
     /** Is it known that no later answer was loaded, nor this one? */
@@ -62,12 +62,12 @@ export async function mergeTable(
       scope.lists === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, ...AS_LAST, marks: [] };
+    if (added !== null) return { ...added, ...AS_LAST, effects: [] };
   }
   await stageRows(client, table, rows);
   const mergeAsLast = async () => {
     const merged = await applyStaged(client, table, load, load, sql);
-    return { ...merged, ...AS_LAST, marks: marksOf(merged, place) };
+    return { ...merged, ...AS_LAST, effects: effectsOf(merged, place) };
   };
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
@@ -80,7 +80,7 @@ export async function mergeTable(
   return {
     ...NOTHING,
     stale: rows.length,
-    marks: [],
+    effects: [],
     folded: null,
     ignoredDays: [...days],
     undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,

@@ -8,7 +8,15 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseError } from '../../database/errors.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
-import { factOf, lockAnswers, readSaid, replaceFact, replaceMarks } from '../../state/answers/facts.ts';
+import {
+  type AnswerSaid,
+  canResolveRejects,
+  factOf,
+  lockAnswers,
+  readSaid,
+  replaceDayEffects,
+  replaceFact,
+} from '../../state/answers/facts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
@@ -16,13 +24,7 @@ import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
 import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
-import {
-  hasOpenRejects,
-  lockRejects,
-  type RejectEntry,
-  unsettleBy,
-  writeRejects,
-} from '../../state/rejects.ts';
+import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../../state/withdrawals.ts';
@@ -36,26 +38,16 @@ import {
   type TableAnswer,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import { noteInserted, rereadNames } from '../observed-aliases/observed-aliases.ts';
+import { addNamesAfterManyRows, rereadNames } from '../observed-aliases/observed-aliases.ts';
 import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
 import { listedInFull } from './fold-sql.ts';
-import { mergeTable } from './merge-or-fold.ts';
+import { mergeOrFold } from './merge-or-fold.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
 
 /** An answer as the code of today reads it. */
 export interface AnswerReading extends Awaited<ReturnType<ReadAgain>>, AnswerSaid {}
-
-/** What an answer says, but for its rows. */
-interface AnswerSaid {
-  readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed' };
-  readonly coverage: readonly CoverageEntry[];
-  readonly rejects: readonly RejectEntry[];
-  /** Reasons to doubt it, and those of them for which no reject stands. */
-  readonly doubts: readonly string[];
-  readonly unsettled: readonly string[];
-}
 
 /** A window of a replay: the part of some tables that it folds anew. */
 export interface Part {
@@ -81,11 +73,6 @@ interface Judging {
   /** Largest share of the rows present that may be withdrawn, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
 }
-
-/** Can an answer tell that a record is no longer sent? One without records may have come too early. */
-export const isBelieved = ({ outcome, coverage }: Pick<AnswerSaid, 'outcome' | 'coverage'>): boolean =>
-  outcome.state === 'loaded' ||
-  (outcome.state === 'empty' && coverage.every(({ state }) => state === 'empty'));
 
 /** A rebuild would lose rows because the answers that they came from are not kept. */
 export const unkeptError = ({
@@ -131,7 +118,7 @@ export async function refoldPart(
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
     const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
-    await noteInserted(database, counts?.inserted ?? 0);
+    await addNamesAfterManyRows(database, counts?.inserted ?? 0);
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null)
@@ -183,18 +170,18 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const read = await judging.read(answerId);
     // Pruned meanwhile, because it left nothing but rejects.
     if (read === null) continue;
-    const { outcome, coverage, rejects, doubts, unsettled } = read;
+    const { outcome, coverage, rejects, doubts, doubtsWithoutReject } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ answerId, loadId: own.id });
-    const said = { outcome, coverage, rejects, doubts, unsettled };
+    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject };
     answers.push({ ...one, said, load: load ?? own });
   }
   const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
   if (isLacking && history) throw unkeptError(scope);
   const folding = { ...part, loadId, answers, pruned, isLacking };
   const folded: FoldedTable[] = [];
-  for (const table of tables) folded.push(await foldTable(tx, { ...folding, table }, judging));
+  for (const table of tables) folded.push(await refoldPartOfTable(tx, { ...folding, table }, judging));
   // What answers say that list days of a table in full is written with these days.
   const own = answers.filter(
     ({ operation }) =>
@@ -272,7 +259,7 @@ interface PartOfTable extends Omit<Part, 'tables'> {
   readonly isLacking: boolean;
 }
 
-async function foldTable(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
+async function refoldPartOfTable(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
   const { table, days, pruned, isLacking } = part;
   const filling = namesFilling([table]);
   const answers = part.answers.filter(({ operation }) => filling.includes(operation));
@@ -353,7 +340,7 @@ async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): 
     const answer = await readTable(judging, answerId, table);
     if (answer.rows.length === 0 && answer.fullSet === undefined) continue;
     await tx.client.query(`truncate ${mergeSql(table).stage}`);
-    const merged = await mergeTable(tx, {
+    const merged = await mergeOrFold(tx, {
       ...answer,
       table,
       exchange,
@@ -371,7 +358,7 @@ async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): 
     for (const one of merged.withdrawals) withdrawals.push({ place, ...one });
     if (merged.ignoredDays.length > 0) ignored.set(place, merged.ignoredDays);
   }
-  return { ...sums, table, withdrawals, marks: [], folded: null, ignored };
+  return { ...sums, table, withdrawals, effects: [], folded: null, ignored };
 }
 
 /** Writes what answers that were read again say and did, their rejects, and the coverage of their questions. */
@@ -390,19 +377,21 @@ async function writeFacts(
   const decided = folded.flatMap((one) => one.folded ?? []);
   if (decided.length > 0) {
     const days = decided.some((one) => one.days === null) ? null : decided.flatMap((one) => one.days ?? []);
-    const marks = folded.flatMap((one) => (one.folded === null ? [] : one.marks));
+    const effects = folded.flatMap((one) => (one.folded === null ? [] : one.effects));
     const filling = [...new Set(decided.flatMap((one) => one.operations))];
-    await replaceMarks(tx, { exchange, folded: { operations: filling, days }, marks });
+    await replaceDayEffects(tx, { exchange, folded: { operations: filling, days }, effects });
   }
   const finished = answers.filter((one) => isFinished(part, one) && ignoredBy(one.place).length === 0);
   // Of several answers of a window, the last one.
-  const unsettled = new Map(finished.map((one) => [one.windowId, one.said.unsettled.join('; ') || null]));
+  const unsettled = new Map(
+    finished.map((one) => [one.windowId, one.said.doubtsWithoutReject.join('; ') || null]),
+  );
   await noteUnsettled(
     tx,
     [...unsettled].map(([id, text]) => ({ windowId: id, unsettled: text })),
   );
-  const doubting = finished.flatMap(({ place, said }) => (isBelieved(said) ? [] : [place]));
-  if (doubting.length > 0) await unsettleBy(tx, { operations, exchange }, doubting);
+  const resolvingNone = finished.flatMap(({ place, said }) => (canResolveRejects(said) ? [] : [place]));
+  if (resolvingNone.length > 0) await forgetResolvedBy(tx, { operations, exchange }, resolvingNone);
   const sent = answers.map((one) => ({ ...one, asked: one, rejects: one.said.rejects }));
   for (const [operation, some] of groupBy(
     sent.filter(({ rejects }) => rejects.length > 0),
@@ -423,7 +412,7 @@ async function writeFacts(
       rejects: said.rejects,
       asked: one,
       isReadAgain: true,
-      believed: isBelieved(said) && ignoredBy(place).length === 0,
+      resolvesRejects: canResolveRejects(said) && ignoredBy(place).length === 0,
       within: isWithin(part, one) ? null : part.days,
     });
   }
@@ -471,7 +460,7 @@ async function replaceFacts(
     const others = (stored.get(answerId) ?? []).filter((entry) => isOutside(entry.day) || !isSaid(entry));
     const told = [...others, ...coverage].sort((a, b) => (a.day < b.day ? -1 : Number(a.day > b.day)));
     const fact = factOf({ coverage: told, doubted: said.doubts.length > 0 }, { to, instruments });
-    const believed = isFinished(part, one) ? isBelieved(said) : null;
-    await replaceFact(tx, { answerId, windowId: windowsOf.get(answerId) ?? windowId, fact, believed });
+    const resolvesRejects = isFinished(part, one) ? canResolveRejects(said) : null;
+    await replaceFact(tx, { answerId, windowId: windowsOf.get(answerId) ?? windowId, fact, resolvesRejects });
   }
 }

@@ -80,7 +80,11 @@ const inserted = new WeakMap<Database, { rows: number; busy: boolean }>();
  * end of a run, a first load of years would wait for it with nothing else to do. Never fails: the end of the run brings
  * in what is left, and says what is wrong.
  */
-export async function noteInserted(database: Database, rows: number, enough = MANY_ROWS): Promise<void> {
+export async function addNamesAfterManyRows(
+  database: Database,
+  rows: number,
+  enough = MANY_ROWS,
+): Promise<void> {
   const since = inserted.get(database) ?? { rows: 0, busy: false };
   inserted.set(database, since);
   since.rows += rows;

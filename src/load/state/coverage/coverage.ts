@@ -4,10 +4,10 @@ import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { marksSql } from '../answers/facts.ts';
+import { dayEffectsSql } from '../answers/facts.ts';
 import { answers } from '../schema/source.ts';
 import { coverage, withdrawals } from '../schema/work.ts';
-import type { CoverageEntry, CoverageState, DayMark, FoldedDays } from './registers.ts';
+import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from './registers.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
@@ -24,7 +24,7 @@ interface CoverageFacts extends Pair {
   /** Are the answer's days not loaded, whatever was before? */
   readonly doubted?: boolean;
   /** What the answer did with the rows of days. */
-  readonly marks?: readonly DayMark[];
+  readonly effects?: readonly DayEffect[];
   /** Given if it was decided anew what the answers about some days did with their rows: then that counts which is kept with them. */
   readonly folded?: FoldedDays | null;
 }
@@ -59,7 +59,16 @@ const moved = (() => {
  * deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
-  const { operation, exchange, runId, windowId, place, coverage: entries, folded = null, marks = [] } = facts;
+  const {
+    operation,
+    exchange,
+    runId,
+    windowId,
+    place,
+    coverage: entries,
+    folded = null,
+    effects = [],
+  } = facts;
   if (entries.length === 0 && folded === null) return;
   const { day, instrument, variant } = coverage;
   const isFolded =
@@ -71,23 +80,23 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)`;
-  const isMarked = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from marked))`;
-  // Of the other questions about these days, nothing is known but the marks.
+  const isAffected = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))`;
+  // Of the other questions about these days, nothing is known but the effects.
   const others = sql`
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
-      from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isMarked : isFolded}
+      from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isAffected : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
-  // An answer that is marked lists days in full, so it asked for no instrument in particular.
-  const marked =
+  // An answer that has one lists days in full, so it asked for no instrument in particular.
+  const affected =
     folded !== null
-      ? marksSql(
+      ? dayEffectsSql(
           sql`a.exchange = ${exchange} and a.operation = any(${sql.param(folded.operations)}::text[])
             and (${sql.param(folded.days)}::date[] is null or m.day = any(${sql.param(folded.days)}::date[]))`,
         )
       : sql`
     select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.place) filter (where m.mark = 'emptied') as emptied_place, max(a.place) filter (where m.mark = 'held_back') as held_back_place
-      from jsonb_to_recordset(${JSON.stringify(marks)}::jsonb) as m(mark text, place timestamptz, day date)
+           max(a.place) filter (where m.effect = 'emptied') as emptied_place, max(a.place) filter (where m.effect = 'held_back') as held_back_place
+      from jsonb_to_recordset(${JSON.stringify(effects)}::jsonb) as m(effect text, place timestamptz, day date)
       join ${answers} a on a.place = m.place group by 1, 2, 3`;
   const moves = moved(isFolded);
   const isNewer = sql`excluded.last_place > ${coverage}.last_place`;
@@ -102,8 +111,8 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
   await runPrepared(
     db,
     sql`
-    with own as (${own}), marked as (${marked}),
-      said as (select * from own${folded === null && marks.length === 0 ? sql`` : sql` union all ${others}`})
+    with own as (${own}), affected as (${affected}),
+      said as (select * from own${folded === null && effects.length === 0 ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
       loaded_place, loaded_records, doubted_place, emptied_place, held_back_place, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
@@ -111,7 +120,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
            case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
            ${runId}::bigint, ${windowId}::bigint,
            case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
-      from said s left join marked m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
+      from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
      order by s.operation, s.day, s.instrument, s.variant
         on conflict on constraint coverage_pkey do update set ${sql.join(
           [...moves, ...asker, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),

@@ -29,8 +29,8 @@ export interface CoverageEntry {
 }
 
 /** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
-export interface DayMark {
-  readonly mark: 'emptied' | 'held_back';
+export interface DayEffect {
+  readonly effect: 'emptied' | 'held_back';
   readonly place: Place;
   /** Null where the table has no days: then it is the day of the call. */
   readonly day: string | null;

@@ -4,7 +4,7 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { isCanceled } from '../../database/errors.ts';
 import { transaction } from '../../database/transaction.ts';
-import { marksSql, SAID } from '../answers/facts.ts';
+import { dayEffectsSql, SAID } from '../answers/facts.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
 import { coverage, withdrawals } from '../schema/work.ts';
@@ -77,7 +77,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
              case when q.said = 'not_published' and q.instrument = '' and (a.place, q.day) in (select place, day from accepted)
                   then 'empty' else q.said end as said
         from ${answers} a, ${SAID} where ${asked}
-    ), marks as (${marksSql(asked)}),
+    ), effects as (${dayEffectsSql(asked)}),
     summed as (
       select ${KEY}, max(place) as last_place, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
              ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(place)${isLoaded} as loaded_place,
@@ -90,7 +90,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
              ${list(COLUMNS.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
              ${list(NAMES.map((name) => sql`${differs(name, since ?? null)} as ${sql.identifier(`${name}_differs`)}`))}
         from (select * from stored ${sql.raw(since === undefined ? 'full' : 'right')} join summed using (${KEY})) b
-        left join marks m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
+        left join effects m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
     )`;
 }
 

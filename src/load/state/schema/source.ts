@@ -106,7 +106,7 @@ export const clock = etl.table('clock', { last: moment('last').notNull() }, () =
 ]);
 
 /** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
-export const IS_MARKED = sql`(emptied_days is not null or held_back_days is not null)`;
+export const HAS_DAY_EFFECT = sql`(emptied_days is not null or held_back_days is not null)`;
 
 /**
  * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
