@@ -131,6 +131,13 @@ export const NAMED = [
     test: 'test/extract/client.test.ts',
   },
   {
+    name: 'two-attempts-for-http-500',
+    file: 'src/jobs/worker/failure-policy.ts',
+    from: 'fits: (status) => status >= 500,\n    attempts: Number.POSITIVE_INFINITY,',
+    to: 'fits: (status) => status >= 500,\n    attempts: 2,',
+    test: 'test/jobs/failure-policy.test.ts',
+  },
+  {
     name: 'requeue-only-if-the-queue-is-empty',
     file: 'src/jobs/worker/requeue.ts',
     from: 'const windows = await enqueueLostWindows(context, runs);',
