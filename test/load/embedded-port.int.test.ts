@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { isServing } from '../../src/load/database/embedded/cluster.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { freePort } from '../support/free-port.ts';
@@ -36,6 +36,14 @@ test('the private Postgres takes another port if the one it found is taken when 
   expect(await isServing(server.url)).toBe(true);
   await server.stop();
   expect(await isServing(server.url)).toBe(false);
+});
+
+test('it is reached without TLS, whatever PGSSLMODE asks of other servers', async () => {
+  vi.stubEnv('PGSSLMODE', 'require');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const server = await startEmbeddedPostgres({ dataDir: dataFolder() });
+  expect(await isServing(server.url)).toBe(true);
+  await server.stop();
 });
 
 test('if every port is taken, it says so and gives up', async () => {
