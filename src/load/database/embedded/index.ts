@@ -95,7 +95,7 @@ async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): 
   const facts = { port, pid, password, data };
   writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
   chmodSync(factsFile(home), 0o600);
-  log?.info({ port, pid }, 'private Postgres is up');
+  log?.info({ port, server: pid }, 'private Postgres is up');
   return facts;
 }
 
