@@ -94,7 +94,7 @@ export async function explainMissingRight(
  * `etl.completeness`). Safe to run from several processes at once: they wait for each other.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15, when the database is not in UTF-8, or when a
- *   migration that it has is not the one of this version.
+ *   migration that it has is not the one of this version, or when objects of users depend on what it drops.
  */
 export function migrateDatabase(
   database: Database,
@@ -133,9 +133,22 @@ export function migrateDatabase(
     } catch (error) {
       // Closing the connection ends the transaction, the lock and the settings.
       lock.discard();
-      throw error;
+      throw explainDependents(error);
     }
   });
+}
+
+/** SQLSTATE of a statement that would drop what other objects depend on. */
+const DEPENDENT_OBJECTS_STILL_EXIST = '2BP01';
+
+/** Names the views and functions of users that keep a migration from dropping something; returns other errors as they are. */
+function explainDependents(error: unknown): unknown {
+  const { code, detail } = Object(databaseError(error).cause) as { code?: unknown; detail?: string };
+  if (code !== DEPENDENT_OBJECTS_STILL_EXIST || detail === undefined) return error;
+  return usageError(
+    `this version cannot change what your own objects use: ${detail.replaceAll('\n', '; ')}. Drop them, migrate, and ` +
+      'create them again with the names of CHANGELOG.md',
+  );
 }
 
 /**
