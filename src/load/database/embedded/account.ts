@@ -80,7 +80,9 @@ export function substituteFolder(path: string, kind: keyof typeof PLACES, accoun
   const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
   const folders = PLACES[kind].map((place) => join(place, `eod-${kind}-${hash}`));
   const folder =
-    folders.find((one) => existsSync(one)) ?? folders.find((one) => isWritable(dirname(one))) ?? folders[0];
+    folders.find((one) => existsSync(one)) ??
+    folders.find((one) => isWritable(dirname(one))) ??
+    join(tmpdir(), `eod-${kind}-${hash}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
   // The data must not go into a folder that another user has created there.
