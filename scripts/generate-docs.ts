@@ -17,7 +17,7 @@ import {
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import type { Outage } from '../src/jobs/worker/outage-policy.ts';
-import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
+import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
@@ -216,12 +216,6 @@ function transitionTable(
   ].join('\n');
 }
 
-/** What the flags do with which the sandbox reads the documentation of the service otherwise. */
-function openPointFlags(): string {
-  const rows = OPEN_POINTS.map(({ flag, description }) => `| \`${flag}\` | ${description} |`);
-  return ['| flag | what the source does then |', '| --- | --- |', ...rows].join('\n');
-}
-
 /** What is assumed of the live service, and which setting changes it. */
 function assumptionTable(): string {
   const rows = OPEN_POINTS.map(
@@ -335,9 +329,12 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
-  { page: 'docs/sandbox.md', source: 'src/sandbox/open-points.ts', text: openPointFlags },
-  { page: 'docs/operations.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
-  { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
+  { page: 'docs/limits.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
+  {
+    page: 'ARCHITECTURE.md',
+    source: 'src/load/state/runs/runs.ts',
+    text: () => transitionTable(RUN_TRANSITIONS),
+  },
 ];
 
 /** Files that are generated as a whole. */

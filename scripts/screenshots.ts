@@ -1,4 +1,4 @@
-// Makes the screenshots in docs/dashboard.md from simulated data: `npm run docs:screenshots`. It needs chromium and
+// Makes the screenshots in docs/monitoring.md from simulated data: `npm run docs:screenshots`. It needs chromium and
 // takes a minute. Look at each screenshot before you commit it.
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { startWorker } from '../src/jobs/worker/worker.ts';
 import { openDatabase } from '../src/load/database/database.ts';
 import { startEmbeddedPostgres } from '../src/load/database/embedded/index.ts';
 import { migrateDatabase } from '../src/load/database/migrate.ts';
-import { runProgress } from '../src/load/state/reports.ts';
+import { runProgress } from '../src/load/state/runs/reports.ts';
 import { exchangesOf } from '../src/operations/operation.ts';
 import { operations } from '../src/operations/registry.ts';
 import { startSandbox } from '../src/sandbox/index.ts';

@@ -33,8 +33,7 @@ function described(name: Name): Described {
     throw new Error(`${name} needs a description, and an example if it has no default`);
   }
   const secret = isSecret && !description.includes('Secret:') ? ' Secret.' : '';
-  const file = isSecret ? ` \`${fileSettings[name]}\` names a file that holds it.` : '';
-  return { name, description: `${description}${secret}${file}`, defaultText, example, isSecret };
+  return { name, description: `${description}${secret}`, defaultText, example, isSecret };
 }
 
 const groups = Object.entries(settingGroups).map(([title, group]) => ({
@@ -42,15 +41,12 @@ const groups = Object.entries(settingGroups).map(([title, group]) => ({
   settings: (Object.keys(group) as Name[]).map(described),
 }));
 
-/** The settings as Markdown tables, one for each group. */
+/** The settings as Markdown, a list for each group: name, default, meaning. */
 export function settingTables(): string {
-  const code = (text: string) => (text === '' ? '' : `\`${text}\``);
   const row = ({ name, defaultText, description }: Described) =>
-    `| \`${name}\` | ${code(defaultText)} | ${description} |`.replace('|  |', '| |');
+    `- \`${name}\`${defaultText === '' ? '' : ` (\`${defaultText}\`)`}: ${description}`;
   return groups
-    .map(({ title, settings: ofGroup }) =>
-      [`## ${title}`, '', '| setting | default | meaning |', '|---|---|---|', ...ofGroup.map(row)].join('\n'),
-    )
+    .map(({ title, settings: ofGroup }) => [`## ${title}`, '', ...ofGroup.map(row)].join('\n'))
     .join('\n\n');
 }
 
@@ -70,7 +66,7 @@ function comment(markdown: string): string[] {
 
 const ENV_HEAD = `# Settings of eod-pipeline. Copy this file to \`.env\` ("eod init" does so) and uncomment what you want to change.
 # Each line shows the default, or an example if there is none. Environment variables take precedence over the file.
-# \`eod config\` prints all settings and their values, without secrets.
+# \`eod config\` prints all settings and their values, without secrets. A secret may be in a file: EOD_ACCESS_KEY_FILE.
 # Written by \`npm run docs:generate\` from src/core/settings.ts.
 `;
 

@@ -1,4 +1,4 @@
--- The views of instruments over etl.observed_aliases; docs/instruments.md explains them. This file is applied by
+-- The views of instruments over etl.observed_aliases; docs/analysts.md explains them. This file is applied by
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A change that
 -- CREATE OR REPLACE refuses needs a DROP VIEW before it, which fails where somebody's own view builds on it.
 
@@ -21,7 +21,7 @@ CREATE OR REPLACE VIEW market.instruments AS
     FROM etl.observed_aliases
    GROUP BY instrument_id, exchange;
 
-COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with the names it was last seen with; docs/instruments.md shows how to join every table by instrument_id.';
+COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with the names it was last seen with; docs/analysts.md shows how to join every table by instrument_id.';
 COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>; not the exchange''s own number, which is bhavcopy_cm.exchange_instrument_id.';
 COMMENT ON COLUMN market.instruments.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.instruments.symbol IS 'Ticker symbol it was last seen under.';

@@ -12,7 +12,7 @@ const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
  * Loads the trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (each file in `data/` names
  * its sources), Monday to Friday for other years. Any other exchange gets the sessions of NSE.
  *
- * @param options.file calendar file of the user, which overrides the reviewed data; see docs/calendar.md.
+ * @param options.file calendar file of the user, which overrides the reviewed data; see docs/completeness.md.
  * @throws PipelineError `usage` when that file cannot be read or has invalid lines.
  */
 export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {

@@ -65,7 +65,7 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       integer(1, 1024).default(64),
-      'Refuse answers larger than this, after unpacking. An answer or file that has to be parsed as a whole (XML, `CsvContent`, JSON and CSV of an odd form) is also refused if that would take more than 60 % of the heap of the process, which `NODE_OPTIONS=--max-old-space-size=MB` sets: with 512 MB, CSV of some 25 MB, or XML of 60 MB.',
+      'Refuse answers larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
@@ -77,11 +77,11 @@ export const settingGroups = {
     ),
     EOD_FORMAT: setting(
       oneOf('Json', 'Xml', 'Csv', 'CsvContent').default('Json'),
-      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest: 10 µs for a record of a bhav copy; `CsvContent` takes six times and XML thirteen times as long. Numbers are stored and compared as they are printed, and the source prints some with 15 digits in JSON and with 17 in CSV and XML: after a change of format, each row whose digits differ gets one revision when it is asked for again. `eod doctor` warns of that.',
+      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest. Numbers are stored as they are printed: after a change of format, each row whose digits differ gets one revision. `eod doctor` warns of that.',
     ),
     EOD_COUNT: setting(
       oneOf('check', 'ignore').default('check'),
-      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer may be cut and is asked for again; if the same comes again, its rows are loaded, nothing is withdrawn, and its days are missing (`count_mismatch`). `ignore`: something else.',
+      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer is asked for again, and if the same comes again its days are missing (`count_mismatch`); `ignore`: something else.',
     ),
     EOD_TLS_VERIFY: setting(
       flag.default(true),
@@ -91,7 +91,7 @@ export const settingGroups = {
   'The network': {
     HTTPS_PROXY: setting(
       proxy.optional(),
-      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. The proxy has to allow CONNECT to their ports. User and password may be part of the address. Unset: `HTTP_PROXY`. As in other programs, names in small letters (`https_proxy`) come first.',
+      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
       'http://proxy.example.com:3128',
     ),
     HTTP_PROXY: setting(
@@ -104,7 +104,7 @@ export const settingGroups = {
         .string()
         .transform((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
         .optional(),
-      'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port (`data.example.com:4532`); `*`: all. This machine itself (`localhost`, `127.0.0.1`) always is. Postgres and Redis never go through a proxy.',
+      'Hosts that are called directly: names (`example.com` includes `data.example.com`), addresses, each also with a port; `*`: all. This machine itself always is. Postgres and Redis never go through a proxy.',
       '.internal,10.0.0.7',
     ),
   },
@@ -180,7 +180,7 @@ export const settingGroups = {
     ),
     EOD_CALENDAR_FILE: setting(
       z.string().optional(),
-      'CSV of trading days and holidays that corrects or extends the built-in calendar ([calendar.md](calendar.md)).',
+      'CSV of trading days and holidays that corrects or extends the built-in calendar ([completeness.md](completeness.md)).',
       'holidays.csv',
     ),
   },
@@ -196,11 +196,11 @@ export const settingGroups = {
     ),
     EOD_OUTAGE_PATIENCE_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
-      'How long a nightly run keeps trying a source that does not answer at all. A backfill, which somebody is watching, gives up after a sixtieth of this time.',
+      'How long a nightly run keeps trying a source that does not answer at all. A backfill gives up after a sixtieth of it.',
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       integer(100, 3_600_000).default(120_000),
-      'How long a database session waits for a lock that another one holds. After that the statement fails with an error that names the holder (pid, application, user, since when), and the window is tried again later. After half of this time `/readyz` answers 503.',
+      'How long a database session waits for a lock that another one holds. Then the statement fails with an error that names the holder, and the window is tried again later. After half of this time `/readyz` answers 503.',
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
@@ -208,16 +208,16 @@ export const settingGroups = {
     ),
     EOD_SERVER_PATIENCE_MS: setting(
       integer(0, 3_600_000).default(60_000),
-      'How long a command that starts or follows a run waits for a Postgres that cannot be reached, and `up`, when it starts, for a Postgres or Redis that is not running yet (other commands wait 10 s at most when they start); `0`: not at all. A wrong password or an unknown database is reported at once.',
+      'How long a command that works on a run waits for a Postgres that cannot be reached, and `up` for a Postgres or Redis that is not running yet (other commands wait 10 s at most). A wrong password or an unknown database is reported at once.',
     ),
     EOD_MAX_REJECT_SHARE: setting(
       share.default(0.2),
-      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored, so that half a day cannot look like a whole one.',
+      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored.',
       '20%',
     ),
     EOD_MAX_WITHDRAW_SHARE: setting(
       share.default(0.1),
-      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or the last rows of a session that should have some, nothing is withdrawn and the window is `suspicious`.',
+      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, nothing is withdrawn and the window is `suspicious`.',
       '10%',
     ),
     EOD_FINDING_SEVERITY: setting(
@@ -231,7 +231,7 @@ export const settingGroups = {
     ),
     EOD_ALERT_WEBHOOK: setting(
       url('http', 'https').optional(),
-      'Address to which alerts are posted, as JSON with a `text` that Slack understands ([alerts.md](alerts.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
+      'Address to which alerts are posted, as JSON with a `text` that Slack understands ([monitoring.md](monitoring.md)). Unset: alerts are only logged and kept in `etl.alerts`.',
       'https://hooks.example.com/services/T000/B000/xxxx',
     ),
     EOD_ALERT_ON: setting(
@@ -240,7 +240,7 @@ export const settingGroups = {
         'names no kind',
         (text) => text.toLowerCase(),
       ).default([...PROBLEM_KINDS]),
-      'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([alerts.md](alerts.md)).',
+      'The kinds of alerts that are posted, as a list; `run_completed` and `night_completed` are possible too ([monitoring.md](monitoring.md)).',
     ),
     EOD_ALERT_SECRET: setting(
       z.string().min(16, 'must have at least 16 characters').optional(),
@@ -257,12 +257,12 @@ export const settingGroups = {
     ),
     EOD_HEARTBEAT_URL: setting(
       url('http', 'https').optional(),
-      'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([alerts.md](alerts.md)).',
+      'Address that gets a GET request after each complete night, so that a monitor (healthchecks.io, Uptime Kuma) notices when a night is not completed ([monitoring.md](monitoring.md)).',
       'https://hc-ping.com/00000000-0000-0000-0000-000000000000',
     ),
     EOD_NOT_READY_WAIT_MS: setting(
       integer(10, 600_000).default(3_000),
-      'First pause before asking again while the service is still preparing the answer; each further pause is as long as all before it together, up to a minute. These tries do not count as attempts.',
+      'First pause before asking again while the service is still preparing the answer; later ones double, up to a minute. These tries do not count as attempts.',
     ),
     EOD_NOT_READY_BUDGET_MS: setting(
       integer(10, 86_400_000).default(900_000),
@@ -283,7 +283,7 @@ export const settingGroups = {
   Watching: {
     EOD_LOG_LEVEL: setting(
       oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('warn'),
-      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`: claim, fetch, read, load), its rows by outcome, attempt and state; at `debug` so has each session of an imported file and each part that a replay folds anew. `debug` also prints the stack of the error that ended a command. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`, one whose answer is not ready yet a `debug`; each line has operation, exchange and days. A server that cannot be reached is logged once a minute.',
+      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`) and its rows by outcome; at `debug` so has each session of an imported file and each part that a replay folds anew, and an error that ends a command has its stack. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`.',
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),
@@ -291,7 +291,7 @@ export const settingGroups = {
     ),
     EOD_HTTP_HOST: setting(
       z.string().default('127.0.0.1'),
-      'Address `eod up` and `eod web` listen on for the [dashboard](dashboard.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
+      'Address `eod up` and `eod web` listen on for the [dashboard](monitoring.md), `/healthz`, `/readyz` and `/metrics`; `0.0.0.0` opens it to the network.',
     ),
     EOD_HTTP_PORT: setting(
       integer(0, 65_535).default(8080),
@@ -304,12 +304,12 @@ export const settingGroups = {
     ),
     EOD_TRUSTED_PROXIES: setting(
       proxies.optional(),
-      'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them: wrong passwords are counted for, and actions logged with, the address of the visitor instead of the proxy. Unset: no such header is believed.',
+      'Addresses of proxies in front of the dashboard, or ranges such as `10.0.0.0/24`. Of requests from there, `X-Forwarded-For` says who sent them. Unset: no such header is believed.',
       '127.0.0.1',
     ),
     EOD_WEB_ACTIONS: setting(
       flag.default(false),
-      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If the dashboard can be reached from other machines (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
+      'Show buttons on the dashboard that resume and cancel runs, fill gaps, retry rejects and decide events. If other machines reach the dashboard (`EOD_HTTP_HOST`), `EOD_WEB_PASSWORD` must be set too, or nothing starts.',
     ),
   },
 };

@@ -4,7 +4,7 @@ import type { Behaviour } from './behaviour.ts';
 interface OpenPoint {
   /** The flag of `eod sandbox` for this reading alone; one with a value is among the other flags. */
   readonly flag: string;
-  /** What the sandbox does then; in the help and in docs/sandbox.md. */
+  /** What the sandbox does then; in the help. */
   readonly description: string;
   /** What is open, what the pipeline does about it whichever it is, and the setting that changes that; in Markdown. */
   readonly open: string;
@@ -154,7 +154,7 @@ export function optionName(flag: string): string {
 
 /**
  * Every open point; a flag without a value switches on the behaviour of its name. The help of `eod sandbox`, `--contrary`,
- * and the tables of docs/sandbox.md and docs/operations.md are made from it.
+ * and the table of docs/limits.md are made from it.
  */
 export const OPEN_POINTS: readonly OpenPoint[] = POINTS.map((point) => ({
   behaviour: { [optionName(point.flag)]: true },

@@ -54,7 +54,7 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
   try {
     names = readdirSync(directory).sort();
   } catch (error) {
-    throw usageError(`${directory} cannot be read: ${messageOf(error)}`);
+    throw usageError(`the folder ${directory} of bhav copies cannot be read: ${messageOf(error)}`);
   }
   for (const name of names) {
     const path = join(directory, name);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { VersionDifference } from '../../src/load/market/differences.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
@@ -230,7 +230,7 @@ test('a run that is still open reaches to now, and cannot be the first', async (
 describe.concurrent('mistakes', () => {
   const mistakes: [string, string[], RegExp][] = [
     ['an unknown run', ['--between', '1', '999'], /there is no run 999 \("eod runs" lists them\)/],
-    ['no number of a run', ['--between', 'first', '2'], /"first" is not a whole number/],
+    ['no number of a run', ['--between', 'first', '2'], /"first" is not a run \(12\)/],
     ['the runs in wrong order', ['--between', '2', '1'], /run 2 ended after run 1: use --between 1 2/],
     ['one run twice', ['--between', '2', '2'], /names run 2 twice/],
     ['one run', ['--between', '2'], /--between takes two runs, states or times, e\.g\. --between 12 15/],

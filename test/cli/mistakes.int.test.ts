@@ -223,7 +223,10 @@ const COMMAND_LINES: readonly Mistake[] = [
     'sandbox --casing pascall',
     '--casing: unknown value "pascall"; did you mean pascal? (known: pascal, camel, upper, lower, mixed)',
   ],
-  ['sandbox --data /nowhere', '/nowhere cannot be read: there is no such file or folder'],
+  [
+    'sandbox --data /nowhere',
+    'the folder /nowhere of bhav copies cannot be read: there is no such file or folder',
+  ],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
   [
     'completion tcsh',

@@ -158,7 +158,7 @@ describe.concurrent('eod schedules', () => {
 
 test('docs/configuration.md explains every setting, and no other', () => {
   const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
-  const named = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+  const named = [...text.matchAll(/^- `([A-Z_]+)`/gm)].map((match) => match[1]);
   expect(named.toSorted()).toEqual(Object.keys(settings).toSorted());
 });
 

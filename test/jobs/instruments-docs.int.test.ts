@@ -9,7 +9,7 @@ const RANGE = { from: '2025-08-29', to: '2025-09-12' };
 
 /** The page's SQL, each block with what its first line says it is about. */
 const blocks = [
-  ...readFileSync(new URL('../../docs/instruments.md', import.meta.url), 'utf8').matchAll(
+  ...readFileSync(new URL('../../docs/analysts.md', import.meta.url), 'utf8').matchAll(
     /```sql\n-- ([^\n]*)\n([\s\S]*?);\n```/g,
   ),
 ].map(([, title, sql]) => ({ title: title as string, sql: sql as string }));
@@ -53,7 +53,7 @@ beforeAll(async () => {
   expect((await runToEnd(pipeline, backfill({ ...both, operations, force: true }))).state).toBe('completed');
 });
 
-test('docs/instruments.md joins every table that names an instrument', () => {
+test('docs/analysts.md joins every table that names an instrument', () => {
   const found = joins.map(({ table }) => table.name);
   expect(found).toEqual(expect.arrayContaining(JOINED));
   expect(new Set(found).size).toBe(found.length);

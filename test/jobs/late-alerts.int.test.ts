@@ -5,7 +5,7 @@ import { checkLateData, startAlertWatch } from '../../src/jobs/alerts/late-data.
 import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/send-alerts.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -286,8 +286,8 @@ describe('a signature', () => {
   const alert = { kind: 'gaps', subject: 'M&M', message: 'M&M – ₹', facts: {} } as const;
   const SECRET = 'a long secret of ours';
 
-  test('is what the verification in docs/alerts.md accepts, until the body or the time is another', async () => {
-    const page = readFileSync(new URL('../../docs/alerts.md', import.meta.url), 'utf8');
+  test('is what the verification in docs/monitoring.md accepts, until the body or the time is another', async () => {
+    const page = readFileSync(new URL('../../docs/monitoring.md', import.meta.url), 'utf8');
     const code = /```js\n(import \{ createHmac[\s\S]*?)```/.exec(page)?.[1] ?? '';
     const { isFromEod } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
     await raiseAlerts(withSettings({ EOD_ALERT_SECRET: SECRET }), [alert]);

@@ -6,7 +6,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplayOfSession } from '../../src/jobs/replay/plan-replay.ts';
 import { replaySessions } from '../../src/jobs/replay/work-replay.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { differingQuestions } from '../../src/load/state/coverage-facts.ts';
+import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
@@ -159,7 +159,7 @@ async function stored({ db }: Context, saturday: string): Promise<string[]> {
      union all select concat_ws(' ', 'held back', table_name, day, place, gone, rows_left, most) from etl.withdrawals
        where day between $1 and $2 and state = 'refused'
      union all select concat_ws(' ', 'reject', operation, record, resolved_at is null) from etl.rejects where from_date between $1 and $2
-     union all select concat_ws(' ', 'answer', place, said, records, diagnostic, questions, doubted, emptied_days, believed)
+     union all select concat_ws(' ', 'answer', place, said, records, diagnostic, questions, is_doubted, emptied_days, is_believed)
        from etl.answers where from_date between $1 and $2) all_of(text) order by 1`,
     [addDays(saturday, -10), addDays(saturday, 5)],
   );

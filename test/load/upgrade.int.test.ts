@@ -9,7 +9,7 @@ import { groupBy } from '../../src/core/group-by.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
-import { listDoubtedWindows } from '../../src/load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';

@@ -145,7 +145,7 @@ describe.each(backends)('the access key (queue on %s)', (backend) => {
     expect(processes).toContain('backfill GetBhavCopyCM');
     expect(during).toContain('run-1-window-');
     expect(after).toContain('Problem with [redacted] and [redacted]');
-    expect(stderr).toContain('"level":20');
+    expect(stderr).toContain('"level":"debug"');
     expectSecret(stdout, 'stdout');
     expectSecret(stderr, 'stderr');
     expectSecret(processes, 'the process list');

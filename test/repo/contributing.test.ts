@@ -33,6 +33,57 @@ describe.each(PAGES)('%s', (page) => {
   });
 });
 
+/** The anchors of a page, as GitHub makes them of its headings. */
+const anchorsOf = (page: string) =>
+  [...read(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+test('links to a part of a page name one of its headings', () => {
+  const dead = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/\]\(([\w./-]*)#([\w-]+)\)/g)].flatMap(([, path = '', anchor = '']) => {
+      const target = path === '' ? page : join(dirname(page), path);
+      return anchorsOf(target).includes(anchor) ? [] : [`${page}: ${path}#${anchor}`];
+    }),
+  );
+  expect(dead).toEqual([]);
+});
+
+test('the documentation stays short: 20 pages, 32,000 words, a README of 120 lines', () => {
+  const pages = pagesOf('docs').map((name) => `docs/${name}`);
+  const words = [...pages, 'README.md']
+    .flatMap((page) => read(page).split(/\s+/))
+    .filter((word) => word !== '');
+  expect(pages.length).toBeLessThanOrEqual(20);
+  expect(words.length).toBeLessThanOrEqual(32_000);
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
+});
+
+test('docs/README.md lists each page once', () => {
+  const listed = [...read('docs/README.md').matchAll(/\]\(([a-z-]+\.md)\)/g)].map(([, page]) => page);
+  expect(listed.toSorted()).toEqual(
+    pagesOf('docs')
+      .filter((page) => page !== 'README.md')
+      .toSorted(),
+  );
+});
+
+test('code, messages, manifests and the changelog name pages that there are', () => {
+  const files = ['src', 'bench', 'deploy', 'migrations', 'scripts', 'test'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(ts|tsx|mjs|ya?ml|sql|json|py)$/.test(file) && !file.includes('meta/'))
+      .map((file) => `${folder}/${file}`),
+  );
+  const named = [...files, '.env.example', 'CHANGELOG.md', 'Dockerfile', 'docker-compose.yml'].flatMap(
+    (file) => [...read(file).matchAll(/(?<!\w)docs\/[\w-]+\.md/g)].map(([page]) => ({ file, page })),
+  );
+  expect(named.length).toBeGreaterThan(30);
+  expect(named.filter(({ page }) => !existsSync(join(ROOT, page)))).toEqual([]);
+});
+
 test.each(['CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'])('%s names files that there are', (page) => {
   const own = /(?<![\w/.-])(?:src|test|scripts|docs|deploy|migrations|bench|\.ci)\/[\w./-]*\w/g;
   const named = [...read(page).matchAll(own)].map(([path]) => path);

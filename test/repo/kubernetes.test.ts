@@ -239,7 +239,7 @@ describe('deploy/kubernetes', () => {
     expect(job?.metadata.name).toBe('eod-migrate');
     expect(job?.spec.ttlSecondsAfterFinished).toBeGreaterThan(0);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(readFileSync(join(ROOT, 'docs', 'kubernetes.md'), 'utf8')).toContain(`job/eod-migrate-${version}`);
+    expect(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8')).toContain(`job/eod-migrate-${version}`);
     if (!hasKubectl()) return;
     const copy = temporaryFolder();
     cpSync(FOLDER, copy, { recursive: true });
@@ -319,7 +319,7 @@ describe('deploy/kubernetes', () => {
     expect(() => loadConfig(withoutFiles)).not.toThrow();
     const secret: readonly string[] = SECRET_SETTINGS;
     expect(Object.keys(config?.data ?? {}).filter((name) => secret.includes(name))).toEqual([]);
-    const page = readFileSync(join(ROOT, 'docs', 'kubernetes.md'), 'utf8');
+    const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
     const given = new Set<string>();
     for (const { name, pod } of templates) {
       const [{ env, envFrom, volumeMounts }] = pod.containers;

@@ -111,7 +111,7 @@ export function calendarCheck(calendar: Calendar, config: Config, clock: Clock):
   return warning(
     'calendar',
     `it has no holidays for ${unknown.join(', ')}: every Monday to Friday is assumed to be a session`,
-    'list them in a file and set EOD_CALENDAR_FILE (docs/calendar.md), or install a newer version',
+    'list them in a file and set EOD_CALENDAR_FILE (docs/completeness.md), or install a newer version',
   );
 }
 

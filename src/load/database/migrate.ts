@@ -7,7 +7,11 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
-import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
+import {
+  DEFAULT_VIEW_SETTINGS,
+  type ViewSettings,
+  writeCompletenessView,
+} from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
@@ -99,8 +103,8 @@ export function migrateDatabase(
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
     const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
-      import('../market/merge.ts'),
-      import('../market/schema.ts'),
+      import('../market/merge/merge.ts'),
+      import('../market/schema/comments-and-functions.ts'),
       import('../market/observed-aliases/observed-aliases.ts'),
     ]);
     await checkServer(once);

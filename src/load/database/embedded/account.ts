@@ -82,7 +82,7 @@ export function substituteFolder(path: string, kind: keyof typeof PLACES, accoun
   const folder =
     folders.find((one) => existsSync(one)) ??
     folders.find((one) => isWritable(dirname(one))) ??
-    join(tmpdir(), `eod-${kind}-${hash}`);
+    (folders[0] as string);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
   // The data must not go into a folder that another user has created there.
