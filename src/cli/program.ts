@@ -127,16 +127,16 @@ const FILES: Readonly<Record<CommandName, CommandFile>> = {
 };
 
 /** Words that other tools have for what `eod` does, and what is said of them. */
-const OTHER_WORDS: Readonly<Record<string, string>> = {
-  sql: 'did you mean query?',
-  load: 'did you mean backfill or nightly?',
-  missing: 'did you mean gaps?',
-  tables: 'did you mean operations?',
-  describe: 'did you mean operations?',
-  version: 'did you mean -V?',
-  stop: 'did you mean "runs cancel"?',
-  backup: 'docs/operations.md says how to back up',
-};
+const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
+  ['sql', 'did you mean query?'],
+  ['load', 'did you mean backfill or nightly?'],
+  ['missing', 'did you mean gaps?'],
+  ['tables', 'did you mean operations?'],
+  ['describe', 'did you mean operations?'],
+  ['version', 'did you mean -V?'],
+  ['stop', 'did you mean "runs cancel"?'],
+  ['backup', 'docs/operations.md says how to back up'],
+]);
 
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
 const summaryOf = (description: string) => description.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? description;
@@ -239,7 +239,7 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     if (found === undefined) {
       const guess = didYouMean(name, known);
       if (command === program) {
-        const word = OTHER_WORDS[name];
+        const word = OTHER_WORDS.get(name);
         if (word !== undefined) throw usageError(`unknown command '${name}'; ${word}`);
         throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
       }
@@ -286,7 +286,7 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
-  const word = OTHER_WORDS[name];
+  const word = OTHER_WORDS.get(name);
   if (error.code === 'commander.unknownCommand' && cli.command === undefined && word !== undefined) {
     return usageError(`unknown command '${name}'; ${word}`);
   }

@@ -24,6 +24,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['version', "unknown command 'version'; did you mean -V?"],
   ['stop 12', `unknown command 'stop'; did you mean "runs cancel"?`],
   ['backup --json', "unknown command 'backup'; docs/operations.md says how to back up"],
+  ['constructor', `unknown command 'constructor' ("eod help" lists what there is)`],
   ['help backup', "unknown command 'backup'; docs/operations.md says how to back up"],
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
