@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { loadCalendar } from '../src/calendar/index.ts';
 import { openDatabase } from '../src/load/database/database.ts';
 import { migrateDatabase } from '../src/load/database/migrate.ts';
-import { mergeSql } from '../src/load/market/merge-sql.ts';
+import { mergeSql } from '../src/load/market/merge/merge-sql.ts';
 import { tables } from '../src/operations/registry.ts';
 import { hasSystemPostgres15, startSystemPostgres15 } from '../test/support/postgres-15.ts';
 import { machineFacts, median, table } from './support/figures.ts';

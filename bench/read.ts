@@ -2,7 +2,7 @@
 // way, in turns: `npm run bench:read`. It is processor time and not time, so that a busy machine matters less.
 import { openAnswer } from '../src/extract/envelope.ts';
 import { createRecordReader } from '../src/extract/records.ts';
-import { encodeRows } from '../src/load/market/copy-text.ts';
+import { encodeRows } from '../src/load/market/merge/copy-text.ts';
 import { operationNamed } from '../src/operations/registry.ts';
 import { encodeValue } from '../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../src/operations/table.ts';

@@ -17,7 +17,7 @@ import {
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import type { Outage } from '../src/jobs/worker/outage-policy.ts';
-import { RUN_TRANSITIONS } from '../src/load/state/runs.ts';
+import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
@@ -330,7 +330,11 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/tables.md', source: COMMENTS, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
   { page: 'docs/limits.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
-  { page: 'ARCHITECTURE.md', source: 'src/load/state/runs.ts', text: () => transitionTable(RUN_TRANSITIONS) },
+  {
+    page: 'ARCHITECTURE.md',
+    source: 'src/load/state/runs/runs.ts',
+    text: () => transitionTable(RUN_TRANSITIONS),
+  },
 ];
 
 /** Files that are generated as a whole. */

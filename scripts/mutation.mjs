@@ -38,7 +38,7 @@ const MODULES = {
   'src/jobs/runs/answered.ts': ['test/jobs/answered.test.ts', 'test/jobs/plan.test.ts'],
   'src/jobs/runs/plan-windows.ts': ['test/jobs/plan.test.ts'],
   'src/jobs/worker/failure-policy.ts': ['test/jobs/failure-policy.test.ts'],
-  'src/load/market/identity.ts': ['test/load/identity.test.ts'],
+  'src/load/market/observed-aliases/identity.ts': ['test/load/identity.test.ts'],
 };
 
 /** Not needed to run a test, or linked. */

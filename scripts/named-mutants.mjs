@@ -2,9 +2,9 @@
  * Changes to `src` that a test has to notice, mostly to SQL in texts and to what only several loads together show, which
  * Stryker does not try. Each is one replacement in a file, and the test file that must fail then.
  */
-const MERGE = 'src/load/market/merge-sql.ts';
-const FOLD = 'src/load/market/fold.ts';
-const REGISTERS = 'src/load/state/coverage-registers.ts';
+const MERGE = 'src/load/market/merge/merge-sql.ts';
+const FOLD = 'src/load/market/fold/merge-or-fold.ts';
+const REGISTERS = 'src/load/state/coverage/registers.ts';
 const COVERAGE = 'test/load/coverage-registers.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';
@@ -129,6 +129,13 @@ export const NAMED = [
     from: 'if (size + chunk.length > cap)',
     to: 'if (size > cap)',
     test: 'test/extract/client.test.ts',
+  },
+  {
+    name: 'two-attempts-for-http-500',
+    file: 'src/jobs/worker/failure-policy.ts',
+    from: 'fits: (status) => status >= 500,\n    attempts: Number.POSITIVE_INFINITY,',
+    to: 'fits: (status) => status >= 500,\n    attempts: 2,',
+    test: 'test/jobs/failure-policy.test.ts',
   },
   {
     name: 'requeue-only-if-the-queue-is-empty',

@@ -20,7 +20,7 @@ import { startWorker } from '../src/jobs/worker/worker.ts';
 import { openDatabase } from '../src/load/database/database.ts';
 import { startEmbeddedPostgres } from '../src/load/database/embedded/index.ts';
 import { migrateDatabase } from '../src/load/database/migrate.ts';
-import { runProgress } from '../src/load/state/reports.ts';
+import { runProgress } from '../src/load/state/runs/reports.ts';
 import { exchangesOf } from '../src/operations/operation.ts';
 import { operations } from '../src/operations/registry.ts';
 import { startSandbox } from '../src/sandbox/index.ts';

@@ -8,7 +8,7 @@ import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
 import { pruneRejects } from '../../src/load/state/rejects.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median, table } from '../support/figures.ts';

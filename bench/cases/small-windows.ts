@@ -1,5 +1,5 @@
 import { PRIORITY } from '../../src/jobs/worker/enqueue.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { prepareLeast } from '../support/least-window.ts';
 import { LAST_SESSION, openPlanner, settingsFor, startPipeline } from '../support/pipeline.ts';

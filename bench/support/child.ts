@@ -12,8 +12,8 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { planRun } from '../../src/jobs/runs/plan-run.ts';
 import type { WindowJob } from '../../src/jobs/worker/queue.ts';
 import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
-import type { RunRequest } from '../../src/load/state/run-request.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
+import type { RunRequest } from '../../src/load/state/runs/request.ts';
 import { loadLeast } from './least-window.ts';
 
 /** Prepares a task; what it answers with is called at the signal to begin. */

@@ -4,7 +4,7 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
-import type { RunRequest, Target } from '../load/state/run-request.ts';
+import type { RunRequest, Target } from '../load/state/runs/request.ts';
 import {
   allowedText,
   EXCHANGES,

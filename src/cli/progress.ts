@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import type { Progress } from '../load/state/reports.ts';
+import type { Progress } from '../load/state/runs/reports.ts';
 import { type Cli, logNote } from './cli.ts';
 import { count, duration } from './output.ts';
 

@@ -1,7 +1,7 @@
 import { groupBy } from '../core/group-by.ts';
 import { emptySessionsText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
-import type { OperationReport, RowDifference, RunReport } from '../load/state/reports.ts';
+import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
 import {
   bold,

@@ -7,7 +7,7 @@ import { planReplay } from '../jobs/replay/plan-replay.ts';
 import { workReplay } from '../jobs/replay/work-replay.ts';
 import { gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
 import { cancelRun, resumeRun, startRun } from '../jobs/runs/run-control.ts';
-import { openRunsProgress, readRunSummary } from '../load/state/reports.ts';
+import { openRunsProgress, readRunSummary } from '../load/state/runs/reports.ts';
 import { EXCHANGES } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import type { Access, Visitor } from './access.ts';

@@ -7,11 +7,11 @@ import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
-import { readCompleteness, scheduledPairs } from '../load/state/completeness.ts';
+import { readCompleteness, scheduledPairs } from '../load/state/coverage/completeness.ts';
+import { summarizePairs } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
-import { summarizePairs } from '../load/state/freshness.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
-import { lastCompletedRuns, openWindowsByState } from '../load/state/run-facts.ts';
+import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
 import { readWorkers } from '../load/state/workers.ts';
 
 /** How many days back sessions are counted. */

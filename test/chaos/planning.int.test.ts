@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type RestartablePostgres, startRestartablePostgres } from '../support/chaos/postgres.ts';

@@ -27,11 +27,15 @@ function run(shell: string, ...args: string[]): string {
   return stdout;
 }
 
+function operationsNamed(start: string): string[] {
+  return operations.flatMap(({ name }) => (name.startsWith(start) ? [name] : []));
+}
+
 /** Command lines that end where Tab is pressed, and what is offered there. */
 const CASES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ['eod back', ['backfill']],
-  ['eod backfill GetFinRatio', ['GetFinRatioEOD', 'GetFinRatioSnapshot']],
-  ['eod gaps GetB', ['GetBhavCopyCM']],
+  ['eod backfill GetFinRatio', operationsNamed('GetFinRatio')],
+  ['eod gaps GetB', operationsNamed('GetB')],
   ['eod backfill --all --excha', ['--exchange']],
   ['eod backfill --exchange ', ['BSE', 'NSE']],
   ['eod backfill --band ', ['H', 'L']],

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { spawnEod } from '../support/eod.ts';

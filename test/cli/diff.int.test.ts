@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { VersionDifference } from '../../src/load/market/differences.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { dayAt, eachDay } from '../../src/core/days.ts';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox, SeenRequest } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

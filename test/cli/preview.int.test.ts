@@ -2,7 +2,7 @@ import { beforeAll, describe, expect } from 'vitest';
 import { exampleDays } from '../../src/core/clock.ts';
 import type { Gaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, unwrapped } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';

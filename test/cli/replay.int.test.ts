@@ -3,7 +3,7 @@ import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import type { Place } from '../../src/core/place.ts';
 import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -105,7 +105,7 @@ test('a record that still fails is said to, with exit code 1', async () => {
     operation: 'GetSeriesChange',
     exchange: 'BSE',
     rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
-    believed: false,
+    resolvesRejects: false,
     isReadAgain: false,
     place: '2025-09-12T16:00:00.000000Z' as Place,
   });

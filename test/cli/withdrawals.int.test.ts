@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { RunReport } from '../../src/load/state/reports.ts';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
-import { encodeRows } from '../../src/load/market/copy-text.ts';
+import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../src/operations/rows.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';

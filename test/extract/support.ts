@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type Extracted, type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
-import { encodeRows } from '../../src/load/market/copy-text.ts';
+import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';

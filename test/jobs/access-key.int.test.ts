@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import { expect, test } from 'vitest';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
 import { callLimitOf } from '../../src/jobs/worker/quota.ts';
-import { markKeyRefused } from '../../src/load/state/access-keys.ts';
+import { markKeyRefused } from '../../src/load/state/source/access-keys.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';

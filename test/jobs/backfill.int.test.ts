@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
@@ -202,6 +202,16 @@ test('years of a few hundred instruments are planned, however many windows that 
   });
   const sessions = context.calendar.sessions('BSE', '2024-01-01', '2025-06-30').length;
   expect(await forecastRun(context, request)).toMatchObject({ requests: 300 * 2 * sessions });
+  // Gaps of one operation and exchange are counted together, and once.
+  const gaps = request.targets.flatMap((target) => [
+    { ...target, to: '2024-12-31' as const },
+    { ...target, from: '2025-01-01' as const },
+  ]);
+  const { requests, operations } = await forecastRun(context, { ...request, targets: gaps });
+  expect(requests).toBe(300 * 2 * sessions);
+  expect(operations).toEqual([
+    expect.objectContaining({ operation: 'GetFinRatioEOD', exchange: 'BSE', requests }),
+  ]);
   const later = await planDeferred(context, request, request.targets);
   expect([...later]).toHaveLength(300 * 2 * sessions);
 });

@@ -111,7 +111,12 @@ interface Row {
   readonly facts?: Facts;
   readonly first: FailureAction;
   readonly others?: Partial<Record<Bound, FailureAction>>;
+  /** How often it is tried in all with EOD_ATTEMPTS 1, 3 and 7 while nothing says that the source is down: once if not given. */
+  readonly attempts?: readonly [number, number, number];
 }
+
+const ONCE = [1, 1, 1] as const;
+const AS_SET = [1, 3, 7] as const;
 
 const counted = { 'last attempt': FAIL, 'fifth attempt': FAIL, 'source down, last attempt': FAIL } as const;
 const kept = {
@@ -162,16 +167,21 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
     },
   ],
   bad_request: [{ first: FAIL }],
-  unknown_diagnostic: [{ first: retryAfter(50), others: counted }],
-  timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved } }],
+  unknown_diagnostic: [{ first: retryAfter(50), others: counted, attempts: [1, 3, 3] }],
+  timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved }, attempts: AS_SET }],
   network: [
     // It may be the first to meet an outage: as many calls as open the circuit are made whatever EOD_ATTEMPTS says.
-    { first: retryAfter(50), others: { ...waitedOut, 'last attempt': retryAfter(200) } },
+    {
+      first: retryAfter(50),
+      others: { ...waitedOut, 'last attempt': retryAfter(200) },
+      attempts: [5, 5, 7],
+    },
     {
       what: 'in the middle of an answer',
       facts: { cutShort: true },
       first: retryAfter(50),
       others: { ...counted, ...halved },
+      attempts: AS_SET,
     },
   ],
   http_status: [
@@ -180,24 +190,27 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       facts: { status },
       first: retryAfter(50),
       others: waitedOut,
+      attempts: AS_SET,
     })),
     {
       what: 'with Retry-After',
       facts: { status: 503, retryAfterMs: 7_000 },
       first: retryAfter(7_000),
       others: { ...waitedOut },
+      attempts: AS_SET,
     },
     ...FINAL_STATUSES.map((status) => ({ what: String(status), facts: { status }, first: FAIL })),
     { what: 'that nobody knows', first: FAIL },
   ],
   too_large: [{ first: FAIL, others: halved }],
   unreadable: [
-    { first: retryAfter(50), others: counted },
+    { first: retryAfter(50), others: counted, attempts: AS_SET },
     {
       what: 'that broke off',
       facts: { cutShort: true },
       first: retryAfter(50),
       others: { ...counted, ...halved },
+      attempts: AS_SET,
     },
   ],
   database_away: [{ first: postpone(2_000), others: kept }],
@@ -227,6 +240,21 @@ const cases = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
 
 test.each(cases)('$kind $what ($bound)', ({ kind, facts, bound, action }) => {
   expect(decide(kind, BOUNDS[bound], facts)).toEqual(action);
+});
+
+const rows = (Object.keys(TABLE) as ErrorKind[]).flatMap((kind) =>
+  TABLE[kind].map(({ what = '', facts = {}, attempts = ONCE }) => ({ kind, what, facts, attempts })),
+);
+
+test.each(rows)('$kind $what is tried $attempts times', ({ kind, facts, attempts }) => {
+  const tries = [1, 3, 7].map((EOD_ATTEMPTS) => {
+    let attempt = 1;
+    const isRetried = () =>
+      decideFailure(error(kind, facts), { ...FIRST, attempt }, { ...CONFIG, EOD_ATTEMPTS }).act === 'retry';
+    while (attempt < 100 && isRetried()) attempt += 1;
+    return attempt;
+  });
+  expect(tries).toEqual(attempts);
 });
 
 describe('what is no error of the source', () => {

@@ -7,9 +7,9 @@ import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.t
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/completeness.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
-import type { CoverageState } from '../../src/load/state/coverage-registers.ts';
+import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
+import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';

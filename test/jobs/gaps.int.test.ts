@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Gap, gapRequest, groupGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { sessionChanges, sessionDaysOf } from '../../src/jobs/runs/sync-sessions.ts';
-import type { SessionState } from '../../src/load/state/completeness.ts';
+import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
 import type { SessionRow } from '../../src/load/state/sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';

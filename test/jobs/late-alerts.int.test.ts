@@ -5,7 +5,7 @@ import { checkLateData, startAlertWatch } from '../../src/jobs/alerts/late-data.
 import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/send-alerts.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';

@@ -3,7 +3,7 @@ import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { writeCoverage } from '../../src/load/state/coverage.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { manualClock } from '../sandbox/support.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { withEventsOfOtherExchange } from '../../src/jobs/events/other-exchange.ts';
 import { type NoticeOfShare, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { LineElsewhere } from '../../src/load/market/corporate-events.ts';
-import type { EventDecision } from '../../src/load/state/event-decisions.ts';
+import type { EventDecision } from '../../src/load/state/events/decisions.ts';
 import { forAll } from '../support/for-all.ts';
 
 type Exchange = 'NSE' | 'BSE';

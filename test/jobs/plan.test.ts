@@ -14,7 +14,7 @@ import {
   planWindows as planEach,
   planTargets,
 } from '../../src/jobs/runs/plan-windows.ts';
-import type { CoverageState } from '../../src/load/state/coverage-registers.ts';
+import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';

@@ -13,9 +13,9 @@ import {
   prune,
   readKeptAnswer,
 } from '../../src/load/state/answers/answers.ts';
-import { factOf } from '../../src/load/state/coverage-facts.ts';
+import { factOf } from '../../src/load/state/answers/facts.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
 import { fetched, fixReading, records, replay, rowsOf } from './replay-support.ts';
@@ -45,7 +45,7 @@ async function keep(db: Database, windowId: number, text: string, daysAgo: numbe
     keepAnswer(tx, windowId, {
       ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place },
       fact: NOTHING,
-      believed: true,
+      resolvesRejects: true,
     }),
   );
 }
@@ -101,7 +101,7 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
     fetchedAt: new Date(NOW),
     place: await takePlace(db.drizzle),
     fact: NOTHING,
-    believed: true,
+    resolvesRejects: true,
   };
   await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
   expect(compressions()).toBe(2);

@@ -217,7 +217,7 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
           .slice(0, windowId % 2 === 0 ? 60 : 50)
           .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
           .map((record, position) => ({ position, record, problems: [] })),
-        believed: true,
+        resolvesRejects: true,
         isReadAgain: false,
         place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
       }),

@@ -7,7 +7,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { packBody } from '../../src/load/state/answers/answers.ts';
-import { type RunReport, reportRun } from '../../src/load/state/reports.ts';
+import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/core/clock.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';

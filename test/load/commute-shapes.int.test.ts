@@ -6,7 +6,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { packBody } from '../../src/load/state/answers/answers.ts';
-import { compareSums } from '../../src/load/state/coverage-facts.ts';
+import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';

@@ -7,7 +7,7 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
-import { compareSums } from '../../src/load/state/coverage-facts.ts';
+import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';

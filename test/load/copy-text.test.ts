@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeRows } from '../../src/load/market/copy-text.ts';
+import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { encodeValue } from '../../src/operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../../src/operations/table.ts';

@@ -13,7 +13,7 @@ import {
   type Said,
   stateOf,
   sum,
-} from '../../src/load/state/coverage-registers.ts';
+} from '../../src/load/state/coverage/registers.ts';
 
 /** REGISTER_RUNS=100000 for a long run. */
 const RUNS = Number(process.env.REGISTER_RUNS ?? 2_000);

@@ -4,7 +4,9 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { loadConfig } from '../../src/core/config.ts';
+import { createLog } from '../../src/core/log.ts';
 import { isServing } from '../../src/load/database/embedded/cluster.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { freePort } from '../support/free-port.ts';
@@ -28,14 +30,29 @@ function dataFolder(): string {
 test('the private Postgres takes another port if the one it found is taken when it starts', async () => {
   const taken = await takenPort();
   const ports = [taken, taken, await freePort()];
+  const lines: string[] = [];
   const server = await startEmbeddedPostgres({
     dataDir: dataFolder(),
+    log: createLog(loadConfig({ EOD_LOG_LEVEL: 'info', EOD_LOG_FORMAT: 'json' }), {
+      write: (line) => lines.push(line),
+    }),
     findPort: async () => ports.shift() ?? freePort(),
   });
   expect(new URL(server.url).port).not.toBe(String(taken));
+  // The process that logs, not the server: JSON with two members of one name means different things to its readers.
+  expect(lines.at(-1)).toMatch(/private Postgres is up/);
+  expect(lines.at(-1)?.match(/"pid":/g)).toHaveLength(1);
   expect(await isServing(server.url)).toBe(true);
   await server.stop();
   expect(await isServing(server.url)).toBe(false);
+});
+
+test('it is reached without TLS, whatever PGSSLMODE asks of other servers', async () => {
+  vi.stubEnv('PGSSLMODE', 'require');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const server = await startEmbeddedPostgres({ dataDir: dataFolder() });
+  expect(await isServing(server.url)).toBe(true);
+  await server.stop();
 });
 
 test('if every port is taken, it says so and gives up', async () => {

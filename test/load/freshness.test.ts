@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Pair } from '../../src/core/pair.ts';
-import type { SessionState } from '../../src/load/state/completeness.ts';
-import { MISSING_OF, summarizePairs } from '../../src/load/state/freshness.ts';
+import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
+import { MISSING_OF, summarizePairs } from '../../src/load/state/coverage/freshness.ts';
 
 const NSE: Pair = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 const BSE: Pair = { operation: 'GetBhavCopyCM', exchange: 'BSE' };

@@ -6,8 +6,8 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import {
+  addNamesAfterManyRows,
   fillObservedAliases,
-  noteInserted,
   updateObservedAliases,
 } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
@@ -586,10 +586,10 @@ describe('market.instruments', () => {
     await updateObservedAliases(store);
     const before = await reached();
     await loadBhav(store, [nse('A', '2025-08-28'), nse('B', '2025-08-28')]);
-    await noteInserted(store, 2, 5);
+    await addNamesAfterManyRows(store, 2, 5);
     expect(await reached()).toBe(before);
     await loadBhav(store, [nse('A', '2025-08-29'), nse('B', '2025-08-29')]);
-    await noteInserted(store, 2, 5);
+    await addNamesAfterManyRows(store, 2, 5);
     expect(await reached()).toBeGreaterThan(before);
     await expectTrue(store);
   });

@@ -6,7 +6,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplayOfSession } from '../../src/jobs/replay/plan-replay.ts';
 import { replaySessions } from '../../src/jobs/replay/work-replay.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { differingQuestions } from '../../src/load/state/coverage-facts.ts';
+import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';

@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from 'pg';
 import { expect, test } from 'vitest';
-import { copyNewDays } from '../../src/load/market/merge.ts';
-import { mergeSql } from '../../src/load/market/merge-sql.ts';
+import { copyNewDays } from '../../src/load/market/merge/merge.ts';
+import { mergeSql } from '../../src/load/market/merge/merge-sql.ts';
+import { observedAliasSql } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { observedAliasSql } from '../../src/load/market/observed-aliases/statements.ts';
 import { analyzePartitioned } from '../../src/load/market/statistics.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 

@@ -3,13 +3,12 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
-import type { CallLimit } from '../../src/load/state/call-budget.ts';
 import {
   RUN_STATES,
   type RunState,
   WINDOW_STATES,
   type WindowState,
-} from '../../src/load/state/run-request.ts';
+} from '../../src/load/state/runs/request.ts';
 import {
   abandonRun,
   cancelRun,
@@ -18,8 +17,9 @@ import {
   RUN_TRANSITIONS,
   reopenRun,
   insertRun as startRun,
-} from '../../src/load/state/runs.ts';
+} from '../../src/load/state/runs/runs.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
+import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,

@@ -2,8 +2,8 @@ import type { Place } from '../../src/core/place.ts';
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
-import type { FullSet } from '../../src/load/market/merge.ts';
-import type { CoverageEntry } from '../../src/load/state/coverage-registers.ts';
+import type { FullSet } from '../../src/load/market/merge/merge.ts';
+import type { CoverageEntry } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
@@ -96,7 +96,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     bytes: 1,
     warnings: [],
     doubts: [],
-    unsettled: [],
+    doubtsWithoutReject: [],
     preview: answer.preview ?? false,
   });
 }

@@ -9,7 +9,7 @@ import { groupBy } from '../../src/core/group-by.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
-import { listDoubtedWindows } from '../../src/load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -171,6 +171,36 @@ test('a filled database of commit 9512748 keeps every row and every past state w
   const after = await contentsOf(store, columns, RENAMED);
   for (const [table, rows] of before) expect(after.get(table), table).toEqual(rows);
   expect(await statesOf(store, columns, RENAMED)).toEqual(states);
+});
+
+test.each([
+  [
+    'a view of a user over a function whose columns get other names',
+    "create materialized view public.weekly as select symbol, close from market.candles('week')",
+    'drop materialized view public.weekly',
+    /the view weekly uses the function market\.candles.*CHANGELOG\.md/,
+  ],
+  [
+    'a function of a user over such a function',
+    "create function public.weeks() returns bigint begin atomic select count(*) from market.candles('week'); end",
+    'drop function public.weeks()',
+    /your own objects use: function weeks\(\) depends on function market\.candles\(.*CHANGELOG\.md/,
+  ],
+  [
+    'each view of a user over columns that are gone',
+    'create view public.one as select fetched_at from etl.withdrawals; create view public.two as select fetched_at from public.one',
+    'drop view public.one cascade',
+    /: view one depends on column fetched_at of table etl\.withdrawals; view two depends on view one\. Drop/,
+  ],
+])('%s is named, nothing changes, and without it the migration goes on', async (_, create, drop, message) => {
+  const { db } = await filledDatabase();
+  const columns = await columnsOf(db);
+  await db.pool.query(create);
+  await expect(migrateDatabase(db)).rejects.toThrow(message);
+  expect(await columnsOf(db)).toEqual(columns);
+  await db.pool.query(drop);
+  await migrateDatabase(db);
+  expect(await schemaState(db)).toBe('current');
 });
 
 test.each([

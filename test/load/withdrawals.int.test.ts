@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { reportRun } from '../../src/load/state/reports.ts';
-import { countDoubtedWindows } from '../../src/load/state/run-facts.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import type { Row } from '../../src/operations/table.ts';
 import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';

@@ -69,7 +69,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     place: await takePlace(store.drizzle),
     fetchedAt: new Date(),
     doubts: [],
-    unsettled: [],
+    doubtsWithoutReject: [],
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,

@@ -3,7 +3,7 @@ import type { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { pauseRun } from '../../src/load/state/runs.ts';
+import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { runCli } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';

@@ -13,35 +13,35 @@ const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
 
 /** The module that owns each table of the schema etl: a file or a folder of src/load. */
 const OWNERS: Readonly<Record<string, string>> = {
-  access_keys: 'state/access-keys.ts',
+  access_keys: 'state/source/',
   alerts: 'state/alerts.ts',
   alias_owners: 'market/observed-aliases/',
   alias_progress: 'market/observed-aliases/',
-  call_budget: 'state/call-budget.ts',
+  call_budget: 'state/source/',
   checked_days: 'state/findings.ts',
   clock: 'state/place.ts',
-  coverage: 'state/coverage',
+  coverage: 'state/coverage/',
   database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',
-  event_decisions: 'state/event-decisions.ts',
-  event_progress: 'state/event-progress.ts',
+  event_decisions: 'state/events/',
+  event_progress: 'state/events/',
   findings: 'state/findings.ts',
   loads: 'state/loads/',
   migrations: 'database/migrate.ts',
   observed_aliases: 'market/observed-aliases/',
-  range_limits: 'state/range-limits.ts',
-  history_limits: 'state/range-limits.ts',
+  range_limits: 'state/source/',
+  history_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'database/migrate.ts',
   answers: 'state/answers/',
   response_bodies: 'state/answers/',
   past_begins: 'state/loads/',
   pruned: 'state/answers/',
-  runs: 'state/runs.ts',
+  runs: 'state/runs/',
   sessions: 'state/sessions.ts',
   windows: 'state/windows/',
   withdrawals: 'state/withdrawals.ts',
-  withdrawn_operations: 'state/withdrawn-operations.ts',
+  withdrawn_operations: 'state/source/',
   workers: 'state/workers.ts',
 };
 
@@ -114,7 +114,7 @@ describe('a table of the schema etl', () => {
     const bypass = /\.update\((?:windows|runs)\)\s*\.set\(\{[^}]*\bstate\b|\bset state = '/;
     expect(bypass.test("db.update(windows).set({ error, state: 'failed' })")).toBe(true);
     // `finishRun` alone leaves it to SQL which of the typed states of `finish` it is.
-    expect(files.filter((file) => bypass.test(codeOf(file)))).toEqual(['state/runs.ts']);
+    expect(files.filter((file) => bypass.test(codeOf(file)))).toEqual(['state/runs/runs.ts']);
   });
 
   test('is declared for the SQL of load/state: nothing else of load knows the declarations', () => {

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
-import type { RunRequest } from '../../load/state/run-request.ts';
+import type { RunRequest } from '../../load/state/runs/request.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import {
   addRange,

@@ -15,7 +15,7 @@ export const commands: Commands = {
 
 async function dbt(cli: Cli, out: string | undefined): Promise<void> {
   const { openReadable } = await import('../open-context.ts');
-  const { dbtSources } = await import('../../load/market/dbt-sources.ts');
+  const { dbtSources } = await import('../../load/market/schema/dbt-sources.ts');
   const { config, db } = await openReadable(cli, 'tables');
   const text = `# Written by "eod dbt"; write it again after an update, which may add tables and columns.\n${yaml(await dbtSources(db.pool, config))}`;
   if (out === undefined) return void (await writeOut(cli, text));

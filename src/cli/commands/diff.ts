@@ -128,8 +128,7 @@ async function betweenMoments(
 }
 
 async function readNow(db: NodePgDatabase): Promise<VersionAndTime> {
-  const { readMoment } = await import('../../load/state/run-facts.ts');
-  const { versionAt } = await import('../../load/state/loads/versions.ts');
+  const { readMoment, versionAt } = await import('../../load/state/loads/versions.ts');
   const { now } = await readMoment(db, 'now');
   return { at: now, version: (await versionAt(db, null)).version };
 }
@@ -139,8 +138,10 @@ async function readNamed(
   { kind, name, value }: NamedMoment,
   { EOD_TIMEZONE }: Config,
 ): Promise<VersionAndTime & { readonly isOpen: boolean }> {
-  const { readMoment, readRunEnd } = await import('../../load/state/run-facts.ts');
-  const { readVersion, versionAt, versionsOfRuns } = await import('../../load/state/loads/versions.ts');
+  const { readRunEnd } = await import('../../load/state/runs/outcomes.ts');
+  const { readMoment, readVersion, versionAt, versionsOfRuns } = await import(
+    '../../load/state/loads/versions.ts'
+  );
   if (kind === 'state') {
     const found = await readVersion(db, Number(value));
     if (found === null) throw usageError(`there is no ${name} ("eod state" shows the current one)`);

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { nearest } from '../../core/input.ts';
 import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
-import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import {
   type Cli,
   type Commands,

@@ -36,7 +36,7 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { pruneRejects } = await import('../../load/state/rejects.ts');
   const { pruneFindings } = await import('../../load/state/findings.ts');
-  const { pruneHours } = await import('../../load/state/call-budget.ts');
+  const { pruneHours } = await import('../../load/state/source/call-budget.ts');
   const { prunable, prune } = await import('../../load/state/answers/answers.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);

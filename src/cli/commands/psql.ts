@@ -67,6 +67,9 @@ function psqlArguments(url: string): { readonly address: string; readonly env: R
   return { address: address.href, env: password === '' ? {} : { PGPASSWORD: password } };
 }
 
+/** Variables by which psql would connect to another server than the address says. Our driver does not read them. */
+const OTHER_SERVERS = ['PGHOSTADDR', 'PGSERVICE'];
+
 /** Runs psql on our terminal. @returns its exit code, or null if psql is not installed. */
 async function run(
   { env, cwd, life }: Cli,
@@ -74,7 +77,12 @@ async function run(
   own: Record<string, string>,
 ): Promise<number | null> {
   const { spawn } = await import('node:child_process');
-  const child = spawn('psql', args, { cwd, env: { ...env, ...own }, stdio: 'inherit' });
+  const passed = Object.entries(env).filter(([name]) => !OTHER_SERVERS.includes(name));
+  const child = spawn('psql', args, {
+    cwd,
+    env: { ...Object.fromEntries(passed), ...own },
+    stdio: 'inherit',
+  });
   const stop = () => void child.kill();
   life.signal.addEventListener('abort', stop);
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { usageError } from '../../core/errors.ts';
-import type { RunReport } from '../../load/state/reports.ts';
+import type { RunReport } from '../../load/state/runs/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import { examples, jsonOption, limitOption, listOf, parseListed, runIdArgument } from '../options.ts';
@@ -72,7 +72,7 @@ function addCancel(command: Command, cli: Cli): void {
 
 async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const reports = await import('../../load/state/reports.ts');
+  const reports = await import('../../load/state/runs/reports.ts');
   const { db, config } = await openContext(cli);
   const listed = await reports.listRuns(db.drizzle, flags.limit);
   if (flags.json === true) printJson(cli, listed);
@@ -81,7 +81,7 @@ async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }):
 
 async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const { reportRun } = await import('../../load/state/reports.ts');
+  const { reportRun } = await import('../../load/state/runs/reports.ts');
   const { db, config } = await openContext(cli);
   const report = await reportRun(db.drizzle, runId);
   if (flags.json === true) return printJson(cli, report);
@@ -92,7 +92,7 @@ async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> 
 
 async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const { reportRun } = await import('../../load/state/reports.ts');
+  const { reportRun } = await import('../../load/state/runs/reports.ts');
   const runs = await import('../../jobs/runs/run-control.ts');
   const { printEnding, workOnReplay, workOnRun } = await import('../work-on-run.ts');
   const opened = await openContext(cli, { wait: 'short' });
@@ -114,7 +114,7 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
 
 async function cancelRun(cli: Cli, runId: number, flags: JsonFlag & YesFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
-  const { reportRun } = await import('../../load/state/reports.ts');
+  const { reportRun } = await import('../../load/state/runs/reports.ts');
   const runs = await import('../../jobs/runs/run-control.ts');
   const context = await openContext(cli);
   const { state, windows } = await reportRun(context.db.drizzle, runId);

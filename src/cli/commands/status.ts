@@ -3,7 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import { isUnusual } from '../../core/wording.ts';
 import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
-import type { RunProgress } from '../../load/state/reports.ts';
+import type { RunProgress } from '../../load/state/runs/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption } from '../options.ts';
 import {
@@ -49,7 +49,7 @@ export const commands: Commands = {
 async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { readStatus, RECENT_SESSIONS } = await import('../../jobs/runs/read-status.ts');
-  const { MISSING_OF } = await import('../../load/state/freshness.ts');
+  const { MISSING_OF } = await import('../../load/state/coverage/freshness.ts');
   const context = await openContext(cli);
   const status = await readStatus(context);
   const queueProblem = await redisProblem(context.config);

@@ -15,7 +15,7 @@ import {
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { readLostDays } from '../../load/market/checks/lost-days.ts';
-import { compareSums } from '../../load/state/coverage-facts.ts';
+import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { clockLead } from '../../load/state/place.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';

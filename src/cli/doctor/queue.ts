@@ -3,7 +3,7 @@ import { createLog } from '../../core/log.ts';
 import { lostWindows } from '../../jobs/worker/enqueue.ts';
 import { openQueues, queueTablesState } from '../../jobs/worker/queue.ts';
 import type { Database } from '../../load/database/database.ts';
-import { runningRuns } from '../../load/state/runs.ts';
+import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
 import { type Check, failed, isBelow, ok, skipped, warning } from './check.ts';

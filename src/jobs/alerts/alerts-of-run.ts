@@ -1,9 +1,9 @@
 import { epochOf, secondsOfDay } from '../../core/days.ts';
-import { exchangesWithoutData } from '../../load/state/coverage.ts';
-import { doubtedWindowsOfRuns, reportRun } from '../../load/state/reports.ts';
-import { failuresOfRun, refusalInRun } from '../../load/state/run-facts.ts';
-import type { RunRequest } from '../../load/state/run-request.ts';
-import { type EndedRun, readRun } from '../../load/state/runs.ts';
+import { exchangesWithoutData } from '../../load/state/coverage/coverage.ts';
+import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
+import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
+import type { RunRequest } from '../../load/state/runs/request.ts';
+import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';

@@ -3,8 +3,12 @@ import { addDays, type Day, dayEnd } from '../../core/days.ts';
 import type { ErrorKind } from '../../core/errors.ts';
 import { pairName } from '../../core/pair.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
-import { readCompleteness, type SessionState, scheduledPairs } from '../../load/state/completeness.ts';
-import { failuresOfRun, readNewestNight } from '../../load/state/run-facts.ts';
+import {
+  readCompleteness,
+  type SessionState,
+  scheduledPairs,
+} from '../../load/state/coverage/completeness.ts';
+import { failuresOfRun, readNewestNight } from '../../load/state/runs/outcomes.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';
 

@@ -4,7 +4,7 @@ import { type Pair, pairName } from '../../core/pair.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { factsOfAlerts } from '../../load/state/alerts.ts';
-import { readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
+import { readCompleteness, scheduledPairs } from '../../load/state/coverage/completeness.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { type Alert, deliverAlerts, listText, raiseAlerts } from './send-alerts.ts';

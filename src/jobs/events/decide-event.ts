@@ -3,7 +3,7 @@ import { usageError } from '../../core/errors.ts';
 import { INTEGER_RATIO } from '../../extract/corporate-actions/listed-events.ts';
 import { ratioOf, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
 import { listEvents, type StoredEvent } from '../../load/market/corporate-events.ts';
-import { removeDecision, writeDecision } from '../../load/state/event-decisions.ts';
+import { removeDecision, writeDecision } from '../../load/state/events/decisions.ts';
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from './update-events.ts';
 

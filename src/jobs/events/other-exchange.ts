@@ -2,7 +2,7 @@ import { daysBetween } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import type { LineElsewhere } from '../../load/market/corporate-events.ts';
-import type { EventDecision } from '../../load/state/event-decisions.ts';
+import type { EventDecision } from '../../load/state/events/decisions.ts';
 import { type CorporateEvent, decide, eventIdOf, isDecided } from './work-out-events.ts';
 
 /** The two exchanges may have different ex-dates; further apart than this many days it is another event. */

@@ -15,16 +15,16 @@ import {
   readSymbolOwners,
   type SymbolOwner,
 } from '../../load/market/corporate-events.ts';
-import { type EventDecision, readDecisions } from '../../load/state/event-decisions.ts';
+import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
 import {
   areEventsOf,
   type EventInputs,
   hasEventProgress,
   readEventInputs,
   writeEventProgress,
-} from '../../load/state/event-progress.ts';
+} from '../../load/state/events/progress.ts';
 import { takePlaces } from '../../load/state/place.ts';
-import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs.ts';
+import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSetNamed, dataSetsFilling, tables } from '../../operations/registry.ts';

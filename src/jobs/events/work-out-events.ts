@@ -14,7 +14,7 @@ import {
   type ShareRatio,
 } from '../../extract/corporate-actions/purpose.ts';
 import type { Notice } from '../../load/market/corporate-events.ts';
-import type { EventDecision } from '../../load/state/event-decisions.ts';
+import type { EventDecision } from '../../load/state/events/decisions.ts';
 
 /** A corporate event as it is stored. */
 export interface CorporateEvent {

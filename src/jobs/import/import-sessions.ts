@@ -12,11 +12,11 @@ import {
   roundedColumns,
 } from '../../extract/files/read-file.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
-import type { Tickers } from '../../load/market/lookups.ts';
+import type { Tickers } from '../../load/market/stored-values.ts';
 import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
 import { takePlaces } from '../../load/state/place.ts';
-import type { RowDifference } from '../../load/state/reports.ts';
-import { failureOfWindow, readWindowLoad } from '../../load/state/run-facts.ts';
+import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
+import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';

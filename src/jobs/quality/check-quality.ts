@@ -10,7 +10,7 @@ import {
   runCheck,
   type Severity,
 } from '../../load/state/findings.ts';
-import { readMoment } from '../../load/state/run-facts.ts';
+import { readMoment } from '../../load/state/loads/versions.ts';
 import type { Context } from '../context.ts';
 
 /** What one check found in the range. */

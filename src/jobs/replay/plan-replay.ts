@@ -6,9 +6,9 @@ import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { hasAskedSymbol, listedInFull } from '../../load/market/fold-sql.ts';
-import { hasRows } from '../../load/market/lookups.ts';
-import { unkeptError } from '../../load/market/refold.ts';
+import { hasAskedSymbol, listedInFull } from '../../load/market/fold/fold-sql.ts';
+import { unkeptError } from '../../load/market/fold/refold-part.ts';
+import { hasRows } from '../../load/market/stored-values.ts';
 import {
   type AnswerFilter,
   type AnswerToReplay,
@@ -17,7 +17,7 @@ import {
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
-import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs.ts';
+import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
 import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';

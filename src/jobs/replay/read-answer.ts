@@ -5,7 +5,7 @@ import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { readTickers } from '../../load/market/lookups.ts';
+import { readTickers } from '../../load/market/stored-values.ts';
 import type { KeptAnswer } from '../../load/state/answers/answers.ts';
 import { takePlace } from '../../load/state/place.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';

@@ -1,8 +1,8 @@
 import { usageError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
-import { unreadable } from '../../load/market/fold.ts';
-import { refoldPart } from '../../load/market/refold.ts';
+import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
+import { refoldPart } from '../../load/market/fold/refold-part.ts';
 import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { sessionsToReplay } from '../../load/state/sessions.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';

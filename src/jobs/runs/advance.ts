@@ -1,5 +1,5 @@
 import { transaction } from '../../load/database/transaction.ts';
-import { lockOpenRun, takeDeferred } from '../../load/state/runs.ts';
+import { lockOpenRun, takeDeferred } from '../../load/state/runs/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';

@@ -1,5 +1,5 @@
 import type { Day } from '../../core/days.ts';
-import type { AnswerCount } from '../../load/state/coverage.ts';
+import type { AnswerCount } from '../../load/state/coverage/coverage.ts';
 import { expectedVariants, isQuarterly, type Operation } from '../../operations/operation.ts';
 
 /**

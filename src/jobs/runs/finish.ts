@@ -6,7 +6,7 @@ import { updateObservedAliases } from '../../load/market/observed-aliases/observ
 import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
-import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
+import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   beginFollowUp,
   type EndedRun,
@@ -14,7 +14,7 @@ import {
   finishRun,
   type RunEnd,
   runsToFollowUp,
-} from '../../load/state/runs.ts';
+} from '../../load/state/runs/runs.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';

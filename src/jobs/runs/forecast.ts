@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
-import { readHour } from '../../load/state/call-budget.ts';
-import { medianWindowSeconds } from '../../load/state/run-facts.ts';
-import type { RunKind, RunRequest, Target } from '../../load/state/run-request.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
+import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
+import type { RunKind, RunRequest, Target } from '../../load/state/runs/request.ts';
+import { readHour } from '../../load/state/source/call-budget.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -66,17 +66,23 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const tallies = new Map<string, Tally>();
   for (const windows of [plan.windows, planTargets(later)]) {
     for (const window of windows) {
-      const key = `${window.operation} ${window.exchange}`;
+      const key = pairName(window);
       const tally = tallies.get(key) ?? { ...NOTHING };
       tallies.set(key, tally);
       addWindow(tally, window, reach);
     }
   }
-  const operations = request.targets.map((target): OperationForecast => {
-    const { operation, exchange } = target;
-    const tally = tallies.get(`${operation} ${exchange}`) ?? NOTHING;
-    return { operation, exchange, ...tally, estimated: plan.deferred.includes(target) };
-  });
+  // Gaps of an operation may be several targets.
+  const pairs = new Map(request.targets.map((target) => [pairName(target), target]));
+  const deferred = new Set(plan.deferred.map(pairName));
+  const operations = [...pairs].map(
+    ([key, { operation, exchange }]): OperationForecast => ({
+      operation,
+      exchange,
+      ...(tallies.get(key) ?? NOTHING),
+      estimated: deferred.has(key),
+    }),
+  );
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
     operations.reduce((total, one) => total + one[name], 0);
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();

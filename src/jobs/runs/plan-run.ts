@@ -3,15 +3,15 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/lookups.ts';
+import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
   type AnswerCount,
   countAnswers,
   instrumentsAnsweredEachDay,
   listAnswers,
-} from '../../load/state/coverage.ts';
-import { readRangeLimits } from '../../load/state/range-limits.ts';
-import type { RunRequest, Target } from '../../load/state/run-request.ts';
+} from '../../load/state/coverage/coverage.ts';
+import type { RunRequest, Target } from '../../load/state/runs/request.ts';
+import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
 import {

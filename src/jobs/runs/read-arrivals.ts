@@ -1,8 +1,8 @@
 import { addDays, type Day, type DayRange, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
-import { readCompleteness } from '../../load/state/completeness.ts';
-import { readArrivals } from '../../load/state/day-facts.ts';
-import { summarizePairs } from '../../load/state/freshness.ts';
+import { readCompleteness } from '../../load/state/coverage/completeness.ts';
+import { readArrivals } from '../../load/state/coverage/days.ts';
+import { summarizePairs } from '../../load/state/coverage/freshness.ts';
 import {
   expectedVariants,
   isQuarterly,

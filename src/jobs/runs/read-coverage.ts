@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
-import { type GapReason, readCompleteness, scheduledPairs } from '../../load/state/completeness.ts';
-import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/day-facts.ts';
-import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/run-facts.ts';
+import { type GapReason, readCompleteness, scheduledPairs } from '../../load/state/coverage/completeness.ts';
+import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/coverage/days.ts';
+import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';

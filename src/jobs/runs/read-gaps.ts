@@ -6,8 +6,8 @@ import {
   readCompleteness,
   type SessionState,
   scheduledPairs,
-} from '../../load/state/completeness.ts';
-import type { RunRequest, Target } from '../../load/state/run-request.ts';
+} from '../../load/state/coverage/completeness.ts';
+import type { RunRequest, Target } from '../../load/state/runs/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

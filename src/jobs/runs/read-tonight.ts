@@ -1,7 +1,7 @@
 import { pairName } from '../../core/pair.ts';
-import { type Freshness, isUnused, readFreshness } from '../../load/state/freshness.ts';
+import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
-import { openRunsProgress, type RunProgress } from '../../load/state/reports.ts';
+import { openRunsProgress, type RunProgress } from '../../load/state/runs/reports.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { type NextTick, nextTicks } from '../worker/scheduler.ts';

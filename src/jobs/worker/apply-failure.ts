@@ -6,12 +6,12 @@ import { windowFacts } from '../../core/log.ts';
 import type { StepTimes } from '../../core/steps.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { markKeyRefused } from '../../load/state/access-keys.ts';
-import { type CallLimit, closeHour } from '../../load/state/call-budget.ts';
-import { writeCoverage } from '../../load/state/coverage.ts';
+import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePlace } from '../../load/state/place.ts';
-import { noteRefusedRange } from '../../load/state/range-limits.ts';
-import { lockOpenRun, stopPlanning } from '../../load/state/runs.ts';
+import { lockOpenRun, stopPlanning } from '../../load/state/runs/runs.ts';
+import { markKeyRefused } from '../../load/state/source/access-keys.ts';
+import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
+import { noteRefusedRange } from '../../load/state/source/range-limits.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import { insertWindows, type NewWindow } from '../../load/state/windows/plan.ts';
 import {

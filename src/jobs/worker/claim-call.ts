@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
-import { endKeyTrial } from '../../load/state/access-keys.ts';
-import type { CallLimit } from '../../load/state/call-budget.ts';
-import { readRunAge } from '../../load/state/runs.ts';
+import { readRunAge } from '../../load/state/runs/runs.ts';
+import { endKeyTrial } from '../../load/state/source/access-keys.ts';
+import type { CallLimit } from '../../load/state/source/call-budget.ts';
 import {
   type Claim,
   type ClaimedWindow,

@@ -8,13 +8,13 @@ import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/st
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
-import { endKeyTrial, markKeyAccepted } from '../../load/state/access-keys.ts';
 import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
-import { type CallLimit, openHour, readHour } from '../../load/state/call-budget.ts';
-import { learnRangeLimit, noteAnsweredRange } from '../../load/state/range-limits.ts';
+import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
+import { type CallLimit, openHour, readHour } from '../../load/state/source/call-budget.ts';
+import { learnRangeLimit, noteAnsweredRange } from '../../load/state/source/range-limits.ts';
+import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { noteWithdrawn, readWithdrawn } from '../../load/state/withdrawn-operations.ts';
 import type { AskedFor } from '../../operations/fields.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

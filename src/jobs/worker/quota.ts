@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
 import type { Source } from '../../extract/types.ts';
-import type { CallLimit, HourState } from '../../load/state/call-budget.ts';
+import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
 import {
   ACCEPTED_KEY_TRUST_MS,
   HOUR_RECHECK_MS,

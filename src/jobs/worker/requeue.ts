@@ -1,6 +1,6 @@
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
-import { hasRested } from '../../load/state/access-keys.ts';
-import { runningRuns } from '../../load/state/runs.ts';
+import { runningRuns } from '../../load/state/runs/runs.ts';
+import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
 import { replaySessions } from '../replay/work-replay.ts';

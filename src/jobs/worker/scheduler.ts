@@ -7,7 +7,7 @@ import { runStep } from '../../core/steps.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
-import { ensureNextPartitions } from '../../load/market/merge.ts';
+import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import {
   type ExchangeSettings,
   exchangesOf,

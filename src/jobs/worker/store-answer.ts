@@ -6,12 +6,12 @@ import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import type { AnswerReading } from '../../load/market/fold/refold-part.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
-import type { FullSet } from '../../load/market/merge.ts';
-import type { AnswerReading } from '../../load/market/refold.ts';
+import type { FullSet } from '../../load/market/merge/merge.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
-import type { CoverageEntry } from '../../load/state/coverage-registers.ts';
-import { COUNT_MISMATCH } from '../../load/state/gap-reasons.ts';
+import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
+import type { CoverageEntry } from '../../load/state/coverage/registers.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
@@ -52,7 +52,7 @@ export async function storeAnswer(
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
   if (!preview) await noteSessions(context, window, storable.extracted);
-  const { coverage, fullSets, doubts, unsettled, ...noted } = daysOfAnswer(context, window, {
+  const { coverage, fullSets, doubts, doubtsWithoutReject, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
     calledAt,
@@ -74,7 +74,7 @@ export async function storeAnswer(
     outcome,
     warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
     doubts,
-    unsettled,
+    doubtsWithoutReject,
     place,
     fetchedAt: new Date(calledAt),
     bytes,
@@ -109,8 +109,8 @@ function daysOfAnswer(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
-  const unsettled = miscountText(extracted);
-  const doubts = [...strayRecordsText(extracted), ...unsettled];
+  const doubtsWithoutReject = miscountText(extracted);
+  const doubts = [...strayRecordsText(extracted), ...doubtsWithoutReject];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -129,7 +129,7 @@ function daysOfAnswer(
         ? []
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     doubts,
-    unsettled,
+    doubtsWithoutReject,
     warnings:
       otherDays.length === 0
         ? []
@@ -154,7 +154,7 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
 }
 
 /**
- * Reads a kept answer to apply it again together with others (`load/market/fold.ts`).
+ * Reads a kept answer to apply it again together with others (`load/market/fold/merge-or-fold.ts`).
  *
  * @throws PipelineError `unreadable`
  */

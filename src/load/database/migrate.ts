@@ -7,7 +7,11 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
-import { DEFAULT_VIEW_SETTINGS, type ViewSettings, writeCompletenessView } from '../state/completeness.ts';
+import {
+  DEFAULT_VIEW_SETTINGS,
+  type ViewSettings,
+  writeCompletenessView,
+} from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
@@ -90,7 +94,7 @@ export async function explainMissingRight(
  * `etl.completeness`). Safe to run from several processes at once: they wait for each other.
  *
  * @throws PipelineError `usage` when the server is older than Postgres 15, when the database is not in UTF-8, or when a
- *   migration that it has is not the one of this version.
+ *   migration that it has is not the one of this version, or when objects of users depend on what it drops.
  */
 export function migrateDatabase(
   database: Database,
@@ -99,8 +103,8 @@ export function migrateDatabase(
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
     const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
-      import('../market/merge.ts'),
-      import('../market/schema.ts'),
+      import('../market/merge/merge.ts'),
+      import('../market/schema/comments-and-functions.ts'),
       import('../market/observed-aliases/observed-aliases.ts'),
     ]);
     await checkServer(once);
@@ -129,9 +133,22 @@ export function migrateDatabase(
     } catch (error) {
       // Closing the connection ends the transaction, the lock and the settings.
       lock.discard();
-      throw error;
+      throw explainDependents(error);
     }
   });
+}
+
+/** SQLSTATE of a statement that would drop what other objects depend on. */
+const DEPENDENT_OBJECTS_STILL_EXIST = '2BP01';
+
+/** Names the views and functions of users that keep a migration from dropping something; returns other errors as they are. */
+function explainDependents(error: unknown): unknown {
+  const { code, detail } = Object(databaseError(error).cause) as { code?: unknown; detail?: string };
+  if (code !== DEPENDENT_OBJECTS_STILL_EXIST || detail === undefined) return error;
+  return usageError(
+    `this version cannot change what your own objects use: ${detail.replaceAll('\n', '; ')}. Drop them, migrate, and ` +
+      'create them again with the names of CHANGELOG.md',
+  );
 }
 
 /**

@@ -1,14 +1,15 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { noteAccepted, replaceMarks } from '../state/answers/facts.ts';
-import { acceptEmptyDays, writeCoverage } from '../state/coverage.ts';
+import { noteAccepted, replaceDayEffects } from '../state/answers/facts.ts';
+import { acceptEmptyDays, writeCoverage } from '../state/coverage/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
-import { foldIfLate, type ReadAgain } from './fold.ts';
-import { ensureStage } from './merge.ts';
-import { mergeSql } from './merge-sql.ts';
+import type { ReadAgain } from './fold/fold.ts';
+import { foldIfLate } from './fold/merge-or-fold.ts';
+import { ensureStage } from './merge/merge.ts';
+import { mergeSql } from './merge/merge-sql.ts';
 import { updateObservedAliases } from './observed-aliases/observed-aliases.ts';
 
 /** The result of accepting a withdrawal that was held back. */
@@ -68,7 +69,7 @@ export async function acceptWithdrawal(
     if (folded === null) await restartDayRows(tx, { table: table.name, exchange, day, place, rows: left });
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
-    else await replaceMarks(tx, { exchange, folded: others, marks: folded.marks });
+    else await replaceDayEffects(tx, { exchange, folded: others, effects: folded.effects });
     await writeCoverage(tx, {
       operation,
       exchange,

@@ -3,9 +3,9 @@ import type { Field } from '../../operations/fields.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
-import type { Change, RowDifference } from '../state/reports.ts';
-import type { readWindowLoad } from '../state/run-facts.ts';
-import { isWithinYears, list, quote } from './merge-sql.ts';
+import type { readWindowLoad } from '../state/runs/outcomes.ts';
+import type { Change, RowDifference } from '../state/runs/reports.ts';
+import { isWithinYears, list, quote } from './merge/merge-sql.ts';
 
 type Queryable = Pick<ClientBase, 'query'>;
 

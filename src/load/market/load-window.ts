@@ -8,20 +8,20 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type AnswerToKeep, keepAnswer, noteBelieved } from '../state/answers/answers.ts';
-import { replaceMarks } from '../state/answers/facts.ts';
-import { writeCoverage } from '../state/coverage.ts';
-import { factOf } from '../state/coverage-facts.ts';
-import type { CoverageEntry, DayMark, FoldedDays } from '../state/coverage-registers.ts';
-import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/later.ts';
+import { type AnswerToKeep, keepAnswer, noteResolvesRejects } from '../state/answers/answers.ts';
+import { type AnswerSaid, canResolveRejects, factOf, replaceDayEffects } from '../state/answers/facts.ts';
+import { writeCoverage } from '../state/coverage/coverage.ts';
+import type { CoverageEntry, DayEffect, FoldedDays } from '../state/coverage/registers.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
-import { type RejectEntry, writeRejects } from '../state/rejects.ts';
-import type { RowDifference } from '../state/reports.ts';
+import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
+import { writeRejects } from '../state/rejects.ts';
+import type { RowDifference } from '../state/runs/reports.ts';
 import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
-import { mergeTable, type ReadAgain, scopeOf } from './fold.ts';
+import type { ReadAgain } from './fold/fold.ts';
+import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
 import {
   changedDays,
   daysOf,
@@ -33,23 +33,20 @@ import {
   type PreservedColumns,
   setHintBits,
   type TableRows,
-} from './merge.ts';
-import { noteInserted } from './observed-aliases/observed-aliases.ts';
-import { isBelieved } from './refold.ts';
+} from './merge/merge.ts';
+import { addNamesAfterManyRows } from './observed-aliases/observed-aliases.ts';
 
 /** All of one answer, ready to be stored. */
-interface WindowLoad extends Pair {
+interface WindowLoad extends Pair, AnswerSaid {
   readonly windowId: number;
   readonly runId: number;
   /** First and last day asked for. */
   readonly from: string;
   readonly to: string;
   readonly batches: readonly TableRows[];
-  readonly rejects: readonly RejectEntry[];
   readonly fullSets: readonly FullSet[];
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
-  readonly coverage: readonly CoverageEntry[];
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
   /** Where the answer stands in the order of answers. */
   readonly place: Place;
@@ -58,10 +55,6 @@ interface WindowLoad extends Pair {
   /** Bytes the answer took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
-  /** Reasons to doubt the answer itself. */
-  readonly doubts: readonly string[];
-  /** Those of them for which no reject stands. */
-  readonly unsettled: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given if an answer that was kept, or its rejected records, are read again. */
@@ -92,7 +85,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
-    await noteInserted(database, load.preview ? 0 : (counts?.inserted ?? 0));
+    await addNamesAfterManyRows(database, load.preview ? 0 : (counts?.inserted ?? 0));
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
       await setHintBits(database.pool, table, { exchange: load.exchange, days, written });
@@ -125,7 +118,7 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** A scope that covers all loads that `mergeTable` and `storeCoverage` may ask for. */
+/** A scope that covers all loads that `mergeOrFold` and `storeCoverage` may ask for. */
 function scopeOfLoad(
   load: WindowLoad,
   tables: readonly TableToLoad[],
@@ -158,23 +151,23 @@ async function storeLoad(
   if (begun === null) return null;
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
-  const later = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
+  const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
   if (load.preview) {
     // The rows are rolled back to the savepoint; the window's counts and samples are written after that.
     await client.query('savepoint preview');
-    const merged = await mergeTables(tx, load, loadId, tables, later);
+    const merged = await mergeTables(tx, load, loadId, tables, laterOrOwn);
     const preview = await samplesOf(client, loadId, tables);
     await client.query('rollback to savepoint preview');
     await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
     return merged.counts;
   }
-  const merged = await mergeTables(tx, load, loadId, tables, later);
-  const believed = isBelieved(load);
+  const merged = await mergeTables(tx, load, loadId, tables, laterOrOwn);
+  const resolvesRejects = canResolveRejects(load);
   const { ignoredDays } = merged;
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
-  const told = { ...load, believed, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
+  const told = { ...load, resolvesRejects, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
   await storeFact(tx, told, begun, merged);
-  await writeRejects(tx, { ...load, believed, isReadAgain: isReadAgain(load) });
+  await writeRejects(tx, { ...load, resolvesRejects, isReadAgain: isReadAgain(load) });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -185,11 +178,11 @@ async function storeLoad(
     ...told,
     askedAt: isReadAgain(load) ? load.fetchedAt : undefined,
     doubted: load.doubts.length > 0,
-    marks: merged.marks,
+    effects: merged.effects,
     folded: merged.folded,
   });
   const ending = endingWindow(tx, load.windowId, endOf(load, merged));
-  if (load.outcome.state === 'failed' || (later && (await isRepetition(tx, load, merged)))) {
+  if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
     const { written, namesChanged } = merged;
@@ -210,20 +203,20 @@ const isReadAgain = ({ answer }: Pick<WindowLoad, 'answer'>) => answer === undef
 /** Keeps the answer, with what it says of its questions and did with rows. */
 async function storeFact(
   tx: Transaction,
-  load: WindowLoad & { readonly believed: boolean },
+  load: WindowLoad & { readonly resolvesRejects: boolean },
   begun: BegunLoad,
-  { marks, folded }: MergedTables,
+  { effects, folded }: MergedTables,
 ): Promise<void> {
-  const { windowId, place, exchange, coverage, doubts, answer, believed } = load;
-  const said = { coverage, doubted: doubts.length > 0, marks: folded === null ? marks : [] };
+  const { windowId, place, exchange, coverage, doubts, answer, resolvesRejects } = load;
+  const said = { coverage, doubted: doubts.length > 0, effects: folded === null ? effects : [] };
   if (answer !== undefined) {
-    await keepAnswer(tx, windowId, { ...answer, place, fact: factOf(said, begun), believed });
-  } else if (believed) await noteBelieved(tx, place);
-  if (folded !== null) await replaceMarks(tx, { exchange, folded, marks });
+    await keepAnswer(tx, windowId, { ...answer, place, fact: factOf(said, begun), resolvesRejects });
+  } else if (resolvesRejects) await noteResolvesRejects(tx, place);
+  if (folded !== null) await replaceDayEffects(tx, { exchange, folded, effects });
 }
 
 function endOf(
-  { outcome, bytes, warnings, doubts, unsettled }: WindowLoad,
+  { outcome, bytes, warnings, doubts, doubtsWithoutReject }: WindowLoad,
   { counts, withdrawals, undecided }: MergedTables,
 ) {
   const reasons = [...doubts, ...withdrawals.flatMap(({ heldBack }) => heldBack ?? []), ...undecided];
@@ -233,7 +226,7 @@ function endOf(
     bytes,
     warnings,
     suspicious: joined(reasons),
-    unsettled: joined([...unsettled, ...undecided]),
+    unsettled: joined([...doubtsWithoutReject, ...undecided]),
   };
 }
 
@@ -246,7 +239,7 @@ interface MergedTables {
   /** May its rows name instruments, or show their names on days, that they did not before? */
   readonly namesChanged: boolean;
   /** What the answer, or those that were folded, did with the rows of days. */
-  readonly marks: readonly DayMark[];
+  readonly effects: readonly DayEffect[];
   /** The days whose answers were folded, of the table that they list in full. */
   readonly folded: FoldedDays | null;
   /** Days of which nothing was changed, because later answers about them are pruned. */
@@ -260,19 +253,19 @@ async function mergeTables(
   load: WindowLoad,
   loadId: number,
   tables: readonly TableToLoad[],
-  later: boolean,
+  laterOrOwn: boolean,
 ): Promise<MergedTables> {
   const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
-  const marks: DayMark[] = [];
+  const effects: DayEffect[] = [];
   let folded: FoldedDays | null = null;
   const ignoredDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
-    const merged = await mergeTable(tx, { ...load, ...one, loadId, isLast: !later });
+    const merged = await mergeOrFold(tx, { ...load, ...one, loadId, isLast: !laterOrOwn });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }
@@ -282,13 +275,13 @@ async function mergeTables(
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);
-    for (const one of merged.marks) marks.push(one);
+    for (const one of merged.effects) effects.push(one);
     // A data set lists at most one table in full.
     folded = merged.folded ?? folded;
     for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
-  return { counts, withdrawals, written, namesChanged, marks, folded, ignoredDays, undecided };
+  return { counts, withdrawals, written, namesChanged, effects, folded, ignoredDays, undecided };
 }
 
 /** How many rows of each kind of change a preview keeps per table. */

@@ -7,13 +7,13 @@ import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/errors.ts';
 import { transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
-import { coverageOfWindow, writeCoverage } from '../state/coverage.ts';
-import { factOf } from '../state/coverage-facts.ts';
-import { lastCleanLoad } from '../state/loads/later.ts';
+import { factOf } from '../state/answers/facts.ts';
+import { coverageOfWindow, writeCoverage } from '../state/coverage/coverage.ts';
 import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
+import { lastCleanLoad } from '../state/loads/other-loads.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import { mergeSql } from './merge-sql.ts';
+import { mergeSql } from './merge/merge-sql.ts';
 
 /** An answer that may be byte for byte the one that was loaded last. */
 interface RepeatedAnswer extends DayRange {
@@ -84,10 +84,15 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         operation: operation.name,
         coverage,
         outcome: { state: 'loaded', error: null },
-        believed: true,
+        resolvesRejects: true,
       } as const;
       if (load.answer !== undefined) {
-        await keepAnswer(tx, windowId, { ...load.answer, place, fact: factOf(load, begun), believed: true });
+        await keepAnswer(tx, windowId, {
+          ...load.answer,
+          place,
+          fact: factOf(load, begun),
+          resolvesRejects: true,
+        });
       }
       await writeCoverage(tx, load);
       const ending = endingWindow(tx, windowId, {

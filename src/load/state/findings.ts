@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
-import { loadedSessionsSql } from './coverage.ts';
+import { loadedSessionsSql } from './coverage/coverage.ts';
 import { checkedDays, findings, SEVERITIES } from './schema/knowledge.ts';
 
 export { SEVERITIES };

@@ -46,7 +46,7 @@ interface RejectsOfLoad extends Pair {
   /** Is it an answer that was stored before, or what is left of one? */
   readonly isReadAgain: boolean;
   /** Were its other records stored? */
-  readonly believed: boolean;
+  readonly resolvesRejects: boolean;
   /** If it is read again for some of its days only: these. */
   readonly within?: DayRange | null;
   /** What it was asked for, if not what its window says. */
@@ -66,7 +66,7 @@ interface Asked extends DayRange {
  */
 export async function writeRejects(tx: NodePgDatabase & Preparing, load: RejectsOfLoad): Promise<void> {
   const fingerprints = load.rejects.length === 0 ? [] : await noteSightings(tx, load);
-  if (load.isReadAgain && load.believed) await settlePassed(tx, load, fingerprints);
+  if (load.isReadAgain && load.resolvesRejects) await settlePassed(tx, load, fingerprints);
 }
 
 /** Has one of these operations an open reject? */
@@ -234,7 +234,7 @@ async function settlePassed(
 }
 
 /** Forgets that these answers have resolved rejects: as they are read now, they cannot. */
-export async function unsettleBy(
+export async function forgetResolvedBy(
   tx: NodePgDatabase,
   { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
   places: readonly Place[],

@@ -2,7 +2,7 @@ import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
-import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { type Mark, MarkIcon } from './marks.tsx';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {

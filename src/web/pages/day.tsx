@@ -1,8 +1,13 @@
 import { count, plural } from '../../core/wording.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
-import { readDayAnswers, readDayCoverage, readDayLoads, readWindows } from '../../load/state/day-facts.ts';
+import {
+  readDayAnswers,
+  readDayCoverage,
+  readDayLoads,
+  readWindows,
+} from '../../load/state/coverage/days.ts';
+import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { listFindings } from '../../load/state/findings.ts';
-import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { refetchCommand } from '../commands.ts';

@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
-import { readCatalog, type StoredRelation } from '../../load/market/catalog.ts';
 import { EXAMPLES, newestRowsQuery, viewQuery } from '../../load/market/examples.ts';
+import { readCatalog, type StoredRelation } from '../../load/market/schema/catalog.ts';
 import {
   type DataSetDescription,
   describeDataSet,

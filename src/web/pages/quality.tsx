@@ -8,7 +8,7 @@ import {
   readCheckedDays,
 } from '../../load/state/findings.ts';
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
-import { listDoubtedWindows } from '../../load/state/run-facts.ts';
+import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';

@@ -1,5 +1,6 @@
 import { unknownRunError } from '../../core/errors.ts';
 import { count, duration, emptySessionsText, plural, rangeText } from '../../core/wording.ts';
+import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   doubtedWindowsOfRuns,
   listRunSummaries,
@@ -7,8 +8,7 @@ import {
   type RunSummary,
   readRunSummary,
   reportOperations,
-} from '../../load/state/reports.ts';
-import { emptySessionsOfRuns } from '../../load/state/run-facts.ts';
+} from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';

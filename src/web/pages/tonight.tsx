@@ -13,8 +13,8 @@ import {
 } from '../../jobs/runs/read-tonight.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
 import type { NextTick } from '../../jobs/worker/scheduler.ts';
-import { MISSING_OF } from '../../load/state/freshness.ts';
-import { GAP_REASONS } from '../../load/state/gap-reasons.ts';
+import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
+import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';

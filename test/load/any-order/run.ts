@@ -4,8 +4,8 @@ import type { Context } from '../../../src/jobs/context.ts';
 import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { packBody } from '../../../src/load/state/answers/answers.ts';
-import { differingQuestions } from '../../../src/load/state/coverage-facts.ts';
-import { countDoubtedWindows } from '../../../src/load/state/run-facts.ts';
+import { differingQuestions } from '../../../src/load/state/coverage/sum-of-facts.ts';
+import { countDoubtedWindows } from '../../../src/load/state/windows/doubted.ts';
 import { operationNamed } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import {

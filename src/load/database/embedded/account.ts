@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chownSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chownSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -56,10 +66,23 @@ export function reachable(path: string, account: Account): boolean {
   }
 }
 
-/** A folder to use instead of `path`, outside of home directories that the account may not enter, and owned by it. */
-export function substituteFolder(path: string, kind: string, account: Account): string {
+/** Where folders may be that replace others, by what they hold. Systems remove old files from /var/tmp, so no data. */
+const PLACES = {
+  data: ['/var/lib', '/var/tmp', tmpdir()],
+  postgres: ['/var/tmp', tmpdir()],
+} as const;
+
+/**
+ * A folder to use instead of `path`, outside of home directories that the account may not enter, and owned by it. One
+ * that is there already goes on being used: earlier versions put data into /var/tmp.
+ */
+export function substituteFolder(path: string, kind: keyof typeof PLACES, account: Account): string {
   const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
-  const folder = join(existsSync('/var/tmp') ? '/var/tmp' : tmpdir(), `eod-${kind}-${hash}`);
+  const folders = PLACES[kind].map((place) => join(place, `eod-${kind}-${hash}`));
+  const folder =
+    folders.find((one) => existsSync(one)) ??
+    folders.find((one) => isWritable(dirname(one))) ??
+    (folders[0] as string);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
   // The data must not go into a folder that another user has created there.
@@ -67,6 +90,15 @@ export function substituteFolder(path: string, kind: string, account: Account): 
     throw new Error(`${folder} belongs to another user (uid ${uid}); remove it`);
   chownSync(folder, account.uid, account.gid);
   return folder;
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The folder of the programs, or of a copy of them where the account cannot reach the programs themselves. */

@@ -153,7 +153,7 @@ export async function startServer(
     child.unref();
     const pid = child.pid;
     if (pid === undefined) throw new Error(`${programs}/bin/postgres could not be started`);
-    const admin = `postgres://eod:${password}@127.0.0.1:${port}/postgres`;
+    const admin = addressOf({ password, port }, 'postgres');
     if (await startsServing(admin, child)) {
       await ensureDatabase(admin);
       return { port, pid };
@@ -192,6 +192,17 @@ export async function stopServer(pid: number, data: string): Promise<void> {
   }
   // The file is removed a moment before the process ends, and its parent may be slow to notice.
   for (let waited = 0; isAlive(pid) && waited < 2_000; waited += 20) await sleep(20);
+}
+
+/**
+ * The address of a database of the private server. It says that there is no TLS, since clients would otherwise take
+ * that from PGSSLMODE, which is meant for other servers.
+ */
+export function addressOf(
+  { password, port }: { readonly password: string; readonly port: number },
+  database: string,
+): string {
+  return `postgres://eod:${password}@127.0.0.1:${port}/${database}?sslmode=disable`;
 }
 
 /** Does a server answer at this address? */

@@ -13,7 +13,7 @@ import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
 import { type Account, reachable, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
-import { findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
+import { addressOf, findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
 interface EmbeddedOptions {
@@ -95,7 +95,7 @@ async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): 
   const facts = { port, pid, password, data };
   writeFileSync(factsFile(home), `${JSON.stringify(facts)}\n`, { mode: 0o600 });
   chmodSync(factsFile(home), 0o600);
-  log?.info({ port, pid }, 'private Postgres is up');
+  log?.info({ port, server: pid }, 'private Postgres is up');
   return facts;
 }
 
@@ -143,4 +143,4 @@ function readFacts(home: string): ServerFacts | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ServerFacts) : undefined;
 }
 
-const urlOf = ({ password, port }: ServerFacts) => `postgres://eod:${password}@127.0.0.1:${port}/eod`;
+const urlOf = (facts: ServerFacts) => addressOf(facts, 'eod');

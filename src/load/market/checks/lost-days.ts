@@ -3,10 +3,10 @@ import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { type DataSet, tablesFilledBy } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
-import { loadedSessionsSql } from '../../state/coverage.ts';
+import { loadedSessionsSql } from '../../state/coverage/coverage.ts';
 import { isOfTrialAddressSql } from '../../state/windows/windows.ts';
 import { hasEmptiedSql } from '../../state/withdrawals.ts';
-import { quote } from '../merge-sql.ts';
+import { quote } from '../merge/merge-sql.ts';
 import type { Check } from './check.ts';
 
 /** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */

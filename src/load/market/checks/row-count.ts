@@ -1,4 +1,4 @@
-import { loadedSessionsSql } from '../../state/coverage.ts';
+import { loadedSessionsSql } from '../../state/coverage/coverage.ts';
 import type { Check } from './check.ts';
 
 /** How many sessions a day's number of records is compared with, and the fewest that are enough. */

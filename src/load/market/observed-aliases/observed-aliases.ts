@@ -10,8 +10,8 @@ import { lockUntilCommit, type Transaction, transaction } from '../../database/t
 import { loadsAfter } from '../../state/loads/loads.ts';
 import { versionAt } from '../../state/loads/versions.ts';
 import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instruments.ts';
-import { identify, type ObservedAlias } from '../identity.ts';
-import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './statements.ts';
+import { identify, type ObservedAlias } from './identity.ts';
+import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-alias-sql.ts';
 
 /** The names that connect an observed alias with others. */
 type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
@@ -80,7 +80,11 @@ const inserted = new WeakMap<Database, { rows: number; busy: boolean }>();
  * end of a run, a first load of years would wait for it with nothing else to do. Never fails: the end of the run brings
  * in what is left, and says what is wrong.
  */
-export async function noteInserted(database: Database, rows: number, enough = MANY_ROWS): Promise<void> {
+export async function addNamesAfterManyRows(
+  database: Database,
+  rows: number,
+  enough = MANY_ROWS,
+): Promise<void> {
   const since = inserted.get(database) ?? { rows: 0, busy: false };
   inserted.set(database, since);
   since.rows += rows;

@@ -7,12 +7,12 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
-import type { AnswerFact } from '../coverage-facts.ts';
 import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { loads, windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
+import type { AnswerFact } from './facts.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
@@ -94,19 +94,19 @@ export async function keepAnswer(
   {
     place,
     fact,
-    believed,
+    resolvesRejects,
     packed,
     contentType,
     calledOn,
     fetchedAt: calledAt,
     symbols = null,
-  }: AnswerToKeep & { readonly place: Place; readonly fact: AnswerFact; readonly believed: boolean },
+  }: AnswerToKeep & { readonly place: Place; readonly fact: AnswerFact; readonly resolvesRejects: boolean },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
   const given = symbols === null ? null : JSON.stringify(symbols);
   const noted = {
     place,
-    believed,
+    resolvesRejects,
     windowId,
     contentType,
     calledOn,
@@ -145,15 +145,15 @@ const insertAnswer = prepareOnce(() => {
       is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
       w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
-      ${value('believed')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
+      ${value('resolvesRejects')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
       from ${windows} w where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
       emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
       is_believed = ${answers}.is_believed or excluded.is_believed`;
 });
 
-/** Notes that an answer which was read again is believed: with the code of now, or now that its rejects can be read. */
-export async function noteBelieved(tx: NodePgDatabase, place: Place): Promise<void> {
+/** Notes that an answer can resolve rejects as it is read now: by other code, or together with what it rejected. */
+export async function noteResolvesRejects(tx: NodePgDatabase, place: Place): Promise<void> {
   await tx
     .update(answers)
     .set({ is_believed: true })

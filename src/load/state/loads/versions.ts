@@ -76,3 +76,13 @@ export async function pastsOfRun(db: NodePgDatabase, runId: number) {
     .groupBy(pastBegins.table_name)
     .orderBy(pastBegins.table_name);
 }
+
+/** A moment as the server reads the text, and the server's time. */
+export async function readMoment(db: NodePgDatabase, moment: string) {
+  const at = sql`${moment}::timestamptz`;
+  const [read] = await db
+    .select({ at: isoText(at), now: isoText(sql`now`), isFuture: sql<boolean>`${at} > now` })
+    .from(sql`clock_timestamp() as now`);
+  if (read === undefined) throw new Error('a select of one row returned none');
+  return read;
+}

@@ -25,7 +25,7 @@ export const observedAliases = etl.table(
     last_seen: day('last_seen').notNull(),
     /** Null only inside the transaction that inserts the row. */
     instrument_id: text('instrument_id'),
-    /** See `Precedence` in load/market/identity.ts. */
+    /** See `Precedence` in load/market/observed-aliases/identity.ts. */
     precedence: smallint('precedence').notNull().default(0),
   },
   (table) => [

@@ -11,7 +11,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import { COVERAGE_STATES } from '../coverage-registers.ts';
+import { COVERAGE_STATES } from '../coverage/registers.ts';
 import { asked, bytea, day, etl, id, moment, ofWindow, place, reference } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
@@ -106,7 +106,7 @@ export const clock = etl.table('clock', { last: moment('last').notNull() }, () =
 ]);
 
 /** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
-export const IS_MARKED = sql`(emptied_days is not null or held_back_days is not null)`;
+export const HAS_DAY_EFFECT = sql`(emptied_days is not null or held_back_days is not null)`;
 
 /**
  * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
@@ -144,7 +144,7 @@ export const answers = etl.table(
     fetched_at: moment('fetched_at').notNull(),
     /** The symbols that the rows of a file without tickers were given, by scrip code; other codes are their own symbol. */
     symbols: jsonb('symbols').$type<Readonly<Record<string, string>>>(),
-    /** What it said of its questions, see `coverage-facts.ts`; null where that differs, as all of them are where it is not known. */
+    /** What it said of its questions, see answers/facts.ts; null where that differs, as all of them are where it is not known. */
     said: text('said', { enum: COVERAGE_STATES }),
     records: integer('records'),
     diagnostic: text('diagnostic'),

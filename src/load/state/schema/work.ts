@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import { forEachCount } from '../../../core/record-counts.ts';
-import { COVERAGE_STATES, HELD_BACK } from '../coverage-registers.ts';
+import { COVERAGE_STATES, HELD_BACK } from '../coverage/registers.ts';
 import {
   RUN_KINDS,
   RUN_STATES,
@@ -20,7 +20,7 @@ import {
   type Target,
   WINDOW_STATES,
   type WindowState,
-} from '../run-request.ts';
+} from '../runs/request.ts';
 import {
   asked,
   count,
@@ -242,7 +242,7 @@ export const withdrawals = etl.table(
   ],
 );
 
-/** The state of a question as SQL: what `stateOf` says of its registers (coverage-registers.ts). */
+/** The state of a question as SQL: what `stateOf` says of its registers (coverage/registers.ts). */
 const STATE_OF = (() => {
   const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
     and (emptied_place is null or loaded_place >= emptied_place))`;

@@ -1,0 +1,179 @@
+import type { PoolClient } from 'pg';
+import { messageOf, PipelineError } from '../../../core/errors.ts';
+import type { Rows } from '../../../operations/rows.ts';
+import type { Transaction } from '../../database/transaction.ts';
+import { type KeptAnswer, readKeptAnswer } from '../../state/answers/answers.ts';
+import { prunedUpTo } from '../../state/answers/pruned.ts';
+import { answersToFold } from '../../state/answers/to-fold.ts';
+import { hasLaterLoad } from '../../state/loads/other-loads.ts';
+import {
+  applyStaged,
+  copyNewDays,
+  daysOf,
+  daysOfRows,
+  mergeFew,
+  NOTHING,
+  stageRows,
+  type TableAnswer,
+} from '../merge/merge.ts';
+import { mergeSql } from '../merge/merge-sql.ts';
+import {
+  effectsOf,
+  foldInOrder,
+  type MergedTable,
+  partOf,
+  type ReadAgain,
+  type Scope,
+  scopeOfDays,
+  type TableLoad,
+} from './fold.ts';
+import { foldSql, listedInFull } from './fold-sql.ts';
+
+// An answer is merged if it was loaded after all others about its rows, and folded with them if not.
+
+/** What is said of the merge of an answer that was loaded after all others about its rows. */
+const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
+
+interface LoadOfDays extends TableLoad {
+  /** All days of the rows and those that the answer lists in full. */
+  readonly days: readonly string[];
+}
+
+/**
+ * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
+ * order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
+ * answers of its days are read again and folded, and rows that differ from the result are written. Call it inside a
+ * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
+ */
+export async function mergeOrFold(
+  tx: Transaction,
+  load: LoadOfDays & {
+    /** Is it known that no later answer was loaded, nor this one? */
+    readonly isLast: boolean;
+  },
+): Promise<MergedTable> {
+  const { client } = tx;
+  const { table, rows, days, place } = load;
+  const sql = mergeSql(table, days);
+  const scope = scopeOf(load);
+  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
+  if (isLast) {
+    const added =
+      scope.lists === 'days'
+        ? await copyNewDays(client, load, days)
+        : await mergeFew(client, table, load, load);
+    if (added !== null) return { ...added, ...AS_LAST, effects: [] };
+  }
+  await stageRows(client, table, rows);
+  const mergeAsLast = async () => {
+    const merged = await applyStaged(client, table, load, load, sql);
+    return { ...merged, ...AS_LAST, effects: effectsOf(merged, place) };
+  };
+  if (isLast) return mergeAsLast();
+  // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
+  if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
+  const folded = await foldAnswers(tx, load, scope);
+  if (folded !== null) return folded;
+  await client.query(`truncate ${sql.stage}`);
+  await stageRows(client, table, rows);
+  if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
+  return {
+    ...NOTHING,
+    stale: rows.length,
+    effects: [],
+    folded: null,
+    ignoredDays: [...days],
+    undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
+  };
+}
+
+async function hasConflict(
+  client: PoolClient,
+  { table, days, fetchedAt }: Pick<LoadOfDays, 'table' | 'days' | 'fetchedAt'>,
+): Promise<boolean> {
+  const found = await client.query(foldSql(table, days).hasConflict, [fetchedAt.toISOString()]);
+  return (found.rowCount ?? 0) > 0;
+}
+
+/**
+ * Folds the answers about some days anew where a later answer was loaded.
+ *
+ * @returns null if there was nothing, or not all answers are kept; then nothing was written.
+ */
+export async function foldIfLate(
+  tx: Transaction,
+  load: Omit<TableLoad, 'rows'>,
+): Promise<MergedTable | null> {
+  const scope = scopeOf({ ...load, rows: [] });
+  if (!(await hasLaterLoad(tx, scope, load.place))) return null;
+  return foldAnswers(tx, { ...load, rows: null }, scope);
+}
+
+/** The scope of an answer, as far as one table is concerned. */
+export function scopeOf({
+  table,
+  exchange,
+  rows,
+  fullSet,
+}: Pick<TableLoad, 'table' | 'exchange' | 'rows' | 'fullSet'>): Scope {
+  const isDated = listedInFull(table) === 'days' && table.dateColumn !== null;
+  return scopeOfDays(table, exchange, isDated ? [...daysOfRows(table, rows), ...daysOf(fullSet)] : null);
+}
+
+/**
+ * Applies all answers that may be about these rows, in the order in which they were fetched, to temporary tables, with
+ * the statements that apply them to `market`; then writes the stored rows that differ from the result.
+ *
+ * Where answers are pruned, it begins with the rows that they left.
+ *
+ * @returns null if one of them is not kept, and not pruned with those before it; then nothing was written.
+ * @throws PipelineError `unreadable`
+ */
+async function foldAnswers(
+  tx: Transaction,
+  load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
+  scope: Scope,
+): Promise<MergedTable | null> {
+  const { table, readAgain } = load;
+  if (readAgain === undefined) return null;
+  const day = table.fields.find(({ column }) => column === table.dateColumn);
+  const few = scope.lists === 'none';
+  // Where the day of a row comes from the request, only requests for the same days can list it.
+  const concerned = {
+    ...scope,
+    sameInstruments: few,
+    sameDays: few && day !== undefined && day.from !== 'answer',
+  };
+  const pruned = await prunedUpTo(tx, scope);
+  const answers = await answersToFold(
+    tx,
+    concerned,
+    { ...load, place: load.rows === null ? null : load.place },
+    pruned?.version ?? 0,
+  );
+  if (answers === null) return null;
+  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
+  return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
+}
+
+/** Names a kept answer that cannot be read any more. */
+export const unreadable = ({ operation, exchange, place }: KeptAnswer, error: unknown) =>
+  new PipelineError(
+    `a kept answer about the same rows, ${operation} ${exchange} of ${place}, cannot be read any more: ${messageOf(error)}`,
+    { kind: 'unreadable', cause: error },
+  );
+
+/** @throws PipelineError if the code of today cannot read the answer: without it, it is not known what the others left. */
+async function readTable(
+  tx: Transaction,
+  { table }: Pick<TableLoad, 'table'>,
+  answerId: number,
+  readAgain: ReadAgain,
+): Promise<TableAnswer> {
+  const answer = await readKeptAnswer(tx, answerId);
+  if (answer === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
+  const read = await readAgain(answer).catch((error) => {
+    throw unreadable(answer, error);
+  });
+  return partOf(read, table);
+}

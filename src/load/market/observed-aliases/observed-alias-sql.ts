@@ -1,0 +1,197 @@
+import type { Naming, TableDefinition } from '../../../operations/table.ts';
+import { quote } from '../merge/merge-sql.ts';
+
+/** The key of `etl.observed_aliases`, without exchange and source. */
+const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
+
+/** The statements that update `etl.observed_aliases` from one table, for one way in which its rows name instruments. */
+export interface ObservedAliasSql {
+  /**
+   * Selects the observed aliases whose first or last day may be wrong, because one of these loads withdrew or renamed a
+   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.
+   */
+  readonly selectUnconfirmed: string;
+  /**
+   * Reads their first and last day again from the stored rows: `id`, `first_seen`, `last_seen`. Leaves out those
+   * that no row has any more. $1: exchange, $2: their ids, $3: their symbols, none of them empty or as long as
+   * SYMBOL_LENGTH.
+   */
+  readonly readDays: string;
+  /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
+  readonly readDaysOfAllRows: string;
+  /**
+   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new, seen
+   * earlier than before or of a second line, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   */
+  readonly observe: string;
+  /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
+  readonly observeAll: string;
+}
+
+/** The zone of the exchanges, for the days of date-times. */
+const ZONE = 'Asia/Kolkata';
+
+const built = new WeakMap<TableDefinition, readonly ObservedAliasSql[]>();
+
+/** The statements for a table, one set for each way in which its rows name instruments. */
+export function observedAliasSql(table: TableDefinition): readonly ObservedAliasSql[] {
+  let all = built.get(table);
+  if (all === undefined) {
+    all = table.names.map((naming) => build(table, naming));
+    built.set(table, all);
+  }
+  return all;
+}
+
+function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
+  const target = `market.${quote(table.name)}`;
+  const source = `'${table.name}'`;
+  // Loads are compared with a list, not joined, because the planner takes days that it has no statistics of to be empty,
+  // and would compare each row with each load.
+  const writtenBy = (row: string, column: string) =>
+    `${row}.exchange = $1 and ${row}.${column} = any($2::bigint[])${ofDays(row)}`;
+  // Said of each side of a join: the planner locks the partitions that may have rows of these days, and no others.
+  const ofDays = (row: string) =>
+    table.dateColumn === null ? '' : ` and ${row}.${quote(table.dateColumn)} between $3::date and $4::date`;
+  const day = (row: string) => dayOf(table, naming, row);
+  const keyExpressions = (row: string) => keyOf(table, naming, row);
+  const keyColumns = (row: string) =>
+    keyExpressions(row)
+      .map((expression, at) => `${expression} as ${KEY[at]}`)
+      .join(', ');
+  const alias = (row: string) => `${keyColumns(row)}, ${day(row)} as day`;
+  const named = (row: string) => [...keyExpressions(row), day(row)].join(', ');
+  const columns = namingColumns(table, naming);
+  const key = (row: string) => KEY.map((column) => `${row}.${column}`).join(', ');
+  const sameKey = (left: string, right: string) =>
+    KEY.map((column) => `${left}.${column} = ${right}.${column}`).join(' and ');
+  // Looked up one by one. Joined, each row would be compared with each alias where the planner takes both to be few,
+  // which it does once autovacuum has found the table empty.
+  const stored = (row: string) => `lateral (
+            select * from etl.observed_aliases s
+             where s.exchange = ${row}.exchange and s.source = ${row}.source and ${sameKey('s', row)} limit 1)`;
+  const insert = (rows: string) => `
+        insert into etl.observed_aliases as s (exchange, source, ${KEY.join(', ')}, first_seen, last_seen) ${rows}
+            on conflict on constraint observed_aliases_key do update
+           set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen)`;
+  const sameRow = table.key.map((column) => `h.${quote(column)} = t.${quote(column)}`).join(' and ');
+  // Grouped by the columns as they are first, because there are many rows and few names: their texts are cut after that.
+  // Without the offset, Postgres would move the condition on the names inside, and cut the texts of each row for it.
+  const aliases = (rows: string) => `
+    select exchange, ${source} as source, ${KEY.join(', ')}, min(first_day) as first_seen, max(last_day) as last_seen
+      from (select t.exchange, ${keyColumns('t')}, t.first_day, t.last_day
+              from (select ${columns}, min(${day('t')}) as first_day, max(${day('t')}) as last_day
+                      from ${rows} group by ${columns} offset 0) as t) as named
+     where (symbol <> '' or isin <> '' or scrip_code > 0) and first_day is not null
+     group by exchange, ${KEY.join(', ')}`;
+  const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
+  const everyRow = (filter: string) => `
+        select s.id, n.first_seen::text, n.last_seen::text
+          from (${aliases(`${target} t where t.exchange = $1 ${filter}`)}) as n cross join ${stored('n')} as s
+         where s.id = any($2)`;
+  // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
+  // Rows of these loads outside those days are handled by `observe`.
+  const outermost = (direction: 'asc' | 'desc') => {
+    const date = `t.${quote(table.dateColumn ?? '')}`;
+    return `lateral (
+            select ${date} as day from ${target} t cross join lateral (select ${alias('t')}) as r
+             where t.exchange = $1 and t.${quote(naming.symbol)} = s.symbol
+               and ${date} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
+             order by ${date} ${direction} limit 1)`;
+  };
+  const bothEnds = `
+        select s.id, earliest.day::text as first_seen, latest.day::text as last_seen
+          from etl.observed_aliases s
+         cross join ${outermost('asc')} as earliest
+         cross join ${outermost('desc')} as latest
+         where s.id = any($2) and s.symbol = any($3)`;
+  return {
+    selectUnconfirmed: `
+      with gone as (
+        select distinct ${key('was')}, was.day
+          from (select h.withdrawn, ${alias('h')}, row(${named('h')}) is distinct from row(${named('t')}) as differs
+                  from market_history.${quote(table.name)} h
+                  -- Looked up one by one as well: the planner takes days to be empty, and would read the whole day for each.
+                  left join lateral (select * from ${target} t where ${sameRow}${ofDays('t')} limit 1) t on true
+                 where ${writtenBy('h', 'replaced_by_load_id')}) as was
+         where was.withdrawn or was.differs
+      )
+      select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
+        from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
+       where g.day in (s.first_seen, s.last_seen)`,
+    readDays: byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`),
+    readDaysOfAllRows: everyRow(''),
+    observe: `
+      with observed as materialized (
+        select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
+          from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join ${stored('n')} as s on true
+         where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
+      ), written as (
+        ${insert(`select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed`)}
+      )
+      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()} or ${mayMoveShare()}) as unidentified
+        from observed j where id is null or first_seen < since or ${mayMoveShare()}`,
+    observeAll: insert(aliases(`${target} t where t.exchange = $1`)),
+  };
+}
+
+/**
+ * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
+ * or the instrument was also seen with another ISIN (BSE: scrip code), or in a list of changes. On BSE the ISIN with
+ * another scrip code as well, because the first code seen is that of records with only the ISIN, and the share of a
+ * second line.
+ */
+function contested(): string {
+  const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
+  return `(exists (select from etl.observed_aliases o where o.exchange = j.exchange and o.symbol = j.symbol and (${other} or o.link <> ''))
+        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and (${other} or o.link <> ''))
+        or (j.exchange = 'BSE' and j.isin <> '' and exists (
+          select from etl.observed_aliases o where o.exchange = j.exchange and o.isin = j.isin and o.isin <> '' and ${other})))`;
+}
+
+/** The condition that a later last day may give a second line of BSE another share, because it had several ISINs. */
+function mayMoveShare(): string {
+  return `(j.exchange = 'BSE' and j.last_seen > j.until and exists (
+          select from etl.observed_aliases o
+           where o.exchange = j.exchange and o.symbol = j.symbol and o.isin <> j.isin and o.precedence = 2))`;
+}
+
+/** Longer symbols are cut to this length. */
+export const SYMBOL_LENGTH = 200;
+
+/** Longer values are cut, because Postgres limits the size of index entries; real ones are shorter. */
+const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
+
+/** Columns of the table, as alias t, that an alias is made of. */
+function namingColumns({ key, names }: TableDefinition, naming: Naming): string {
+  const { symbol, series, isin, scripCode, name } = naming;
+  const columns = ['exchange', symbol, series, isin, scripCode, name, ...(names.length > 1 ? key : [])];
+  const own = columns.filter((column) => column !== undefined);
+  return [...new Set(own)].map((column) => `t.${quote(column)}`).join(', ');
+}
+
+/** The key of a row's alias, as expressions over the row's columns. */
+function keyOf(table: TableDefinition, naming: Naming, row: string): string[] {
+  const text = (column: string | undefined, length: number) =>
+    column === undefined ? "''::text" : `coalesce(left(${row}.${quote(column)}, ${length}), '')`;
+  const linked = table.names.length > 1 ? table.key.map((column) => `${row}.${quote(column)}`) : [];
+  return [
+    text(naming.symbol, LENGTHS.symbol),
+    text(naming.series, LENGTHS.series),
+    text(naming.isin, LENGTHS.isin),
+    naming.scripCode === undefined ? '0::bigint' : `coalesce(${row}.${quote(naming.scripCode)}, 0)::bigint`,
+    text(naming.name, LENGTHS.name),
+    linked.length === 0 ? "''::text" : `md5(concat_ws('|', ${linked.join(', ')}))`,
+  ];
+}
+
+/** The day on which the instrument of a row had the names, as an expression over the row's columns. */
+function dayOf(table: TableDefinition, naming: Naming, row: string): string {
+  const days = naming.day.map((column) => {
+    const field = table.fields.find((one) => one.column === column);
+    return field?.kind === 'datetime'
+      ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
+      : `${row}.${quote(column)}`;
+  });
+  return `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`;
+}

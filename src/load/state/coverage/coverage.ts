@@ -1,0 +1,384 @@
+import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
+import type { Place } from '../../../core/place.ts';
+import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
+import { dayEffectsSql } from '../answers/facts.ts';
+import { answers } from '../schema/source.ts';
+import { coverage, withdrawals } from '../schema/work.ts';
+import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from './registers.ts';
+
+/** The table's name, for SQL that is built as text. */
+export const COVERAGE = 'etl.coverage';
+
+/** What an answer, a failed call or a holiday says of some questions. */
+interface CoverageFacts extends Pair {
+  readonly runId: number;
+  readonly windowId: number | null;
+  /** Where the answer or call stands in the order of answers. */
+  readonly place: Place;
+  readonly coverage: readonly CoverageEntry[];
+  /** Given if the source was not asked now, because a kept answer was read again: the time of its call. */
+  readonly askedAt?: Date | undefined;
+  /** Are the answer's days not loaded, whatever was before? */
+  readonly doubted?: boolean;
+  /** What the answer did with the rows of days. */
+  readonly effects?: readonly DayEffect[];
+  /** Given if it was decided anew what the answers about some days did with their rows: then that counts which is kept with them. */
+  readonly folded?: FoldedDays | null;
+}
+
+/** The column of each register, and how the registers of a question move with those that come in, as `join` says. */
+const moved = (() => {
+  const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
+  const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;
+  const choose = (names: readonly string[], condition: SQL) =>
+    names.map(
+      (name) => [name, sql`case when ${condition} then ${incoming(name)} else ${column(name)} end`] as const,
+    );
+  const isLast = sql`${incoming('last_place')} >= ${column('last_place')}`;
+  const isLoaded = sql`${incoming('loaded_place')} >= coalesce(${column('loaded_place')}, '-infinity')`;
+  const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
+  return (isFolded: SQL) => [
+    ...choose(['last_place', 'last_said', 'last_records', 'last_diagnostic'], isLast),
+    ...choose(['loaded_place', 'loaded_records'], isLoaded),
+    newest('doubted_place'),
+    ...['emptied_place', 'held_back_place'].map(
+      (name) =>
+        [name, sql`case when ${isFolded} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
+    ),
+  ];
+})();
+
+/**
+ * Records what an answer, a failed call or a holiday says of questions: one statement moves their registers forward
+ * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
+ * The state follows from the registers. After a fold it also writes which answers about its days took the last row of a
+ * day or were held back, for every question about them. Rows are written in key order, so that two writers cannot
+ * deadlock.
+ */
+export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
+  const {
+    operation,
+    exchange,
+    runId,
+    windowId,
+    place,
+    coverage: entries,
+    folded = null,
+    effects = [],
+  } = facts;
+  if (entries.length === 0 && folded === null) return;
+  const { day, instrument, variant } = coverage;
+  const isFolded =
+    folded === null
+      ? sql`false`
+      : sql`(${coverage.operation} = any(${sql.param(folded.operations)}::text[]) and ${instrument} = ''
+          and ${day} = any(coalesce(${sql.param(folded.days)}::date[], array[${day}])))`;
+  const own = sql`
+    select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic
+      from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
+        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)`;
+  const isAffected = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))`;
+  // Of the other questions about these days, nothing is known but the effects.
+  const others = sql`
+    select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
+      from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isAffected : isFolded}
+       and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
+  // An answer that has one lists days in full, so it asked for no instrument in particular.
+  const affected =
+    folded !== null
+      ? dayEffectsSql(
+          sql`a.exchange = ${exchange} and a.operation = any(${sql.param(folded.operations)}::text[])
+            and (${sql.param(folded.days)}::date[] is null or m.day = any(${sql.param(folded.days)}::date[]))`,
+        )
+      : sql`
+    select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
+           max(a.place) filter (where m.effect = 'emptied') as emptied_place, max(a.place) filter (where m.effect = 'held_back') as held_back_place
+      from jsonb_to_recordset(${JSON.stringify(effects)}::jsonb) as m(effect text, place timestamptz, day date)
+      join ${answers} a on a.place = m.place group by 1, 2, 3`;
+  const moves = moved(isFolded);
+  const isNewer = sql`excluded.last_place > ${coverage}.last_place`;
+  const asker = ['run_id', 'window_id'].map(
+    (name) =>
+      [
+        name,
+        sql`case when ${isNewer} then excluded.${sql.identifier(name)} else ${coverage}.${sql.identifier(name)} end`,
+      ] as const,
+  );
+  const checkedAt = ['checked_at', sql`greatest(excluded.checked_at, ${coverage}.checked_at)`] as const;
+  await runPrepared(
+    db,
+    sql`
+    with own as (${own}), affected as (${affected}),
+      said as (select * from own${folded === null && effects.length === 0 ? sql`` : sql` union all ${others}`})
+    insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
+      loaded_place, loaded_records, doubted_place, emptied_place, held_back_place, run_id, window_id, checked_at)
+    select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
+           case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
+           case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
+           ${runId}::bigint, ${windowId}::bigint,
+           case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
+      from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
+     order by s.operation, s.day, s.instrument, s.variant
+        on conflict on constraint coverage_pkey do update set ${sql.join(
+          [...moves, ...asker, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
+          sql`, `,
+        )}
+     where ${isNewer} or (${sql.join(
+       moves.map(([, value]) => value),
+       sql`, `,
+     )}) is distinct from (${sql.join(
+       moves.map(([name]) => sql`${coverage}.${sql.identifier(name)}`),
+       sql`, `,
+     )})`,
+  );
+}
+
+/**
+ * Where a person has accepted that an answer has no row of a day, it is known that there is nothing, even if the answer
+ * came so early that something was still awaited.
+ */
+export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise<void> {
+  const { last_place, last_said } = coverage;
+  await db
+    .update(coverage)
+    .set({ last_said: 'empty' })
+    .from(answers)
+    .innerJoin(withdrawals, eq(withdrawals.place, answers.place))
+    .where(
+      and(
+        eq(answers.place, place),
+        eq(withdrawals.state, 'accepted'),
+        eq(withdrawals.rows_left, 0),
+        eq(last_place, answers.place),
+        eq(last_said, 'not_published'),
+        eq(coverage.operation, answers.operation),
+        eq(coverage.exchange, answers.exchange),
+        eq(coverage.variant, answers.variant),
+        eq(coverage.instrument, ''),
+        sql`${coverage.day} = coalesce(${withdrawals.day}, ${answers.called_on})`,
+      ),
+    );
+}
+
+/** The entries of these days that were written by this window. */
+export async function coverageOfWindow(
+  db: Preparing,
+  asked: Pair & DayRange & { readonly windowId: number },
+): Promise<CoverageEntry[]> {
+  return (await selectCoverageOfWindow(db, asked)).rows;
+}
+
+const selectCoverageOfWindow = prepareOnce<
+  Readonly<Record<'operation' | 'exchange' | 'from' | 'to', string>> & { readonly windowId: number },
+  CoverageEntry
+>(() => {
+  const { operation, exchange, day, instrument, variant, state, records, window_id } = coverage;
+  const value = (name: string) => sql.placeholder(name);
+  return sql`
+    select ${day}::text, ${instrument}, ${variant}, ${state}, ${records}::float8 from ${coverage}
+     where ${operation} = ${value('operation')} and ${exchange} = ${value('exchange')}
+       and ${day} between ${value('from')}::date and ${value('to')}::date and ${window_id} = ${value('windowId')}
+     order by ${day}, ${instrument}, ${variant}`;
+});
+
+/** Questions about days: about a whole exchange, or about each of these instruments. */
+interface AskedDays extends Pair {
+  readonly days: readonly string[];
+  readonly instruments: readonly string[];
+  /** States that count as an answer. */
+  readonly states: readonly CoverageState[];
+}
+
+/** How many answers there are to a question about a day. */
+export interface AnswerCount {
+  readonly day: string;
+  readonly variant: string;
+  /** State of the answer for the whole exchange, or null where there is none. */
+  readonly ofExchange: CoverageState | null;
+  /** Answers for the whole exchange and for these instruments; of them, those with `not_published`. */
+  readonly answers: number;
+  readonly awaited: number;
+}
+
+const { day: dayColumn, instrument: instrumentColumn, variant: variantColumn, state: stateColumn } = coverage;
+const isAwaited = sql<boolean>`${stateColumn} = 'not_published'`;
+
+const answersTo = ({ operation, exchange, days, states }: Omit<AskedDays, 'instruments'>) =>
+  and(
+    eq(coverage.operation, operation),
+    eq(coverage.exchange, exchange),
+    // As an array, so that any number of days is one parameter.
+    sql`${dayColumn} = any(${sql.param([...new Set(days)])}::date[])`,
+    inArray(stateColumn, [...states]),
+  );
+
+const isAsked = (names: readonly string[]) =>
+  sql`${instrumentColumn} = any(${sql.param([...names])}::text[])`;
+
+/** Counts the answers to each question that has any. Postgres aggregates, so few rows are returned. */
+export async function countAnswers(db: NodePgDatabase, asked: AskedDays): Promise<AnswerCount[]> {
+  if (asked.days.length === 0) return [];
+  return db
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      ofExchange: sql<CoverageState | null>`max(${stateColumn}) filter (where ${instrumentColumn} = '')`,
+      answers: sql<number>`count(*)::int`,
+      awaited: sql<number>`count(*) filter (where ${isAwaited})::int`,
+    })
+    .from(coverage)
+    .where(and(answersTo(asked), isAsked(['', ...asked.instruments])))
+    .groupBy(dayColumn, variantColumn);
+}
+
+/** Instruments that have an answer other than `not_published` to the same question about each of these days. */
+export async function instrumentsAnsweredEachDay(
+  db: NodePgDatabase,
+  asked: AskedDays,
+): Promise<{ readonly variant: string; readonly instruments: readonly string[] }[]> {
+  const counted = db
+    .select({ variant: variantColumn, instrument: instrumentColumn })
+    .from(coverage)
+    .where(and(answersTo(asked), isAsked(asked.instruments), sql`not ${isAwaited}`))
+    .groupBy(variantColumn, instrumentColumn)
+    .having(sql`count(*) = ${new Set(asked.days).size}`)
+    .as('counted');
+  return db
+    .select({ variant: counted.variant, instruments: sql<string[]>`array_agg(${counted.instrument})` })
+    .from(counted)
+    .groupBy(counted.variant);
+}
+
+/** Instruments with an answer to a question about a day. */
+interface AnswerList {
+  readonly day: string;
+  readonly variant: string;
+  /** Is their answer `not_published`? */
+  readonly awaited: boolean;
+  readonly instruments: readonly string[];
+}
+
+/** Which instruments have an answer to each question about these days. */
+export async function listAnswers(db: NodePgDatabase, asked: AskedDays): Promise<AnswerList[]> {
+  return db
+    .select({
+      day: dayColumn,
+      variant: variantColumn,
+      awaited: isAwaited,
+      instruments: sql<string[]>`array_agg(${instrumentColumn})`,
+    })
+    .from(coverage)
+    .where(and(answersTo(asked), isAsked(asked.instruments)))
+    .groupBy(dayColumn, variantColumn, isAwaited);
+}
+
+/** An answer is awaited if most instruments had none when they were asked for; a few never have one. */
+const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_published') > count(*) filter (where ${coverage.state} in ('loaded', 'empty', 'not_published'))`;
+
+/**
+ * How far the data of an operation and exchange reaches, by the questions of these variants.
+ *
+ * @returns the watermark, which is the last loaded day up to `to`, and the first day from `from` on whose data
+ *   is awaited; each null where there is none.
+ */
+export async function readProgress(
+  db: NodePgDatabase,
+  asked: Pair & DayRange & { readonly variants: readonly string[] },
+): Promise<{ readonly watermark: string | null; readonly awaited: string | null }> {
+  const { day, variant } = coverage;
+  const chosen = and(
+    eq(coverage.operation, asked.operation),
+    eq(coverage.exchange, asked.exchange),
+    inArray(variant, [...asked.variants]),
+    lte(day, asked.to),
+  );
+  const [loaded] = await db
+    .select({ day: max(day) })
+    .from(coverage)
+    .where(and(chosen, eq(coverage.state, 'loaded')));
+  const [awaited] = await db
+    .select({ day })
+    .from(coverage)
+    .where(and(chosen, gte(day, asked.from)))
+    .groupBy(day, variant)
+    .having(MOSTLY_AWAITED)
+    .orderBy(day)
+    .limit(1);
+  return { watermark: loaded?.day ?? null, awaited: awaited?.day ?? null };
+}
+
+/** The last loaded day, run and call of each operation and exchange that was ever asked for. */
+export function summarizeCoverage(db: NodePgDatabase) {
+  const { operation, exchange } = coverage;
+  return db
+    .select({
+      operation,
+      exchange,
+      lastLoaded: sql<string | null>`max(${coverage.day}) filter (where ${coverage.state} = 'loaded')`,
+      lastRun: max(coverage.run_id),
+      lastAskedAt: max(coverage.checked_at),
+    })
+    .from(coverage)
+    .groupBy(operation, exchange);
+}
+
+/** The states of a day, the best first. A day that is asked for instrument by instrument has several. */
+const BEST_FIRST: readonly CoverageState[] = [
+  'loaded',
+  'empty',
+  'not_published',
+  'failed',
+  'blocked',
+  'holiday',
+];
+
+/** The states of these days, operations and exchanges, the best first; a day that was never asked for has none. */
+export async function bestStates(
+  db: NodePgDatabase,
+  asked: Record<'operations' | 'exchanges' | 'days', readonly string[]>,
+) {
+  const { operation, exchange, day, state } = coverage;
+  const isOneOf = (column: Column, values: readonly string[]) => inArray(column, [...new Set(values)]);
+  const found = await db
+    .selectDistinct({ operation, exchange, day, state })
+    .from(coverage)
+    .where(
+      and(isOneOf(operation, asked.operations), isOneOf(exchange, asked.exchanges), isOneOf(day, asked.days)),
+    );
+  const rank = (one: CoverageState) => BEST_FIRST.indexOf(one);
+  return found.sort((a, b) => rank(a.state) - rank(b.state));
+}
+
+/** Exchanges for which this run asked for an operation's whole day and got no data. */
+export async function exchangesWithoutData(
+  db: NodePgDatabase,
+  asked: { readonly runId: number; readonly operation: string; readonly day: string },
+): Promise<string[]> {
+  const found = await db
+    .select({ exchange: coverage.exchange })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, asked.operation),
+        eq(coverage.day, asked.day),
+        eq(coverage.run_id, asked.runId),
+        eq(coverage.instrument, ''),
+        eq(coverage.variant, ''),
+        inArray(coverage.state, ['not_published', 'empty']),
+      ),
+    )
+    .orderBy(coverage.exchange);
+  return found.map(({ exchange }) => exchange);
+}
+
+/**
+ * A select of the sessions that were loaded for the whole exchange: exchange, day, records, when it was stored, the window,
+ * and the place of the answer. For the SQL of checks, which is built as text.
+ */
+export function loadedSessionsSql(operation: string): string {
+  return `select exchange, day, records, checked_at, window_id, loaded_place from ${COVERAGE}
+     where operation = '${operation}' and instrument = '' and variant = '' and state = 'loaded'`;
+}

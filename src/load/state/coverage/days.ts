@@ -1,0 +1,216 @@
+import { and, asc, between, desc, eq, gt, gte, inArray, lte, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day, DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
+import { forEachCount } from '../../../core/record-counts.ts';
+import { isoText } from '../schema/columns.ts';
+import { answers, responseBodies } from '../schema/source.ts';
+import { coverage, loads, windows } from '../schema/work.ts';
+
+// What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
+
+/** Days of some operations and exchanges. */
+interface DayScope extends DayRange {
+  readonly pairs: readonly Pair[];
+}
+
+const isOfPairs = (
+  { operation, exchange }: Pick<typeof coverage | typeof loads, 'operation' | 'exchange'>,
+  pairs: readonly Pair[],
+) =>
+  and(
+    inArray(operation, [...new Set(pairs.map((pair) => pair.operation))]),
+    inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
+  );
+
+/** Every operation and exchange that was ever asked for; reads one index entry for each, not all rows. */
+export function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
+  // A recursive query, which drizzle cannot build, stands in for the table.
+  const pairs = sql`(
+    with recursive pair as (
+      (select operation, exchange from ${coverage} order by operation, exchange limit 1)
+      union all
+      select next.operation, next.exchange from pair, lateral (
+        select c.operation, c.exchange from ${coverage} c
+         where (c.operation, c.exchange) > (pair.operation, pair.exchange)
+         order by c.operation, c.exchange limit 1) next
+    )
+    select operation, exchange from pair) as pairs`;
+  return db
+    .select({
+      operation: sql`operation`.mapWith(coverage.operation),
+      exchange: sql`exchange`.mapWith(coverage.exchange),
+    })
+    .from(pairs);
+}
+
+/** What the answers say about each day, all instruments taken together. */
+export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
+  const { operation, exchange, day, state, records } = coverage;
+  return db
+    .select({
+      operation,
+      exchange,
+      day,
+      isLoaded: sql<boolean>`bool_or(${state} = 'loaded')`,
+      isEmpty: sql<boolean>`bool_or(${state} = 'empty')`,
+      records: sql`coalesce(sum(${records}), 0)`.mapWith(Number),
+    })
+    .from(coverage)
+    .where(and(isOfPairs(coverage, pairs), between(day, from, to)))
+    .groupBy(operation, exchange, day);
+}
+
+/** The first day of an operation and exchange that was loaded or found to be empty; null if there is none. */
+export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day | null> {
+  const [first] = await db
+    .select({ day: coverage.day })
+    .from(coverage)
+    .where(
+      and(
+        eq(coverage.operation, pair.operation),
+        eq(coverage.exchange, pair.exchange),
+        inArray(coverage.state, ['loaded', 'empty']),
+      ),
+    )
+    .orderBy(asc(coverage.day))
+    .limit(1);
+  return first?.day ?? null;
+}
+
+/** A day of an operation and exchange. */
+type DayOf = Pair & { readonly day: Day };
+
+/** What is known about a day, by instrument and question, and how many such rows there are. */
+export async function readDayCoverage(
+  db: NodePgDatabase,
+  { operation, exchange, day }: DayOf,
+  limit: number,
+) {
+  const isOfDay = and(
+    eq(coverage.operation, operation),
+    eq(coverage.exchange, exchange),
+    eq(coverage.day, day),
+  );
+  const listed = await db
+    .select({
+      instrument: coverage.instrument,
+      variant: coverage.variant,
+      state: coverage.state,
+      records: coverage.records,
+      diagnostic: coverage.diagnostic,
+      runId: coverage.run_id,
+      windowId: coverage.window_id,
+      checkedAt: isoText(sql`${coverage.checked_at}`),
+    })
+    .from(coverage)
+    .where(isOfDay)
+    .orderBy(coverage.instrument, coverage.variant)
+    .limit(limit);
+  return { total: await db.$count(coverage, isOfDay), listed };
+}
+
+/** No window has a longer range, so that a range around a day begins and ends within this many days of it. */
+const LONGEST_WINDOW_DAYS = 400;
+
+const lastDayOf = (day: Day) => sql`${day}::date + ${LONGEST_WINDOW_DAYS}::int`;
+
+/** The loads that covered a day, the newest first, with their counts. */
+export function readDayLoads(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
+  return db
+    .select({
+      loadId: loads.id,
+      runId: loads.run_id,
+      windowId: loads.window_id,
+      from: loads.from_date,
+      to: loads.to_date,
+      variant: loads.variant,
+      instruments: loads.instruments,
+      version: loads.state,
+      fetchedAt: isoText(sql`${loads.fetched_at}`),
+      committedAt: isoText(sql`${loads.committed_at}`),
+      ...forEachCount((name) => loads[name]),
+    })
+    .from(loads)
+    .where(
+      and(
+        eq(loads.operation, operation),
+        eq(loads.exchange, exchange),
+        gte(loads.to_date, day),
+        sql`${loads.to_date} <= ${lastDayOf(day)}`,
+        lte(loads.from_date, day),
+      ),
+    )
+    .orderBy(desc(loads.id))
+    .limit(limit);
+}
+
+/** Windows by their ids, the newest first. */
+export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
+  return db
+    .select({
+      id: windows.id,
+      runId: windows.run_id,
+      from: windows.from_date,
+      to: windows.to_date,
+      state: windows.state,
+      attempts: windows.attempts,
+      requests: windows.requests,
+      fetched: windows.fetched,
+      rejected: windows.rejected,
+      suspicious: windows.suspicious,
+      said: sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`,
+      finishedAt: sql<string | null>`${isoText(sql`${windows.finished_at}`)}`,
+    })
+    .from(windows)
+    .where(inArray(windows.id, [...ids]))
+    .orderBy(desc(windows.id));
+}
+
+/** The kept answers and files about a day, the newest first, without their bodies. */
+export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
+  return db
+    .select({
+      id: answers.id,
+      windowId: answers.window_id,
+      from: answers.from_date,
+      to: answers.to_date,
+      instruments: answers.instruments,
+      variant: answers.variant,
+      params: answers.params,
+      contentType: answers.content_type,
+      fetchedAt: isoText(sql`${answers.fetched_at}`),
+      hash: responseBodies.hash,
+      bytes: responseBodies.bytes,
+      keptBytes: sql`length(${responseBodies.body})`.mapWith(Number),
+      encoding: responseBodies.encoding,
+    })
+    .from(answers)
+    .innerJoin(responseBodies, eq(responseBodies.hash, answers.hash))
+    .where(
+      and(
+        eq(answers.operation, operation),
+        eq(answers.exchange, exchange),
+        lte(answers.from_date, day),
+        sql`${answers.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
+        gte(answers.to_date, day),
+      ),
+    )
+    .orderBy(desc(answers.id))
+    .limit(limit);
+}
+
+/** When the first records of each day were loaded, by windows that end on it. Seconds since 1970. */
+export function readArrivals(db: NodePgDatabase, { pairs, from, to }: DayScope) {
+  const { operation, exchange, to_date, committed_at, fetched } = loads;
+  return db
+    .select({
+      operation,
+      exchange,
+      day: to_date,
+      arrivedAt: sql`extract(epoch from min(${committed_at}))`.mapWith(Number),
+    })
+    .from(loads)
+    .where(and(isOfPairs(loads, pairs), between(to_date, from, to), gt(fetched, 0)))
+    .groupBy(operation, exchange, to_date);
+}

@@ -1,0 +1,213 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
+import type { Database } from '../../database/database.ts';
+import { isCanceled } from '../../database/errors.ts';
+import { transaction } from '../../database/transaction.ts';
+import { dayEffectsSql, SAID } from '../answers/facts.ts';
+import { placeText } from '../schema/columns.ts';
+import { answers } from '../schema/source.ts';
+import { coverage, withdrawals } from '../schema/work.ts';
+import type { Registers } from './registers.ts';
+
+// The registers of `etl.coverage` (registers.ts) are the sum of what each answer said of its questions and did with the
+// rows of days (answers/facts.ts), with the newest failed call or holiday.
+
+/** The columns of each register. */
+const REGISTERS: Readonly<Record<keyof Registers, readonly [string, ...string[]]>> = {
+  last: ['last_place', 'last_said', 'last_records', 'last_diagnostic'],
+  loaded: ['loaded_place', 'loaded_records'],
+  doubted: ['doubted_place'],
+  emptied: ['emptied_place'],
+  heldBack: ['held_back_place'],
+};
+const NAMES = Object.keys(REGISTERS) as (keyof Registers)[];
+const COLUMNS = Object.values(REGISTERS).flat();
+const KEY_COLUMNS = ['operation', 'exchange', 'day', 'instrument', 'variant'];
+const KEY = sql.raw(KEY_COLUMNS.join(', '));
+const list = (columns: readonly SQL[]) => sql.join([...columns], sql`, `);
+/** A column as it is stored, and as it is in the sum. */
+const stored = (column: string) => sql.raw(`b.stored_${column}`);
+const summed = (column: string) => sql.raw(/emptied|held_back/.test(column) ? `m.${column}` : `b.${column}`);
+
+/** Does a register differ from the sum? One that is later, of a call without an answer or of an answer of which it is not known what it said, is right. */
+function differs(name: keyof Registers, since: Place | null): SQL {
+  const columns = REGISTERS[name];
+  const [place] = columns;
+  const isOlder =
+    since === null
+      ? sql``
+      : sql`when ${summed(place)} is null and coalesce(${stored(place)} <= ${since}::timestamptz, true) then false`;
+  return sql`case ${isOlder} when (${list(columns.map(stored))}) is not distinct from (${list(columns.map(summed))}) then false
+      when ${stored(place)} > coalesce(${summed(place)}, '-infinity') then exists (
+        select from ${answers} k where k.place = ${stored(place)} and (k.said is not null or k.questions is not null))
+      else true end`;
+}
+
+/** Which questions are compared. */
+interface Compared {
+  readonly operations: readonly string[];
+  readonly exchange: string;
+  /** Null: all. */
+  readonly days: { readonly from: string; readonly to: string } | null;
+  /** If given, only what was said since this place is compared, which takes less time. */
+  readonly since?: Place;
+}
+
+/** `compared`: the registers of questions as the sum of what the answers said and did, and whether those that are stored differ. */
+function comparing({ operations, exchange, days, since }: Compared): SQL {
+  const isOf = (row: SQL) =>
+    sql`${row}operation = any(${sql.param(operations)}::text[]) and ${row}exchange = ${exchange}::text`;
+  const isWithin = days === null ? sql`` : sql` and day between ${days.from}::date and ${days.to}::date`;
+  // Some answers are about the day of their call.
+  const mayBeWithin =
+    days === null
+      ? sql``
+      : sql` and (a.from_date <= ${days.to}::date and a.to_date >= ${days.from}::date or a.called_on between ${days.from}::date and ${days.to}::date)`;
+  const isSince = since === undefined ? sql`` : sql` and a.place > ${since}::timestamptz`;
+  const asked = sql`${isOf(sql`a.`)}${mayBeWithin}${isSince}`;
+  const newest = (column: SQL) => sql`(array_agg(${column} order by place desc)`;
+  const isLoaded = sql` filter (where said = 'loaded')`;
+  return sql`
+    accepted as materialized (
+      select w.place, coalesce(w.day, o.called_on) as day
+        from ${withdrawals} w join ${answers} o on o.place = w.place where w.state = 'accepted' and w.rows_left = 0
+    ), said as (
+      select a.operation, a.exchange, q.day, q.instrument, a.variant, a.place, q.records, q.diagnostic, a.is_doubted,
+             case when q.said = 'not_published' and q.instrument = '' and (a.place, q.day) in (select place, day from accepted)
+                  then 'empty' else q.said end as said
+        from ${answers} a, ${SAID} where ${asked}
+    ), effects as (${dayEffectsSql(asked)}),
+    summed as (
+      select ${KEY}, max(place) as last_place, ${newest(sql`said`)})[1] as last_said, ${newest(sql`records`)})[1] as last_records,
+             ${newest(sql`diagnostic`)})[1] as last_diagnostic, max(place)${isLoaded} as loaded_place,
+             ${newest(sql`records`)}${isLoaded})[1] as loaded_records, max(place) filter (where is_doubted) as doubted_place
+        from said where true${isWithin} group by ${KEY}
+    ), stored as (
+      select ${KEY}, ctid as row, ${list(COLUMNS.map((name) => sql.raw(`${name} as stored_${name}`)))} from ${coverage} where ${isOf(sql``)}${isWithin}
+    ), compared as (
+      select b.row, ${list(KEY_COLUMNS.map((name) => sql.raw(`b.${name}`)))},
+             ${list(COLUMNS.map((name) => sql`${summed(name)} as ${sql.identifier(name)}`))},
+             ${list(NAMES.map((name) => sql`${differs(name, since ?? null)} as ${sql.identifier(`${name}_differs`)}`))}
+        from (select * from stored ${sql.raw(since === undefined ? 'full' : 'right')} join summed using (${KEY})) b
+        left join effects m on m.operation = b.operation and m.exchange = b.exchange and m.day = b.day and m.variant = b.variant and b.instrument = ''
+    )`;
+}
+
+/** Questions of which what is stored is not the sum of what the answers said of them, and did. */
+export interface Differing {
+  readonly day: string;
+  readonly instrument: string;
+  readonly variant: string;
+  readonly operation: string;
+  /** Which of the registers. */
+  readonly registers: readonly (keyof Registers)[];
+  /** How many questions there are in all. */
+  readonly questions: number;
+}
+
+/** The first questions of some operations and an exchange of which `etl.coverage` is not the sum of the facts. */
+export async function differingQuestions(
+  db: NodePgDatabase,
+  asked: Omit<Compared, 'days'>,
+  limit: number,
+): Promise<Differing[]> {
+  const flag = (name: keyof Registers) => sql.identifier(`${name}_differs`);
+  const found = await db.execute<Differing & Record<string, unknown>>(sql`
+    with ${comparing({ ...asked, days: null })}
+    select operation, day::text, instrument, variant, count(*) over ()::int as questions,
+           array_remove(array[${list(NAMES.map((name) => sql`case when ${flag(name)} then ${sql.raw(`'${name}'`)} end`))}], null) as registers
+      from compared where ${sql.join(NAMES.map(flag), sql` or `)}
+     order by operation, day, instrument, variant limit ${limit}`);
+  return found.rows;
+}
+
+/** How the coverage of some operations and exchanges compares with its facts. */
+export interface Sums {
+  /** Operations and exchanges with questions that differ: how many, and the first one. */
+  readonly differing: readonly (Differing & { readonly exchange: string })[];
+  /** Operations and exchanges with so many questions that at most those of the last day could be compared. */
+  readonly left: readonly string[];
+}
+
+/**
+ * Compares all coverage with its facts, one operation and exchange after the other. Where that takes too long, only what
+ * was said in the last day is compared.
+ */
+export async function compareSums(database: Database, withinMs: number): Promise<Sums> {
+  const db = database.drizzle;
+  const next = (after: SQL) => sql`
+    select operation, exchange from ${answers} where ${after} order by operation, exchange limit 1`;
+  // Found with the index: there may be millions of answers.
+  const { rows: pairs } = await db.execute<{ operation: string; exchange: string; since: Place }>(sql`
+    with recursive pair as (
+      (${next(sql`true`)}) union all select n.* from pair p, lateral (${next(sql`(operation, exchange) > (p.operation, p.exchange)`)}) n
+    ) select pair.*, ${placeText(sql`(select max(place) - interval '1 day' from ${answers})`)} as since from pair`);
+  const until = performance.now() + withinMs;
+  const differing: Sums['differing'][number][] = [];
+  const left: string[] = [];
+  for (const [at, { operation, exchange, since }] of pairs.entries()) {
+    const asked = { operations: [operation], exchange };
+    // Each has its share of the time, and what others have left of theirs: half of it for each of the two ways.
+    const share = Math.max(100, Math.ceil((until - performance.now()) / (pairs.length - at) / 2));
+    const compare = async (limited: { readonly since?: Place }) => {
+      const [first] = await transaction(database, async (tx) => {
+        await tx.execute(sql.raw(`set local statement_timeout = ${share}`));
+        return differingQuestions(tx, { ...asked, ...limited }, 1);
+      });
+      if (first !== undefined) differing.push({ ...first, exchange });
+    };
+    const note = (error: unknown) => {
+      if (!isCanceled(error)) throw error;
+    };
+    try {
+      await compare({});
+    } catch (error) {
+      note(error);
+      left.push(`${operation} ${exchange}`);
+      await compare({ since }).catch(note);
+    }
+  }
+  return { differing, left };
+}
+
+/**
+ * Writes the registers of questions as the sum of the facts, where answers that were read again say something else, or
+ * something for the first time.
+ */
+export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
+  const flag = (name: keyof Registers) => sql.raw(`s."${name}_differs"`);
+  const changes = NAMES.flatMap((name) =>
+    REGISTERS[name].map(
+      (column) =>
+        sql`${sql.identifier(column)} = case when ${flag(name)} then ${sql.raw(`s.${column}`)} else ${sql.raw(`c.${column}`)} end`,
+    ),
+  );
+  // Locked in key order, so that two writers cannot deadlock. A row that another load has moved meanwhile is compared again.
+  const write = sql`
+    with ${comparing(asked)}, differing as materialized (
+      select s.* from compared s where ${sql.join(NAMES.map(flag), sql` or `)}
+    ), locked as materialized (
+      select c.ctid as row from ${coverage} c join differing s on s.row = c.ctid
+       order by c.operation, c.exchange, c.day, c.instrument, c.variant for update of c
+    ), unasked as (
+      delete from ${coverage} c using differing s join locked using (row) where c.ctid = s.row and s.last_differs and s.last_place is null
+    ), asked_first as (
+      insert into ${coverage} (${KEY}, ${list(COLUMNS.map((column) => sql.raw(column)))}, run_id, window_id, checked_at)
+      select ${list([...KEY_COLUMNS, ...COLUMNS].map((column) => sql.raw(`s.${column}`)))}, a.run_id, a.window_id, a.fetched_at
+        from differing s join ${answers} a on a.place = s.last_place where s.row is null
+       order by s.operation, s.exchange, s.day, s.instrument, s.variant
+      on conflict on constraint coverage_pkey do nothing returning 1
+    ), changed as (
+      update ${coverage} c set ${list(changes)} from differing s join locked using (row)
+       where c.ctid = s.row and not (s.last_differs and s.last_place is null)
+    )
+    select (select count(*) from differing)::int - (select count(*) from locked)::int - (select count(*) from asked_first)::int as left`;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const { rows } = await db.execute<{ left: number }>(write);
+    if ((rows[0]?.left ?? 0) === 0) return;
+  }
+}
+
+/** So often rows may be moved by others while they are compared. */
+const MOST_TRIES = 10;

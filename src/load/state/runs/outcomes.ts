@@ -1,0 +1,202 @@
+import { and, between, count, desc, eq, inArray, isNotNull, max, not, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Day } from '../../../core/days.ts';
+import { EXCHANGES, expectedVariants } from '../../../operations/operation.ts';
+import { operations } from '../../../operations/registry.ts';
+import { isoText } from '../schema/columns.ts';
+import { sessions } from '../schema/knowledge.ts';
+import { accessKeys } from '../schema/source.ts';
+import { coverage, loads, runs, windows } from '../schema/work.ts';
+import { isOpen } from '../windows/transitions.ts';
+import type { RunState } from './request.ts';
+
+// What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
+
+/** When a run ended, or the time now if it has not. Null if there is no such run. */
+export async function readRunEnd(db: NodePgDatabase, runId: number) {
+  const [end] = await db
+    .select({
+      at: isoText(sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+      isOpen: sql<boolean>`${runs.finished_at} is null`,
+    })
+    .from(runs)
+    .where(eq(runs.id, runId));
+  return end ?? null;
+}
+
+/** What the source said, or else the failure of a window. */
+const said = sql<string | null>`coalesce(${windows.diagnostic}, ${windows.error})`;
+
+/** The condition that a window was blocked because the source refuses this key: its diagnostic is that of the key. */
+const blockedByKey = (keyHash: string) => sql`(${windows.state} = 'blocked' and exists (
+  select from ${accessKeys} k where k.key_hash = ${keyHash} and k.diagnostic = ${said}))`;
+
+/** The diagnostic with which the source refused a key and stopped a run; null if it did not. */
+export async function refusalInRun(
+  db: NodePgDatabase,
+  runId: number,
+  keyHash: string,
+): Promise<string | null> {
+  const [window] = await db
+    .select({ line: said })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), blockedByKey(keyHash)))
+    .limit(1);
+  return window?.line ?? null;
+}
+
+/**
+ * How many windows of a run failed, by operation and exchange, with the newest reason.
+ *
+ * @param keyHash failures because this key was refused are left out; null: none are.
+ */
+export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: string | null) {
+  const { operation, exchange } = windows;
+  return db
+    .select({
+      what: sql<string>`${operation} || ' ' || ${exchange}`,
+      windows: count(),
+      reason: sql<string | null>`(array_agg(${said} order by ${windows.id} desc))[1]`,
+    })
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, runId),
+        inArray(windows.state, ['failed', 'blocked']),
+        keyHash === null ? undefined : not(blockedByKey(keyHash)),
+      ),
+    )
+    .groupBy(operation, exchange)
+    .orderBy(operation, exchange);
+}
+
+/** The median duration in seconds of the windows loaded last; null if there are none. */
+export async function medianWindowSeconds(db: NodePgDatabase): Promise<number | null> {
+  const recent = db
+    .select({ started_at: windows.started_at, finished_at: windows.finished_at })
+    .from(windows)
+    .where(and(eq(windows.state, 'loaded'), eq(windows.requests, 1)))
+    .orderBy(desc(windows.id))
+    .limit(200)
+    .as('recent');
+  const seconds = sql`extract(epoch from ${recent.finished_at} - ${recent.started_at})`;
+  const [found] = await db
+    .select({ seconds: sql<number | null>`percentile_cont(0.5) within group (order by ${seconds})` })
+    .from(recent);
+  return found?.seconds ?? null;
+}
+
+/** SHA-256 hashes of the files that an import has loaded in full. */
+export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string>> {
+  const found = await db
+    .selectDistinct({ hash: sql<string>`${windows.source_hash}` })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, windows.run_id), eq(runs.kind, 'import')))
+    .where(isNotNull(windows.source_hash))
+    .groupBy(windows.source_hash, windows.run_id)
+    .having(sql`bool_and(${windows.state} = 'loaded')`);
+  return new Set(found.map(({ hash }) => hash));
+}
+
+/** The operations of which each session has records. */
+const ALWAYS_WITH_RECORDS = operations
+  .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
+  .map(({ name }) => name);
+
+/**
+ * The sessions of which these runs got an empty answer though each should have records, by operation and exchange; none
+ * that may still be published, and none that a later run has asked about again.
+ */
+export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  const { operation, exchange, day, run_id } = coverage;
+  return db
+    .select({
+      runId: runs.id,
+      operation,
+      exchange,
+      from: sql<Day>`min(${day})::text`,
+      to: sql<Day>`max(${day})::text`,
+      sessions: count(),
+    })
+    .from(coverage)
+    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
+    .innerJoin(sessions, and(eq(sessions.exchange, exchange), eq(sessions.day, day)))
+    .where(
+      and(
+        inArray(run_id, [...runIds]),
+        inArray(operation, ALWAYS_WITH_RECORDS),
+        inArray(exchange, [...EXCHANGES]),
+        between(day, runs.from_date, runs.to_date),
+        eq(coverage.state, 'empty'),
+      ),
+    )
+    .groupBy(runs.id, operation, exchange)
+    .orderBy(runs.id, operation, exchange);
+}
+
+/** Why a window failed; null if it did not. */
+export async function failureOfWindow(db: NodePgDatabase, windowId: number): Promise<string | null> {
+  const [window] = await db
+    .select({ error: windows.error })
+    .from(windows)
+    .where(and(eq(windows.id, windowId), eq(windows.state, 'failed')));
+  return window?.error ?? null;
+}
+
+/** The load of a window, with its days; null if it loaded nothing. */
+export async function readWindowLoad(db: NodePgDatabase, windowId: number) {
+  const [load] = await db
+    .select({
+      loadId: loads.id,
+      exchange: loads.exchange,
+      from: loads.from_date,
+      to: loads.to_date,
+    })
+    .from(windows)
+    .innerJoin(loads, and(eq(loads.run_id, windows.run_id), eq(loads.window_id, windows.id)))
+    .where(eq(windows.id, windowId));
+  return load ?? null;
+}
+
+/** When the last completed run of each kind ended, in seconds since the epoch. */
+export function lastCompletedRuns(db: NodePgDatabase) {
+  return db
+    .select({
+      kind: runs.kind,
+      endedAt: sql`extract(epoch from max(${runs.finished_at}))`.mapWith(Number),
+    })
+    .from(runs)
+    .where(eq(runs.state, 'completed'))
+    .groupBy(runs.kind);
+}
+
+/** How many windows have not ended, by state. */
+export function openWindowsByState(db: NodePgDatabase) {
+  return db
+    .select({ state: windows.state, windows: count() })
+    .from(windows)
+    .where(isOpen())
+    .groupBy(windows.state);
+}
+
+/** The newest day of a nightly run, with how many of its runs are open or completed, and which failed; null if none. */
+export async function readNewestNight(db: NodePgDatabase) {
+  const newest = db
+    .select({ day: max(runs.to_date) })
+    .from(runs)
+    .where(eq(runs.kind, 'nightly'));
+  const isState = (...states: readonly RunState[]) => inArray(runs.state, [...states]);
+  const [night] = await db
+    .select({
+      day: runs.to_date,
+      open: sql`count(*) filter (where ${isState('running', 'paused')})`.mapWith(Number),
+      completed: sql`count(*) filter (where ${isState('completed')})`.mapWith(Number),
+      failed: sql<
+        number[]
+      >`coalesce(json_agg(${runs.id} order by ${runs.id}) filter (where ${isState('failed')}), '[]')`,
+    })
+    .from(runs)
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, newest)))
+    .groupBy(runs.to_date);
+  return night ?? null;
+}

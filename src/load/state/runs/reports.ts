@@ -1,0 +1,352 @@
+import {
+  and,
+  asc,
+  type Column,
+  count,
+  desc,
+  eq,
+  inArray,
+  isNotNull,
+  lt,
+  min,
+  ne,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { unknownRunError } from '../../../core/errors.ts';
+import { tables } from '../../../operations/registry.ts';
+import { versionsOfRuns } from '../loads/versions.ts';
+import { isoText } from '../schema/columns.ts';
+import { runs, windows } from '../schema/work.ts';
+import { isOpen } from '../windows/transitions.ts';
+import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
+import { withdrawalsOfRuns } from '../withdrawals.ts';
+import { emptySessionsOfRuns } from './outcomes.ts';
+import type { WindowState } from './request.ts';
+
+export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
+
+/** How one row differs between two moments. Values are text, so that no digit is lost on the way. */
+export interface RowDifference {
+  readonly table: string;
+  readonly change: Change;
+  readonly key: Readonly<Record<string, string | null>>;
+  /** Columns that differ, old and new; empty for rows that were not there before. */
+  readonly columns: Readonly<Record<string, { readonly old: string | null; readonly new: string | null }>>;
+}
+
+/** The report of a run, ended or not. */
+export type RunReport = Awaited<ReturnType<typeof reportRun>>;
+
+/** What a run did of one operation and exchange. */
+export type OperationReport = RunReport['operations'][number];
+
+const inState = (state: WindowState) => countWindows(eq(windows.state, state));
+
+/** Seconds from one moment to another, to the millisecond. */
+const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
+  sql`round(coalesce(extract(epoch from ${to} - ${from}), 0)::numeric, 3)`.mapWith(Number);
+
+/** A window that was split is counted by the windows that replaced it; only its calls are its own. */
+const notSplit = ne(windows.state, 'split');
+
+const COUNTS = {
+  /** By how they ended; `open` ones have not. */
+  windows: {
+    total: countWindows(notSplit),
+    loaded: inState('loaded'),
+    empty: inState('empty'),
+    skipped: inState('skipped'),
+    blocked: inState('blocked'),
+    failed: inState('failed'),
+    cancelled: inState('cancelled'),
+    open: countWindows(isOpen()),
+  },
+  ...WINDOW_TOTALS,
+  /** Calls per window that was loaded or empty; null if there is none. */
+  callsPerLoadedWindow:
+    sql`round(sum(${windows.requests})::numeric / nullif(${countWindows(inArray(windows.state, ['loaded', 'empty']))}, 0), 2)`.mapWith(
+      Number,
+    ),
+  seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
+};
+
+/** How many sample rows of a preview its report contains. */
+const PREVIEW_ROWS = 100;
+
+/** How many different warnings the report of a run contains. */
+const MAX_WARNINGS = 50;
+
+/** Everything about one run. @throws PipelineError `usage` when there is no such run. */
+export async function reportRun(db: NodePgDatabase, runId: number) {
+  const [report] = await readReports(db, [runId]);
+  if (report === undefined) throw unknownRunError(runId);
+  return report;
+}
+
+/** The newest runs, the newest first, with their reports. */
+export async function listRuns(db: NodePgDatabase, limit: number) {
+  const found = await db.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
+  const ids = found.map(({ id }) => id);
+  return readReports(db, ids);
+}
+
+/** A run in a list, without details of its windows. */
+export type RunSummary = Awaited<ReturnType<typeof listRunSummaries>>[number];
+
+/**
+ * The newest runs, the newest first.
+ *
+ * @param page.before only those with a smaller number.
+ */
+export async function listRunSummaries(
+  db: NodePgDatabase,
+  { before, limit }: { readonly before: number | null; readonly limit: number },
+) {
+  const listed = db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(before === null ? undefined : lt(runs.id, before))
+    .orderBy(desc(runs.id))
+    .limit(limit);
+  return selectSummaries(db, inArray(runs.id, listed));
+}
+
+/** The summary of one run; null if there is no such run. */
+export async function readRunSummary(db: NodePgDatabase, runId: number): Promise<RunSummary | null> {
+  const [summary] = await selectSummaries(db, eq(runs.id, runId));
+  return summary ?? null;
+}
+
+/** The columns of a run's summary; the query has to join its windows and group by run. */
+const SUMMARY = {
+  runId: runs.id,
+  kind: runs.kind,
+  state: runs.state,
+  from: runs.from_date,
+  to: runs.to_date,
+  ...COUNTS,
+  seconds: secondsBetween(runs.started_at, sql`coalesce(${runs.finished_at}, clock_timestamp())`),
+  error: runs.error,
+  startedAt: isoText(sql`${runs.started_at}`),
+  /** Null while the run is open. */
+  finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
+};
+
+function selectSummaries(db: NodePgDatabase, chosen: SQL) {
+  return db
+    .select({
+      ...SUMMARY,
+      requestedBy: runs.requested_by,
+    })
+    .from(runs)
+    .leftJoin(windows, eq(windows.run_id, runs.id))
+    .where(chosen)
+    .groupBy(runs.id)
+    .orderBy(desc(runs.id));
+}
+
+/** What a run did of each operation and exchange. */
+export function reportOperations(db: NodePgDatabase, runId: number) {
+  return db
+    .select({ operation: windows.operation, exchange: windows.exchange, ...COUNTS })
+    .from(windows)
+    .where(eq(windows.run_id, runId))
+    .groupBy(windows.operation, windows.exchange)
+    .orderBy(min(windows.id));
+}
+
+/** The first windows of a run that failed, or were blocked or cancelled. */
+export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: number) {
+  return db
+    .select({
+      ...WINDOW_NAME,
+      instruments: windows.instruments,
+      variant: windows.variant,
+      state: windows.state,
+      attempts: windows.attempts,
+      said: sql<string | null>`coalesce(${windows.error}, ${windows.diagnostic})`,
+    })
+    .from(windows)
+    .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+    .orderBy(windows.id)
+    .limit(limit);
+}
+
+/** The columns that identify a window in a report. */
+const WINDOW_NAME = {
+  windowId: windows.id,
+  operation: windows.operation,
+  exchange: windows.exchange,
+  from: windows.from_date,
+  to: windows.to_date,
+};
+
+/** The windows of these runs whose answers are doubted. */
+export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  return db
+    .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
+    .from(windows)
+    .where(and(inArray(windows.run_id, [...runIds]), isNotNull(windows.suspicious)))
+    .orderBy(windows.id);
+}
+
+/** The reports of these runs, in this order, with the same few queries for any number of runs. */
+async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
+  if (runIds.length === 0) return [];
+  const runId = windows.run_id;
+  const ofRuns = inArray(runId, [...runIds]);
+  const { operation, exchange, instruments, variant, state, error } = windows;
+  const found = await db
+    .select(SUMMARY)
+    .from(runs)
+    .leftJoin(windows, eq(runId, runs.id))
+    .where(inArray(runs.id, [...runIds]))
+    .groupBy(runs.id)
+    .orderBy(sql`array_position(${sql.param(runIds)}::bigint[], ${runs.id})`);
+  const each = byRun(
+    await db
+      .select({ runId, operation, exchange, ...COUNTS })
+      .from(windows)
+      .where(ofRuns)
+      .groupBy(runId, operation, exchange)
+      .orderBy(min(windows.id)),
+  );
+  const failures = byRun(
+    await db
+      .select({
+        runId,
+        ...WINDOW_NAME,
+        instruments,
+        variant,
+        state,
+        error,
+      })
+      .from(windows)
+      .where(and(ofRuns, inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+      .orderBy(windows.id),
+  );
+  const reason = sql<string>`coalesce(${windows.error}, '')`;
+  const skips = byRun(
+    await db
+      .select({ runId, reason, windows: count() })
+      .from(windows)
+      .where(and(ofRuns, eq(windows.state, 'skipped')))
+      .groupBy(runId, reason)
+      .orderBy(desc(count()), asc(reason)),
+  );
+  const said = db
+    .select({ runId, operation, warning: sql<string>`unnest(${windows.warnings})`.as('warning') })
+    .from(windows)
+    .where(and(ofRuns, sql`${windows.warnings} <> '{}'`))
+    .as('said');
+  const warnings = byRun(
+    await db
+      .select({ runId: said.runId, operation: said.operation, warning: said.warning, windows: count() })
+      .from(said)
+      .groupBy(said.runId, said.operation, said.warning)
+      .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
+  );
+  const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
+  const samples = db
+    .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
+    .from(windows)
+    .where(and(eq(runId, runs.id), isNotNull(windows.preview)))
+    .orderBy(windows.id)
+    .limit(PREVIEW_ROWS)
+    .as('samples');
+  const previews = byRun(
+    await db
+      .select({ runId: runs.id, sample: samples.sample })
+      .from(runs)
+      .crossJoinLateral(samples)
+      .where(inArray(runs.id, [...runIds])),
+  );
+  const empty = byRun(await emptySessionsOfRuns(db, runIds));
+  const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
+  const versions = byRun(await versionsOfRuns(db, runIds));
+  return found.map((run) => ({
+    ...run,
+    /** Versions of `market` before the run's first load and after its last. */
+    states: versions.get(run.runId)?.[0] ?? { before: 0, after: 0 },
+    operations: each.get(run.runId) ?? [],
+    failures: failures.get(run.runId) ?? [],
+    /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
+    warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
+    /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
+    suspicious: doubted.get(run.runId) ?? [],
+    /** Sessions that should have records and of which the answer had none. */
+    emptySessions: empty.get(run.runId) ?? [],
+    /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
+    withdrawals: withdrawn.get(run.runId) ?? [],
+    /** For a preview: sample rows that would change. */
+    preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
+    /** Why windows were skipped, and how many for each reason. */
+    skips: skips.get(run.runId) ?? [],
+  }));
+}
+
+/** A difference with its columns in the order of the table, which jsonb does not keep. */
+function inTableOrder(difference: RowDifference): RowDifference {
+  const table = tables.find(({ name }) => `market.${name}` === difference.table);
+  const columns = table?.fields.map(({ column }) => column) ?? [];
+  const ordered = <Value>(values: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(
+      Object.entries(values).sort(([left], [right]) => columns.indexOf(left) - columns.indexOf(right)),
+    );
+  return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
+}
+
+function byRun<Row extends { readonly runId: number }>(
+  rows: readonly Row[],
+): Map<number, Omit<Row, 'runId'>[]> {
+  const grouped = new Map<number, Omit<Row, 'runId'>[]>();
+  for (const { runId, ...row } of rows) {
+    const ofRun = grouped.get(runId);
+    if (ofRun === undefined) grouped.set(runId, [row]);
+    else ofRun.push(row);
+  }
+  return grouped;
+}
+
+/** How far a run is. */
+export type RunProgress = Awaited<ReturnType<typeof selectProgress>>[number];
+
+export type Progress = Omit<RunProgress, 'runId'>;
+
+async function selectProgress(db: NodePgDatabase, chosen: SQL) {
+  return db
+    .select({
+      runId: runs.id,
+      kind: runs.kind,
+      state: runs.state,
+      /** Is part of the run yet to be planned? */
+      deferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
+      total: countWindows(notSplit),
+      ended: countWindows(sql`${notSplit} and not ${isOpen()}`),
+      requests: WINDOW_TOTALS.requests,
+      fetched: WINDOW_TOTALS.fetched,
+    })
+    .from(runs)
+    .leftJoin(windows, eq(windows.run_id, runs.id))
+    .where(chosen)
+    .groupBy(runs.id)
+    .orderBy(runs.id);
+}
+
+/**
+ * How far a run is; cheap enough to ask several times a second.
+ *
+ * @throws PipelineError `usage` when there is no such run.
+ */
+export async function runProgress(db: NodePgDatabase, runId: number): Promise<RunProgress> {
+  const [progress] = await selectProgress(db, eq(runs.id, runId));
+  if (progress === undefined) throw unknownRunError(runId);
+  return progress;
+}
+
+/** How far each run is that has not ended, the oldest first. */
+export function openRunsProgress(db: NodePgDatabase): Promise<RunProgress[]> {
+  return selectProgress(db, inArray(runs.state, ['running', 'paused']));
+}

@@ -1,0 +1,56 @@
+import type { Day, DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
+
+/** One operation of one exchange over one range. */
+export interface Target extends Pair, DayRange {
+  /** From this day on, days are asked for again even if they are covered; null: never. */
+  readonly refetchFrom: Day | null;
+}
+
+/** `preview` fetches, compares and rolls back; `gap_fill` is a backfill of missing days. */
+export const RUN_KINDS = [
+  'backfill',
+  'nightly',
+  'import',
+  'replay',
+  'gap_fill',
+  'preview',
+  'events',
+] as const;
+
+export type RunKind = (typeof RUN_KINDS)[number];
+
+/** What a run was asked to do; kept with the run, so that any worker can plan the rest of it. */
+export interface RunRequest {
+  readonly kind: RunKind;
+  readonly targets: readonly Target[];
+  /** Instruments named by hand; empty: the operation's default. */
+  readonly instruments: readonly string[];
+  /** Request options set by hand, by the source's parameter name. */
+  readonly options: Readonly<Record<string, string>>;
+  /** A nightly run of today: real-time figures are asked for too. */
+  readonly live: boolean;
+}
+
+export const RUN_STATES = ['running', 'paused', 'completed', 'failed', 'cancelled'] as const;
+
+export type RunState = (typeof RUN_STATES)[number];
+
+export const WINDOW_STATES = [
+  'pending',
+  'running',
+  'loaded',
+  'empty',
+  'skipped',
+  'blocked',
+  'failed',
+  'cancelled',
+  'split',
+] as const;
+
+export type WindowState = (typeof WINDOW_STATES)[number];
+
+/** All changes of state that are made, each only from one of the states in `from` (none: the row is inserted). */
+export type Transitions<State> = Readonly<
+  Record<string, { readonly from: readonly State[]; readonly to: readonly State[]; readonly when: string }>
+>;

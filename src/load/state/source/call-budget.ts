@@ -1,0 +1,132 @@
+import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { callBudget } from '../schema/source.ts';
+
+/**
+ * The call budget: one per access key and clock hour, for all workers on all machines. It is kept in Postgres with
+ * either queue backend, because a Redis that restarts empty would forget the calls that were made.
+ */
+
+/** What a claim needs to know about the key and the hour's budget. Times are milliseconds since the epoch. */
+export interface CallLimit {
+  readonly keyHash: string;
+  readonly now: number;
+  /** Start of the clock hour. */
+  readonly hour: number;
+  /** An hour that the source closed before this moment is tried again with one call. */
+  readonly closedBefore: number;
+  readonly limit: number;
+  /** How much of the limit a backfill may use; the rest is kept for nightly runs. */
+  readonly backfillLimit: number;
+  /** A key that was last accepted before this moment is tried with one call first. */
+  readonly keyGoodSince: number;
+  /** A key that was refused before this moment may be tried again. */
+  readonly keyRefusedSince: number;
+  /** Until when one worker may try an unproven key while others wait. */
+  readonly probeUntil: number;
+}
+
+export type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
+
+const iso = (moment: number) => new Date(moment).toISOString();
+
+/**
+ * A statement that counts one call in the hour and returns its row, or no row if the allowed number of calls is used up
+ * or the source has closed the hour. `tries_hour`: the source closed it a while ago, and this call finds out whether it
+ * still is.
+ *
+ * @param claimable `from claimable where …`: what the call is counted for, with how many calls are `allowed`.
+ */
+export function countCall({ keyHash, hour, now, closedBefore }: CallLimit, claimable: SQL): SQL {
+  return sql`
+    insert into ${callBudget} as budget (key_hash, hour, calls)
+    select ${keyHash}, ${iso(hour)}::timestamptz, 1 ${claimable} and allowed > 0
+    on conflict (key_hash, hour) do update
+       set calls = budget.calls + 1,
+           refused_at = case when budget.refused_at is not null then ${iso(now)}::timestamptz end
+     where budget.calls < (select allowed from claimable)
+       and (budget.refused_at is null or budget.refused_at <= ${iso(closedBefore)}::timestamptz)
+    returning calls, budget.refused_at is not null as tries_hour`;
+}
+
+/**
+ * Counts one call that belongs to no window, if the hour has one left.
+ *
+ * @returns false if it has none or the source has closed it; then the call must not be made.
+ */
+export async function takeCall(db: NodePgDatabase, callLimit: CallLimit): Promise<boolean> {
+  const claimable = sql`from claimable where true`;
+  const taken = await db.execute(
+    sql`with claimable as (select ${callLimit.limit}::int as allowed) ${countCall(callLimit, claimable)}`,
+  );
+  return taken.rowCount === 1;
+}
+
+/** Counts one call less, because it was not made. */
+export async function returnCall(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ calls: sql`${callBudget.calls} - 1` })
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+}
+
+/** Records that the source says the hour's calls are used up, whatever was counted: only single calls try it again. */
+export async function closeHour(
+  db: NodePgDatabase,
+  { keyHash, hour, now }: Pick<CallLimit, 'keyHash' | 'hour' | 'now'>,
+  diagnostic: string,
+): Promise<void> {
+  const closed = { refused_at: iso(now), diagnostic };
+  await db
+    .insert(callBudget)
+    .values({ key_hash: keyHash, hour: iso(hour), calls: 0, ...closed })
+    .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
+}
+
+/** Records that the source has answered in an hour that it had closed. */
+export async function openHour(
+  db: NodePgDatabase,
+  { keyHash, hour }: Pick<CallLimit, 'keyHash' | 'hour'>,
+): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ refused_at: null, diagnostic: null })
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+}
+
+/** Lets the next call try again whether the source still refuses calls, without the wait of a minute. */
+export async function tryHourNow(db: NodePgDatabase, keyHash: string): Promise<void> {
+  await db
+    .update(callBudget)
+    .set({ refused_at: iso(0) })
+    .where(and(eq(callBudget.key_hash, keyHash), isNotNull(callBudget.refused_at)));
+}
+
+export interface HourState {
+  readonly calls: number;
+  /** The diagnostic with which the source closed the hour; null if it did not. */
+  readonly refused: string | null;
+}
+
+/** How much of an hour's budget is used. */
+export async function readHour(db: NodePgDatabase, { keyHash, hour }: Hour): Promise<HourState> {
+  const found = await db
+    .select({ calls: callBudget.calls, refusedAt: callBudget.refused_at, diagnostic: callBudget.diagnostic })
+    .from(callBudget)
+    .where(and(eq(callBudget.key_hash, keyHash), eq(callBudget.hour, iso(hour))));
+  const row = found[0];
+  return { calls: row?.calls ?? 0, refused: row?.refusedAt == null ? null : row.diagnostic };
+}
+
+/**
+ * Forgets the calls of hours that began more than two hours before this moment: those of the current hour still count,
+ * whatever the source's clock says.
+ *
+ * @param dryRun forgets nothing.
+ * @returns of how many hours.
+ */
+export async function pruneHours(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = lt(callBudget.hour, new Date(before.getTime() - 2 * 3_600_000).toISOString());
+  if (dryRun) return db.$count(callBudget, isOld);
+  return (await db.delete(callBudget).where(isOld)).rowCount ?? 0;
+}

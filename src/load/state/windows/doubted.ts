@@ -1,0 +1,101 @@
+import {
+  and,
+  count,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  ne,
+  notExists,
+  notInArray,
+  sql,
+} from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { alias } from 'drizzle-orm/pg-core';
+import type { DayRange } from '../../../core/days.ts';
+import { answers } from '../schema/source.ts';
+import { rejects, runs, windows, withdrawals } from '../schema/work.ts';
+
+/**
+ * Windows whose answers somebody should look at, each with its reasons: one of its records was not asked for and is still
+ * an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and no later
+ * good answer to all of its question has come. One with rejected records does not settle that, because its rows were not
+ * compared with the stored ones.
+ */
+function doubtedWindows(db: NodePgDatabase) {
+  const later = alias(windows, 'later');
+  const itsRun = alias(runs, 'its_run');
+  const better = db
+    .select({ id: later.id })
+    .from(later)
+    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), notInArray(itsRun.kind, ['preview', 'replay'])))
+    .where(
+      and(
+        sql`${later.id} > ${windows.id}`,
+        eq(later.operation, windows.operation),
+        eq(later.exchange, windows.exchange),
+        lte(later.from_date, windows.from_date),
+        gte(later.to_date, windows.to_date),
+        eq(later.instruments, windows.instruments),
+        eq(later.variant, windows.variant),
+        inArray(later.state, ['loaded', 'empty']),
+        isNull(later.suspicious),
+        eq(later.rejected, 0),
+        eq(later.is_filtered, false),
+      ),
+    );
+  return sql`
+    select id, string_agg(reason, '; ') as reason from (
+      select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
+          || ' of a day, quarter or exchange that was not asked for' as reason
+        from ${rejects} where is_stray and resolved_at is null group by window_id
+      union all
+      -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
+      select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
+        from ${withdrawals} w left join ${answers} a on a.place = w.place where w.state = 'refused'
+      union all
+      select ${windows.id}, ${windows.unsettled} from ${windows} where ${and(isNotNull(windows.unsettled), notExists(better))}
+    ) reasons group by id`;
+}
+
+const doubted = { id: sql`doubted.id`, reason: sql<string>`doubted.reason` };
+
+/** Joins the window's run, unless that is a preview, which stores nothing. */
+const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
+
+/** How many windows with doubted answers each operation and exchange has. */
+export function countDoubtedWindows(db: NodePgDatabase) {
+  const { operation, exchange } = windows;
+  return db
+    .select({ operation, exchange, windows: count() })
+    .from(sql`(${doubtedWindows(db)}) doubted`)
+    .innerJoin(windows, eq(windows.id, doubted.id))
+    .innerJoin(runs, ofStoringRun)
+    .groupBy(operation, exchange);
+}
+
+/** A window whose answer is doubted, with the reasons. */
+export type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
+
+/** Windows with doubted answers that touch these days, the newest first. */
+export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
+  return db
+    .select({
+      windowId: windows.id,
+      runId: windows.run_id,
+      operation: windows.operation,
+      exchange: windows.exchange,
+      from: windows.from_date,
+      to: windows.to_date,
+      reason: doubted.reason,
+    })
+    .from(sql`(${doubtedWindows(db)}) doubted`)
+    .innerJoin(windows, eq(windows.id, doubted.id))
+    .innerJoin(runs, ofStoringRun)
+    .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
+    .orderBy(desc(windows.id))
+    .limit(limit);
+}

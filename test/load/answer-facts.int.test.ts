@@ -1,0 +1,132 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Place, placeAt } from '../../src/core/place.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { factOf, SAID } from '../../src/load/state/answers/facts.ts';
+import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/coverage/registers.ts';
+import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { openStore, query } from '../jobs/import-support.ts';
+import { fetched, fixReading, records, replay } from '../jobs/replay-support.ts';
+
+const LAST = '2025-08-29';
+const DAYS: readonly string[] = ['2025-08-27', '2025-08-28', LAST];
+const SYMBOLS = ['', 'A', 'B', 'M&M, "x"', '{}'] as const;
+
+/** What an answer may say of its questions: often the same of all, and mostly of one day. */
+const said = fc
+  .record({
+    instruments: fc.subarray(SYMBOLS.slice(1)),
+    days: fc.oneof(fc.constant([LAST as string]), fc.subarray([...DAYS])),
+    states: fc.subarray([...COVERAGE_STATES], { minLength: 1 }),
+    records: fc.subarray([0, 1, 2_145], { minLength: 1 }),
+    diagnostics: fc.subarray([undefined, '', 'no record of it passed; see its rejects'], { minLength: 1 }),
+    drawn: fc.array(fc.nat(), { minLength: 12, maxLength: 12 }),
+  })
+  .map(({ instruments, days, states, records, diagnostics, drawn }) => {
+    const asked = instruments.length === 0 ? [''] : instruments;
+    const of = <Value>(values: readonly Value[], at: number) =>
+      values[(drawn[at] ?? 0) % values.length] as Value;
+    const coverage = days.flatMap((day, row) =>
+      asked.map((instrument, column): CoverageEntry => {
+        const at = (row * asked.length + column) % drawn.length;
+        const diagnostic = of(diagnostics, at);
+        return {
+          ...{ day, instrument, variant: '', state: of(states, at), records: of(records, at) },
+          ...(diagnostic !== undefined && { diagnostic }),
+        };
+      }),
+    );
+    return { instruments, coverage };
+  });
+
+test('what an answer says of its questions comes back as it was kept, in a few bytes where it is the same of all', async () => {
+  const { db } = await openStore();
+  const sets = fc.sample(said, { numRuns: 2_000, seed: 11 });
+  const facts = sets.map(({ coverage, instruments }) => factOf({ coverage }, { to: LAST, instruments }));
+  const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
+  const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`
+    select a.id::int, q.day::text, q.instrument, q.said as state, q.records::int, q.diagnostic
+      from jsonb_populate_recordset(null::etl.answers, ${JSON.stringify(kept)}::jsonb) a, ${SAID}`);
+  const text = ({ day, instrument, state, records, diagnostic }: Record<string, unknown>) =>
+    JSON.stringify([day, instrument, state, records, diagnostic ?? null]);
+  const decoded = sets.map((): string[] => []);
+  for (const row of found.rows) decoded[row.id]?.push(text(row));
+  for (const [id, { coverage }] of sets.entries()) {
+    const entries = coverage.map((entry) => text({ ...entry }));
+    expect(decoded[id]?.sort()).toEqual(entries.sort());
+  }
+  const plain = facts.filter(({ said, questions }) => said !== null && questions === null);
+  expect(plain.length).toBeGreaterThan(200);
+  expect(factOf({ coverage: [] }, { to: LAST, instruments: [] })).toMatchObject({
+    said: null,
+    questions: [],
+  });
+});
+
+const sums = ({ db }: Context, limited: { readonly since?: Place } = {}) =>
+  differingQuestions(db.drizzle, { operations: ['GetBhavCopyCM'], exchange: 'NSE', ...limited }, 10);
+const covered = (context: Context) =>
+  query(context, 'select day::text, state, records::int from etl.coverage order by day');
+
+test('coverage takes back what an answer does not say any more when it is read with other code', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 5))(context, { day: LAST, to: '2025-08-30' });
+  expect(await covered(context)).toEqual([{ day: LAST, state: 'loaded', records: 5 }]);
+  // A question that the code of before asked, because its calendar had a session on that Saturday.
+  await query(context, `update etl.answers set questions = questions || '[{"day": "2025-08-30"}]'`);
+  await query(
+    context,
+    `insert into etl.coverage (operation, exchange, day, last_place, last_said, last_records, loaded_place, loaded_records)
+     select operation, exchange, '2025-08-30', last_place, last_said, last_records, loaded_place, loaded_records from etl.coverage`,
+  );
+  expect(await sums(context)).toEqual([]);
+  await fixReading(context, (sent) => sent.splice(0));
+  await replay(context, {});
+  expect(await covered(context)).toEqual([{ day: LAST, state: 'not_published', records: 0 }]);
+  expect(await sums(context)).toEqual([]);
+});
+
+test('what was said since a place can be compared alone', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 5))(context);
+  await query(context, 'update etl.coverage set loaded_records = 6');
+  const differs = {
+    operation: 'GetBhavCopyCM',
+    day: LAST,
+    instrument: '',
+    registers: ['loaded'],
+    questions: 1,
+  };
+  expect(await sums(context)).toMatchObject([differs]);
+  expect(await sums(context, { since: placeAt(new Date(Date.UTC(2025, 7, 29, 16))) })).toMatchObject([
+    differs,
+  ]);
+  expect(await sums(context, { since: placeAt(new Date(Date.UTC(2025, 7, 29, 17))) })).toEqual([]);
+});
+
+test('a new answer is kept with what it said by the statement that keeps it, and no other statement', async () => {
+  const context = await openStore();
+  const statements: string[] = [];
+  context.db.pool.on('connect', (client) => {
+    const { query: ask } = client;
+    Object.assign(client, {
+      query: (...args: unknown[]) => {
+        statements.push(typeof args[0] === 'string' ? args[0] : ((args[0] as { text?: string }).text ?? ''));
+        return Reflect.apply(ask, client, args);
+      },
+    });
+  });
+  const writing = async (load: ReturnType<typeof fetched>) => {
+    statements.splice(0);
+    await load(context);
+    return statements.filter((text) => /(?:insert into|update) "etl"."answers"/.test(text)).length;
+  };
+  // Later on, connections that were open before are closed.
+  await Promise.all([...Array(8).keys()].map(() => context.db.pool.query('select 1')));
+  expect(await writing(fetched(2, records(0, 60)))).toBe(1);
+  expect(await writing(fetched(4, records(0, 59)))).toBe(1);
+  // One more says what the answers about its days did with rows, because those were folded.
+  expect(await writing(fetched(3, records(0, 60)))).toBe(2);
+  expect(await sums(context)).toEqual([]);
+});
