@@ -1,8 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
+import { largest } from '../core/largest.ts';
 import { versionText } from '../core/version.ts';
-import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, printJson } from './cli.ts';
+import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
 
 /**
@@ -125,6 +126,18 @@ const FILES: Readonly<Record<CommandName, CommandFile>> = {
   completion: () => import('./commands/completion.ts'),
 };
 
+/** Words that other tools have for what `eod` does, and what is said of them. */
+const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
+  ['sql', 'did you mean query?'],
+  ['load', 'did you mean backfill or nightly?'],
+  ['missing', 'did you mean gaps?'],
+  ['tables', 'did you mean operations?'],
+  ['describe', 'did you mean operations?'],
+  ['version', 'did you mean -V?'],
+  ['stop', 'did you mean "runs cancel"?'],
+  ['backup', 'docs/operations.md says how to back up'],
+]);
+
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
 const summaryOf = (description: string) => description.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? description;
 
@@ -210,6 +223,15 @@ export async function loadCommand(command: Command, cli: Cli): Promise<void> {
 }
 
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
+  const asked = names.join(' ').toLowerCase();
+  for (const [group, commands] of Object.entries(GROUPS)) {
+    if (group.toLowerCase() !== asked) continue;
+    const width = largest(Object.keys(commands).map((name) => name.length));
+    const lines = Object.entries(commands).map(
+      ([name, description]) => `  ${name.padEnd(width)}  ${summaryOf(description)}`,
+    );
+    return print(cli, [`${group}:`, ...lines].join('\n'));
+  }
   let command = program;
   for (const name of names) {
     const known = command.commands.map((one) => one.name());
@@ -217,6 +239,8 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     if (found === undefined) {
       const guess = didYouMean(name, known);
       if (command === program) {
+        const word = OTHER_WORDS.get(name);
+        if (word !== undefined) throw usageError(`unknown command '${name}'; ${word}`);
         throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
       }
       const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
@@ -240,10 +264,11 @@ function plainSentence(text: string): string {
 
 /** Runs one command line to its end, and closes what it has opened. @returns the exit code. */
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
+  const program = buildProgram(cli);
   try {
-    await buildProgram(cli).parseAsync(args, { from: 'user' });
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    const cause = await unwrapped(error);
+    const cause = mistakeOf(program, cli, await unwrapped(error));
     // After a signal, an error is only a consequence of stopping.
     const signalCode = cli.life.cutShort();
     cli.exitCode = signalCode ?? explain(cli, cause);
@@ -256,6 +281,28 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   }
   return cli.exitCode;
 }
+
+/** Of two mistakes commander says less than is known: the other word for a command, and what a command takes. */
+function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
+  if (!(error instanceof CommanderError)) return error;
+  const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
+  const word = OTHER_WORDS.get(name);
+  if (error.code === 'commander.unknownCommand' && cli.command === undefined && word !== undefined) {
+    return usageError(`unknown command '${name}'; ${word}`);
+  }
+  if (error.code !== 'commander.excessArguments') return error;
+  const called = program.commands.find((one) => one.name() === cli.command);
+  const command = called?.commands.find((one) => one.name() === name) ?? called;
+  const path = command === called ? name : `${cli.command} ${name}`;
+  const [argument] = command?.registeredArguments ?? [];
+  const takes = argument === undefined ? 'no arguments' : `only one argument (${argument.name()})`;
+  const flags = command?.options.map((option) => option.flags) ?? [];
+  const options = flags.length === 0 || flags.length > MOST_FLAGS ? '' : `; its options: ${flags.join(', ')}`;
+  return usageError(`${path} takes ${takes}${options} ("eod help ${cli.command}" explains it)`);
+}
+
+/** A longer list of options is left to the help. */
+const MOST_FLAGS = 8;
 
 /** Drizzle's error quotes the whole statement; returns what Postgres said instead. */
 async function unwrapped(error: unknown): Promise<unknown> {

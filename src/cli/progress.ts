@@ -78,15 +78,20 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 
 /**
  * Returns a function that says how many records came, how fast, and how long the rest will take. The speed is measured
- * from the first call, or the last pause, because windows skipped or done before took no time.
+ * from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
+ * long it took.
  */
 function paceMeter(): (progress: Progress, pause: string | null) => string {
+  const began = Date.now();
   let first: { at: number; progress: Progress } | undefined;
   return (progress, pause) => {
     // Speed and time left make no sense while nothing may be asked, and are measured anew after that.
     if (pause !== null && progress.ended < progress.total) {
       first = undefined;
       return `${count(progress.fetched)} records · ${pause}`;
+    }
+    if (progress.total > 0 && progress.ended === progress.total && !progress.deferred) {
+      return `${count(progress.fetched)} records · took ${duration((Date.now() - began) / 1000)}`;
     }
     first ??= { at: Date.now(), progress };
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);

@@ -14,7 +14,7 @@ import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
 import type { RunRequest } from '../load/state/runs/request.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
-import { type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
+import { EXAMPLE_KEY, type Sandbox, type Split, startSandbox } from '../sandbox/index.ts';
 import { type Cli, demoSettings, EXIT, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
 import { exampleDays } from './options.ts';
@@ -40,14 +40,14 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   cli.demo = true;
   const calendar = loadCalendar();
   const sandbox = await life.open(
-    () => startSandbox({ calendar, accessKey: 'demo', splits: true }),
+    () => startSandbox({ calendar, accessKey: EXAMPLE_KEY, splits: true }),
     (opened) => opened.close(),
   );
   const config = loadConfig(
     {
       ...demoSettings(cli, readEnvironment(cli.env, cli.cwd)),
       EOD_BASE_URL: sandbox.url,
-      EOD_ACCESS_KEY: 'demo',
+      EOD_ACCESS_KEY: EXAMPLE_KEY,
     },
     cli.cwd,
   );
@@ -192,7 +192,7 @@ function demoText(
           '',
           `  psql '${databaseUrl}'`,
           '',
-          `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=demo) keep running until Ctrl-C.`,
+          `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=${EXAMPLE_KEY}) keep running until Ctrl-C.`,
           '',
         ]
       : []),

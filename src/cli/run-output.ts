@@ -56,9 +56,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
-    ...(kind === 'preview'
-      ? []
-      : ['', `database state ${states.before} → ${states.after} (every load makes a new one)`]),
+    ...(kind === 'preview' ? [] : ['', `database state ${stateText(states)}`]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
@@ -70,6 +68,9 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
 }
+
+const stateText = ({ before, after }: RunReport['states']) =>
+  before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;
 
 /** What a preview would have changed, with examples; it stored nothing. */
 function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: string): string {
@@ -221,21 +222,26 @@ const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
 ];
 
-/** How many calls a run would make, and when it would be done. */
-export function forecastText(forecast: Forecast, timeZone: string): string {
+/** How many calls a run would make, and when it would be done; in the demo no limit of calls applies. */
+export function forecastText(forecast: Forecast, timeZone: string, isDemo = false): string {
   const { operations, estimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
   return [
     fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
     '',
     `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
-    `a ${forecast.kind === 'nightly' ? 'nightly run' : 'backfill'} may make ${forecast.callsPerHour} calls an hour, ${forecast.leftThisHour} more in this one: ${whenText(forecast, timeZone)}`,
+    `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
     ...(outOfReach === 0
       ? []
       : [
           `${plural(outOfReach, 'window')} begin before ${forecast.reachesBackTo}, the first day the source is expected to serve (EOD_HISTORY_DAYS)`,
         ]),
   ].join('\n');
+}
+
+function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
+  const run = kind === 'nightly' ? 'nightly run' : 'backfill';
+  return `a ${run} may make ${callsPerHour} calls an hour, ${leftThisHour} more in this one`;
 }
 
 function whenText({ hours, finishAt }: Forecast, timeZone: string): string {

@@ -43,7 +43,7 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
     if (asked === null) return;
     const forecast = await forecastRun(context, asked);
     if (flags.json === true) return printJson(cli, forecast);
-    return print(cli, forecastText(forecast, config.EOD_TIMEZONE));
+    return print(cli, forecastText(forecast, config.EOD_TIMEZONE, cli.demo));
   }
   if (flags.detach === true) {
     const context = await openContext(cli, { config, queue: true, wait: 'short' });

@@ -116,7 +116,7 @@ export const settingGroups = {
     ),
     REDIS_URL: setting(
       url('redis', 'rediss').optional(),
-      'Redis for the queue, for workers on several machines. Unset: the queue lives in Postgres.',
+      'Redis for the queue. Unset: the queue is in Postgres, also if workers run on several machines.',
       'redis://127.0.0.1:6379',
     ),
     EOD_DATA_DIR: setting(

@@ -34,6 +34,9 @@ export interface Sandbox {
   splits(from: Day, to: Day): Split[];
 }
 
+/** A key to show and to use where any will do. It is no word, so hiding it hides nothing else of a text. */
+export const EXAMPLE_KEY = 'demo-key-1234';
+
 const DEFAULT_INSTRUMENTS = 500;
 
 let builtIn: Calendar | undefined;

@@ -111,6 +111,8 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(status).toMatchObject({ code: 0, stderr: '' });
   for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
+  const nightly = await runCli(['--demo', 'nightly', '--dry-run'], { cwd, env });
+  expect(nightly.stdout).toMatch(/^the sandbox does not limit calls: /m);
   const doctor = await runCli(['--demo', 'doctor'], { cwd, env });
   expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +rights /m) });
   expect(doctor.stdout).toMatch(/^skipped +source +the demo starts a simulated source/m);

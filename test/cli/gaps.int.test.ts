@@ -18,7 +18,9 @@ if (!existsSync(FOLDER)) console.log(`not checked against real files: ${FOLDER} 
 /** A sandbox of these files, and what `eod` needs to use it. */
 async function serve(folder: string) {
   const sandbox = startCli(['sandbox', '--port', '0', '--data', folder], { cwd });
-  const [, address] = await sandbox.output(/sandbox listening on (http:\S+)/);
+  const [, address] = await sandbox.output(
+    /listening on (http:\S+)\nexport EOD_BASE_URL=\S+\nexport EOD_ACCESS_KEY=demo-key-1234\n/,
+  );
   const { url } = await testDatabase();
   return {
     url,

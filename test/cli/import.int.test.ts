@@ -73,6 +73,11 @@ describe('eod import', () => {
     const again = await runCli(['import', join(cwd, 'archive')], options);
     expect(again.code).toBe(1);
     expect(again.stdout).toContain('8 files: 0 loaded, 7 skipped, 1 not imported');
+    expect(again.stdout).toMatch(/^database state \d+, as before$/m);
+    const status = await runCli(['status'], options);
+    expect(status.stdout).toMatch(/^operation +exchange +complete to +late +missing sessions/);
+    expect(status.stdout).toMatch(/^GetBhavCopyCM +BSE +2025-09-09 +yes +30$/m);
+    expect(status.stdout).toContain('missing sessions: of the last 30; "eod gaps" lists them');
     const good = await runCli(['import', join(cwd, 'archive', 'old', 'EQ070421.CSV'), '--force'], options);
     expect(good.code).toBe(0);
     expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not imported');

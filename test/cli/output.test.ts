@@ -199,6 +199,17 @@ describe('progress without a terminal', () => {
     expect(stderr()).toMatch(/^run 7: 140 of at least 161 windows · .*\nrun 7: 140\/207 windows · /);
   });
 
+  test('says at the end how long it took', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const { cli, stderr } = captureCli();
+    const view = progressView(cli, 7);
+    vi.setSystemTime(Date.now() + 65_000);
+    const facts = { kind: 'backfill', state: 'completed', requests: 2, deferred: false } as const;
+    view.update({ ...facts, ended: 2, total: 2, fetched: 0 });
+    view.end();
+    expect(stderr()).toBe('run 7: 2/2 windows · 0 records · took 1m 05s\n');
+  });
+
   test('measures the speed anew after a pause', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const { cli, stderr } = captureCli();

@@ -137,6 +137,12 @@ test('what is wrong with a statement is shown where it is', async () => {
       '  Perhaps you meant to reference the column "bhavcopy_cm.close_price".\n',
     ].join('\n'),
   });
+  for (const name of ['bhavcopy_cm', 'prices_adjusted']) {
+    const { stderr } = await run(`select count(*) from ${name}`);
+    expect(stderr).toContain(`relation "${name}" does not exist`);
+    expect(stderr).toContain(`\n  did you mean market.${name}?\n`);
+  }
+  expect((await run('select from etl.bhavcopy_cm')).stderr).not.toContain('did you mean');
   const { code, stdout } = await run('--json', 'select from nowhere');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database', exitCode: 1 } });

@@ -26,6 +26,18 @@ const COMMANDS = [
   'config',
 ];
 
+test.each([
+  [['load'], /^Load:\n {2}demo (.*\n)+ {2}cancel /],
+  [['Look'], /^Look:\n {2}status /],
+  [['repair'], /^Repair:\n {2}rejects /],
+  [['set', 'up'], /^Set up:\n {2}init /],
+])('eod help %j shows that group alone', async (names, shows) => {
+  const { code, stdout, stderr } = await runCli(['help', ...names], { cwd });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(shows);
+  expect(stdout.match(/^\S.*:$/gm)).toHaveLength(1);
+});
+
 describe.concurrent('with --json an error is a document too', () => {
   test.each([
     [['runs', '--limit', '0'], 'usage', /^--limit: "0" is not a whole number/],
@@ -219,7 +231,7 @@ describe('help', () => {
       'Examples:',
     ]);
     const one = await runCli(['run', '--help'], { cwd });
-    expect(one.stdout).toContain('$ eod run 12');
+    expect(one.stdout).toContain('$ eod runs 12');
     expect([all.code, one.code]).toEqual([0, 0]);
     expect(all.stderr + one.stderr).toBe('');
   });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect } from 'vitest';
 import type { Forecast } from '../../src/jobs/runs/forecast.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
+import { EXAMPLE_KEY, type Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { typeOnTerminal } from '../support/eod.ts';
@@ -258,10 +258,12 @@ describe('eod up', () => {
     const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });
     expect(taken.code).toBe(2);
     expect(taken.stderr).toMatch(/another process uses this port \(see EOD_HTTP_HOST, EOD_HTTP_PORT\)/);
-    const sandbox = await runCli(['sandbox', '--port', new URL(`${health}`).port], { cwd, env });
+    // With the key that it suggests, nothing of the message is redacted.
+    const suggested = { cwd, env: { ...env, EOD_ACCESS_KEY: EXAMPLE_KEY } };
+    const sandbox = await runCli(['sandbox', '--port', new URL(`${health}`).port], suggested);
     expect(sandbox).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/another process uses this port/),
+      stderr: expect.stringMatching(/^eod: the sandbox cannot .*another process uses this port/),
     });
 
     const args = ['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'];

@@ -38,12 +38,12 @@ Uncomment and set in it:
   EOD_BASE_URL    the address of the data service
   EOD_ACCESS_KEY  your key for it
   DATABASE_URL    your Postgres; without it, eod runs a private one (eod config)
-  REDIS_URL       Redis for the queue, needed only if workers run on several machines
+  REDIS_URL       Redis for the queue; without it, the queue is in Postgres
 
 Environment variables take precedence over the file.${isRead ? '' : ` eod reads .env in the folder it is started in: start it in the folder of ${file}, or export its settings in the shell.`}
 Then:
-  eod doctor      checks that everything needed is there
   eod migrate     creates the tables, if you set DATABASE_URL
+  eod doctor      checks that everything needed is there
   eod nightly     loads the last session; "eod up" does so every night`,
   );
 }

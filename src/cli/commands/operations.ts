@@ -1,3 +1,5 @@
+import { usageError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/input.ts';
 import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
 import { allowedText } from '../../operations/operation.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
@@ -32,11 +34,25 @@ export const commands: Commands = {
 };
 
 async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
-  const { findDataSet, dataSets } = await import('../../operations/registry.ts');
+  const { findDataSet, dataSets, namesFilling, tables } = await import('../../operations/registry.ts');
   const { describeDataSet } = await import('../../operations/describe.ts');
   if (name === undefined) {
     const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
+  }
+  const known = dataSets.map((dataSet) => dataSet.name);
+  if (!known.some((one) => one.toLowerCase() === name.toLowerCase())) {
+    const relation = name.replace(/^market\./, '');
+    const [filling] = namesFilling(tables.filter((one) => one.name === relation));
+    if (filling !== undefined) {
+      throw usageError(`${name} is a table: "eod operations ${filling}", which fills it, describes it`);
+    }
+    // Operations are in camel case.
+    const isOther = didYouMean(name, known) === '';
+    if (isOther && /^[a-z\d_]+$/.test(relation)) {
+      const where = `docs/tables.md describes views, as does "\\d+ market.${relation}" in psql`;
+      throw usageError(`unknown operation "${name}"; ${where}`, 'list_operations');
+    }
   }
   const one = describeDataSet(findDataSet(name));
   if (flags.json === true) return printJson(cli, one);

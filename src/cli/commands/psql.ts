@@ -4,6 +4,15 @@ import { examples } from '../options.ts';
 
 export const commands: Commands = {
   psql(command, cli) {
+    const parseOptions = command.parseOptions.bind(command);
+    command.parseOptions = (args) => {
+      const parsed = parseOptions(args);
+      const [flag = ''] = parsed.unknown;
+      if (/^-/.test(flag) && !/^(-h|--help)$/.test(flag)) {
+        throw usageError(`what is meant for psql goes after --: eod psql -- ${flag} …`);
+      }
+      return parsed;
+    };
     command
       .argument('[args...]', 'arguments for psql, after --')
       .addHelpText(
@@ -15,6 +24,13 @@ export const commands: Commands = {
 };
 
 async function psql(cli: Cli, args: readonly string[]): Promise<void> {
+  const [first = '-'] = args;
+  // psql would take it for the name of a user, and silently read statements from stdin.
+  if (!first.startsWith('-')) {
+    throw usageError(
+      `"${first}" is no option of psql; SQL goes after -c: eod psql -- -c "…", or into eod query "…"`,
+    );
+  }
   const { openReadable } = await import('../open-context.ts');
   const { life } = cli;
   const { config, db } = await openReadable(cli, 'anything');

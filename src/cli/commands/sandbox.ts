@@ -42,7 +42,7 @@ function givenFlags(command: Command, flags: Flags): Flags {
 
 async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
   const { openCalendar } = await import('../open-context.ts');
-  const { sandboxOptionsFromFlags, startSandbox } = await import('../../sandbox/index.ts');
+  const { EXAMPLE_KEY, sandboxOptionsFromFlags, startSandbox } = await import('../../sandbox/index.ts');
   const options = sandboxOptionsFromFlags(flags);
   const calendar = openCalendar(cli, await loadSettings(cli));
   const server = await cli.life.open(
@@ -51,6 +51,6 @@ async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
   );
   print(cli, `sandbox listening on ${server.url}`);
   print(cli, `export EOD_BASE_URL=${server.url}`);
-  print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? 'sandbox'}`);
+  print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? EXAMPLE_KEY}`);
   await cli.life.stopped;
 }

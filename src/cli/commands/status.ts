@@ -22,7 +22,6 @@ const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exc
 const COLUMNS: readonly Column<OperationStatus>[] = [
   ...columnsOf<OperationStatus>('operation', 'exchange'),
   { head: 'complete to', cell: (one) => one.lastComplete ?? 'nothing' },
-  { head: '', cell: (one) => (one.late ? 'late' : '') },
 ];
 
 const RUN_COLUMNS: readonly Column<RunProgress>[] = [
@@ -143,7 +142,8 @@ function operationsText(
   { missingOf, recent }: SessionCounts,
 ): string {
   const counts: readonly Column<OperationStatus>[] = [
-    { head: `missing of ${missingOf}`, cell: (one) => one.missingSessions },
+    { head: 'late', cell: (one) => (one.late ? 'yes' : '') },
+    { head: 'missing sessions', cell: (one) => one.missingSessions },
     { head: 'rows that day', cell: (one) => one.lastRecords },
     { head: 'open rejects', cell: (one) => one.openRejects },
     { head: 'suspicious', cell: (one) => one.suspiciousWindows },
@@ -152,8 +152,10 @@ function operationsText(
     const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
     return facts.map((fact) => `${nameOf(one)}: ${fact}`);
   });
+  const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
     fittedTable(COLUMNS, counts, operations, nameOf),
+    ...(isMissing ? ['', `missing sessions: of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }

@@ -34,6 +34,7 @@ export interface ReadLimits {
 const CANCELED = '57014';
 const SYNTAX_ERROR = '42601';
 const READ_ONLY = '25006';
+const UNDEFINED_TABLE = '42P01';
 
 /**
  * Runs `work` on a connection in a read-only transaction, which sees one snapshot throughout. The connection is closed
@@ -101,7 +102,7 @@ export function readQuery(db: Database, text: string, limits: ReadLimits, sink: 
       if (!isPrepared) prefix = 0;
       await streamRows(client, isPrepared ? 'execute eod_query' : text, sink);
     } catch (error) {
-      throw explained(error, text, prefix);
+      throw explained(await withSchemaHint(db, error), text, prefix);
     }
   });
 }
@@ -126,6 +127,22 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
     await client.query('rollback to savepoint eod_query');
     return false;
   }
+}
+
+/** Adds the hint to write `market.` in front of the name of a table or view of that schema. */
+async function withSchemaHint(db: Database, error: unknown): Promise<unknown> {
+  const { code } = error as Partial<DatabaseError>;
+  const [, name] = /"([^".]+)"/.exec(messageOf(error)) ?? [];
+  if (code !== UNDEFINED_TABLE || name === undefined) return error;
+  // On another connection, because the transaction has failed. Who may not look into the schema gets no hint.
+  const { rows } = await db.pool
+    .query<{ found: boolean }>("select to_regclass('market.' || quote_ident($1)) is not null as found", [
+      name,
+    ])
+    .catch(() => ({ rows: [] }));
+  return rows[0]?.found === true
+    ? Object.assign(error as object, { hint: `did you mean market.${name}?` })
+    : error;
 }
 
 /** A Postgres error with the line of the statement that it points at. */
