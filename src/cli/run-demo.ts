@@ -190,7 +190,9 @@ function demoText(
       ? [
           'Connect with:',
           '',
-          `  psql '${databaseUrl}'`,
+          // In one line it would be too wide, and be broken where a shell does not expect it.
+          '  psql \\',
+          `    '${databaseUrl}'`,
           '',
           `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=${EXAMPLE_KEY}) keep running until Ctrl-C.`,
           '',

@@ -125,10 +125,10 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
 
   const kept = startCli(['demo', '--keep'], { cwd, env });
   await kept.output(/keep running until Ctrl-C/, 30_000);
-  expect(kept.stdout()).toMatch(/psql 'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable'/);
   expect(kept.stdout()).toContain('all records are unchanged');
   expect(serverRuns()).toBe(true);
-  const address = /psql '(postgres:[^']+)'/.exec(kept.stdout())?.[1];
+  const [, address] = /^ {2}psql \\\n *'(.+)'$/m.exec(kept.stdout()) ?? [];
+  expect(address).toMatch(/^postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable$/);
   const client = new pg.Client({ connectionString: address });
   await client.connect();
   const rows: (number | null)[] = [];
