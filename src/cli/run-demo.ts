@@ -190,7 +190,9 @@ function demoText(
       ? [
           'Connect with:',
           '',
-          `  psql '${databaseUrl}'`,
+          // In two lines, because wrapped after `psql` it could not be pasted.
+          '  psql \\',
+          `    '${databaseUrl}'`,
           '',
           `Postgres and the sandbox (EOD_BASE_URL=${sourceUrl} EOD_ACCESS_KEY=${EXAMPLE_KEY}) keep running until Ctrl-C.`,
           '',

@@ -125,10 +125,12 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
 
   const kept = startCli(['demo', '--keep'], { cwd, env });
   await kept.output(/keep running until Ctrl-C/, 30_000);
-  expect(kept.stdout()).toMatch(/psql 'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod'/);
+  expect(kept.stdout()).toMatch(
+    /^ +psql \\\n +'postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable'$/m,
+  );
   expect(kept.stdout()).toContain('all records are unchanged');
   expect(serverRuns()).toBe(true);
-  const address = /psql '(postgres:[^']+)'/.exec(kept.stdout())?.[1];
+  const address = /psql \\\n +'(postgres:[^']+)'/.exec(kept.stdout())?.[1];
   const client = new pg.Client({ connectionString: address });
   await client.connect();
   const rows: (number | null)[] = [];

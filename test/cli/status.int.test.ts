@@ -102,7 +102,8 @@ test('nightly --dry-run says what the night would take, and asks nothing', async
 test('where there is no DATABASE_URL, up prints how to query the private Postgres', async () => {
   const own = temporaryFolder();
   const up = startCli(['up', '--roles', 'scheduler'], { cwd: own, env: { EOD_HTTP_PORT: '0' } });
-  const says = /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod)'$/m;
+  const says =
+    /^its private Postgres: psql '(postgres:\/\/eod:\w+@127\.0\.0\.1:\d+\/eod\?sslmode=disable)'$/m;
   const [, url = ''] = await up.output(says, 50_000);
   // Its tables are there, though nobody has migrated them.
   expect(await query(url, 'select market.state()::int as state')).toEqual([{ state: 0 }]);
