@@ -28,7 +28,8 @@ export async function startBenchServer(): Promise<BenchServer> {
   process.once('exit', abandon);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
   return {
-    url: server.url,
+    // The tools that are compared add parameters of their own to it.
+    url: server.url.replace(/\?.*$/, ''),
     folder,
     async stop() {
       process.off('exit', abandon);
