@@ -388,7 +388,8 @@ test('psql gets the password by its environment, and is named where it is missin
   await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi-7'`);
   login.username = role;
   login.password = 'kiwi-7';
-  const env = { DATABASE_URL: `${login.href}?statement_timeout=0` };
+  login.searchParams.set('statement_timeout', '0');
+  const env = { DATABASE_URL: login.href };
   const missing = await runCli(['psql'], { cwd, env: { ...env, PATH: cwd } });
   expect(missing).toMatchObject({
     code: 2,
