@@ -70,7 +70,7 @@ function verbsOf(command: Command): string[] {
  * @throws PipelineError `usage` that says what may stand there.
  */
 export function parseListed(command: Command, noun: string, text: string): number {
-  if (/^\d/.test(text)) return parseInteger(`the number of the ${noun}`, text, { least: 1 });
+  if (/^\d/.test(text)) return parseId(noun, text);
   throw noSuchVerb(command, `the number of a ${noun}`, text);
 }
 
@@ -140,7 +140,12 @@ export function runIdArgument(): Argument {
 
 /** Parses the number of a run. @throws PipelineError `usage` */
 export function parseRunId(text: string): number {
-  return parseInteger('the number of the run', text, { least: 1 });
+  return parseId('run', text);
+}
+
+/** Parses the number of one of what is listed. @param noun `reject` @throws PipelineError `usage` */
+export function parseId(noun: string, text: string): number {
+  return parseInteger(`the number of the ${noun}`, text, { least: 1 });
 }
 
 /** What `parseDay` needs to know today's date. */

@@ -1,5 +1,4 @@
 import { usageError } from '../../core/errors.ts';
-import { parseInteger } from '../../core/input.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
 import {
   type Cli,
@@ -18,6 +17,7 @@ import {
   limitOption,
   listOf,
   parseExchanges,
+  parseId,
   parseListed,
 } from '../options.ts';
 import { type Column, columnsOf, firstLines, momentText, plural, rangeText, table } from '../output.ts';
@@ -56,9 +56,7 @@ export const commands: Commands = {
     command
       .command('show', { hidden: true })
       .description('Show one reject: the same as "eod rejects ID".')
-      .argument('<id>', 'number of the reject', (text) =>
-        parseInteger('the number of the reject', text, { least: 1 }),
-      )
+      .argument('<id>', 'number of the reject', (text) => parseId('reject', text))
       .addOption(jsonOption())
       .action((id: number, flags: JsonFlag) => showReject(cli, id, flags));
     command

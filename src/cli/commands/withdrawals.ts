@@ -1,8 +1,15 @@
 import { usageError } from '../../core/errors.ts';
-import { parseInteger } from '../../core/input.ts';
 import type { withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, integerOption, jsonOption, limitOption, listOf, parseListed } from '../options.ts';
+import {
+  examples,
+  integerOption,
+  jsonOption,
+  limitOption,
+  listOf,
+  parseId,
+  parseListed,
+} from '../options.ts';
 import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
 
 type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
@@ -51,9 +58,7 @@ export const commands: Commands = {
     command
       .command('accept')
       .description('Withdraw the rows of one, because the source is right.')
-      .argument('<id>', 'number of the withdrawal', (text) =>
-        parseInteger('the number of the withdrawal', text, { least: 1 }),
-      )
+      .argument('<id>', 'number of the withdrawal', (text) => parseId('withdrawal', text))
       .addOption(jsonOption())
       .action((id: number, flags: JsonFlag) => accept(cli, id, flags));
   },

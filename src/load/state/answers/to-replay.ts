@@ -99,7 +99,9 @@ export async function answersToReplay(
   const [from, to] = [sql<string>`${FIRST_DAY}::text`, sql<string>`${LAST_DAY}::text`];
   return db
     .select({
-      ...{ from, to, instruments: a.instruments },
+      from,
+      to,
+      instruments: a.instruments,
       bytes: sql`sum(${responseBodies.bytes})`.mapWith(Number),
     })
     .from(a)
