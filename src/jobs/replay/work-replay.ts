@@ -22,13 +22,17 @@ import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
  * @throws PipelineError `usage` if another process works on the run; `database_away` if Postgres cannot be reached.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
+  await workAlone(context, runId, signal);
+  await replaySessions(context, signal);
+}
+
+async function workAlone(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   // When this is repeated after an outage, it continues with the remaining windows.
   const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
     await workWindows({ ...context, db }, runId, signal);
     await closeRun({ ...context, db }, runId);
   });
   if (!worked) throw usageError(`run ${runId} is being worked on by another process`);
-  await replaySessions(context, signal);
 }
 
 /**
@@ -44,7 +48,7 @@ export async function replaySessions(context: Context, signal: AbortSignal): Pro
       for (const session of await sessionsToReplay(db.drizzle)) {
         if (signal.aborted) return;
         const runId = session.runId ?? (await planReplayOfSession({ ...context, db }, session));
-        if (runId !== null) await workReplay({ ...context, db }, runId, signal);
+        if (runId !== null) await workAlone({ ...context, db }, runId, signal);
       }
     });
   } catch (err) {
