@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that need Postgres, Redis or processes of `eod` are named `*.int.test.ts`; all others run anywhere, in seconds. */
@@ -10,6 +11,8 @@ const CHAOS = ['test/chaos/**/*.int.test.ts'];
 const services = { globalSetup: './test/support/global-setup.ts' };
 
 export default defineConfig({
+  // Operations of users import it from the package.
+  resolve: { alias: { 'eod-pipeline/operations': join(import.meta.dirname, 'src/operations/public.ts') } },
   test: {
     pool: 'forks',
     // A process serves many files: loading the modules anew for each took as long as a sixth of the tests.

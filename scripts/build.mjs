@@ -1,6 +1,6 @@
 // Builds dist/ from src/: each TypeScript file becomes a JavaScript file, and other files (calendar data) are copied.
 //
-//   node scripts/build.mjs             checks types first, and fails if they are wrong
+//   node scripts/build.mjs             checks types first, fails if they are wrong, and writes those of the exports
 //   node scripts/build.mjs --if-stale  only if src/ has changed, and without the type check, which takes longest
 //
 // In a checkout, bin/eod.mjs calls `ensureBuilt`, so that a stale build is never run.
@@ -73,11 +73,11 @@ export async function ensureBuilt() {
 }
 
 /** Compiles into a new folder that then replaces dist/, so that no process sees half a build. */
-async function build() {
+async function build({ types = false } = {}) {
   const started = new Date();
   const [fresh, old] = [at(`dist.new-${process.pid}`), at(`dist.old-${process.pid}`)];
   try {
-    if (!(await compile(fresh))) return false;
+    if (!(await compile(fresh)) || (types && !writeTypes(fresh))) return false;
     cpSync(at('src'), fresh, {
       recursive: true,
       filter: (path) => statSync(path).isDirectory() || !SOURCE.test(path),
@@ -143,6 +143,18 @@ function resolveImports(esbuild) {
   });
 }
 
+/** Writes the types of what the package exports, `eod-pipeline/operations`. */
+function writeTypes(folder) {
+  const flags = ['-p', at('tsconfig.types.json'), '--outDir', folder];
+  const { status } = spawnSync(process.execPath, [TYPE_CHECKER, ...flags], { stdio: ['ignore', 2, 2] });
+  for (const name of readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.d.ts'))) {
+    const file = join(folder, name);
+    // The compiler leaves the extensions of imports as they are.
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.[^']*)\.ts'/g, "$1.js'"));
+  }
+  return status === 0;
+}
+
 function typesAreRight() {
   const flags = ['-p', at('tsconfig.build.json')];
   return spawnSync(process.execPath, [TYPE_CHECKER, ...flags], { stdio: ['ignore', 2, 2] }).status === 0;
@@ -191,6 +203,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (problem !== null) process.stderr.write(`${problem}\n`);
     process.exitCode = problem === null || !existsSync(COMPILER) ? 0 : 1;
   } else {
-    process.exitCode = typesAreRight() && (await locked(build)) ? 0 : 1;
+    process.exitCode = typesAreRight() && (await locked(() => build({ types: true }))) ? 0 : 1;
   }
 }

@@ -20,6 +20,8 @@ import {
 import { readServerTime } from '../load/database/inspect.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
+import { declaredDifferences } from '../load/market/schema/create-tables.ts';
+import { useStoredOperations } from '../load/state/operations.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 
@@ -89,6 +91,8 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: bool
   const log = openLog(cli, config);
   const db = await openStore(cli, config, log, wait);
   await life.open(() => ensureSchema(db, config, config.DATABASE_URL === undefined || loads));
+  await life.open(() => useOperationsOf(db, config, log));
+  if (wait === 'long') await followOperations(cli, db, config, log);
   const clock = createSettableClock(clockOf(config));
   const serverTime = await life.open(() => readServerTime(db.pool));
   if (!clock.set(serverTime)) {
@@ -118,8 +122,22 @@ export async function openReadable(
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
   // From the catalog, which any role may read.
-  else if (reads === 'tables' && !(await cli.life.open(() => hasSchema(db)))) throw noTables();
+  else if (!(await cli.life.open(() => hasSchema(db)))) {
+    if (reads === 'tables') throw noTables();
+    return { config, log, db };
+  }
+  await cli.life.open(() => useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR));
   return { config, log, db };
+}
+
+/**
+ * Opens the database if there is one, to know the operations that it has enabled. Without one the defaults are known,
+ * and none is created.
+ */
+export async function openKnown(cli: Cli, config: Config): Promise<void> {
+  const isPrivate = config.DATABASE_URL === undefined;
+  if (isPrivate && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) return;
+  await openContext(cli, { config });
 }
 
 async function hasSchema({ pool }: Database): Promise<boolean> {
@@ -146,6 +164,47 @@ export async function openForUser(
     (opened) => opened.close(),
   );
   return { config, db: reader };
+}
+
+/** How often a service looks which operations have been enabled or disabled. */
+const FOLLOW_MS = 30_000;
+
+/** Goes on using the operations that the database has enabled, until the command ends. */
+async function followOperations(
+  { life }: Cli,
+  { withoutRetry }: Database,
+  { EOD_OPERATIONS_DIR: folder }: Config,
+  log: Logger,
+): Promise<void> {
+  await life.open(
+    async () => {
+      const timer = setInterval(() => {
+        useStoredOperations(withoutRetry.drizzle, folder).catch((error) =>
+          log.warn({ err: error }, 'could not look which operations are enabled'),
+        );
+      }, FOLLOW_MS);
+      return timer.unref();
+    },
+    async (timer) => clearInterval(timer),
+  );
+}
+
+/**
+ * Uses the operations that this database has enabled. One that no file declares is left out, and said.
+ *
+ * @throws PipelineError `usage` if a table is not what its operation declares.
+ */
+async function useOperationsOf(db: Database, config: Config, log: Logger): Promise<void> {
+  const folder = config.EOD_OPERATIONS_DIR;
+  const missing = await useStoredOperations(db.drizzle, folder);
+  if (missing.length > 0)
+    log.warn({ operations: missing, folder }, 'no file declares these operations, so they are left out');
+  const differing = await declaredDifferences(db.pool);
+  for (const { refusal, table } of differing) {
+    if (refusal !== null) throw usageError(refusal);
+    if (config.DATABASE_URL === undefined) return migrateDatabase(db, config);
+    throw usageError(`the declaration of market.${table.name} has columns that the table lacks`, 'migrate');
+  }
 }
 
 /** Loads the trading calendar, with the user's own calendar file. */

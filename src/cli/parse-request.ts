@@ -1,4 +1,5 @@
 import { Option } from 'commander';
+import type { Config } from '../core/config.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
@@ -14,7 +15,13 @@ import {
   type RequestOption,
   spelledOption,
 } from '../operations/operation.ts';
-import { findDataSet, operationNamed, operations } from '../operations/registry.ts';
+import {
+  findDataSet,
+  findOperation,
+  isDeclaredElsewhere,
+  lookIn,
+  operations,
+} from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
 /** The flags of `eod backfill` that say what to ask for. Request options have flags of their own, by name. */
@@ -91,7 +98,7 @@ function parseOperations(names: readonly string[], all: boolean): Operation[] {
   if (names.length === 0) {
     throw usageError('nothing to do: name operations ("eod operations" lists them) or give --all');
   }
-  return [...new Set(splitNames(names).map(operationNamed))];
+  return [...new Set(splitNames(names).map(findOperation))];
 }
 
 /**
@@ -234,4 +241,18 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
     spelled = found;
   }
   return spelled;
+}
+
+/**
+ * Names that are parsed before the database is opened, so that a mistake is told at once, and again when it is known
+ * which operations the database has enabled.
+ */
+export function parsedLate<Parsed>(
+  names: readonly string[],
+  { EOD_OPERATIONS_DIR: folder }: Pick<Config, 'EOD_OPERATIONS_DIR'>,
+  parse: () => Parsed,
+): () => Parsed {
+  lookIn(folder);
+  if (!splitNames(names).some(isDeclaredElsewhere)) parse();
+  return parse;
 }

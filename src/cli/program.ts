@@ -319,6 +319,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_commands: '"eod help" lists them',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
+  enable: '"eod operations enable" creates its tables',
   rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept answers',
   resume: '"eod resume ID" goes on, "eod replay OPERATION --rebuild" begins anew',
   migrate: 'run "eod migrate" as the owner of the tables',

@@ -53,7 +53,14 @@ export type ErrorKind =
   | 'aborted';
 
 /** The command that helps with an error of kind `usage`; the command line knows its name and words the hint. */
-export type Remedy = 'list_commands' | 'list_runs' | 'list_operations' | 'rebuild' | 'resume' | 'migrate';
+export type Remedy =
+  | 'list_commands'
+  | 'list_runs'
+  | 'list_operations'
+  | 'rebuild'
+  | 'resume'
+  | 'migrate'
+  | 'enable';
 
 export interface ErrorFacts {
   readonly kind: ErrorKind;

@@ -183,6 +183,11 @@ export const settingGroups = {
       'CSV of trading days and holidays that corrects or extends the built-in calendar ([completeness.md](completeness.md)).',
       'holidays.csv',
     ),
+    EOD_OPERATIONS_DIR: setting(
+      z.string().optional(),
+      'Folder with operations of your own ([own-operations.md](own-operations.md)). Unset: `operations` beside `.env`.',
+      'operations',
+    ),
   },
   Work: {
     EOD_CONCURRENCY: setting(

@@ -16,57 +16,54 @@ import {
 /** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
 export type RowSchema = $ZodTransform<Row, readonly unknown[]>;
 
-const schemas = new Map<string, RowSchema>();
+/** Remembers what is made for a table and a time zone. */
+function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {
+  const made = new WeakMap<TableDefinition, Map<string, Made>>();
+  return (table: TableDefinition, timeZone: string): Made => {
+    const ofTable = made.get(table) ?? new Map<string, Made>();
+    made.set(table, ofTable);
+    const found = ofTable.get(timeZone) ?? make(table, timeZone);
+    ofTable.set(timeZone, found);
+    return found;
+  };
+}
 
 /**
  * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
  * offset are taken to be in `timeZone`. It is one transform of the whole record: with one for each field, zod would
  * allocate objects for every value.
  */
-export function schemaOf(table: TableDefinition, timeZone: string): RowSchema {
-  const name = `${table.name} ${timeZone}`;
-  let schema = schemas.get(name);
-  if (schema === undefined) {
-    const readers = [...readersOf(table, timeZone)];
-    const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
-    // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
-    const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
-    const transform = (input: unknown, { issues }: ParsePayload) => {
-      const raw = input as readonly unknown[];
-      const row = { ...blank };
-      for (let at = 0; at < readers.length; at++) {
-        const [column, read] = readers[at] as (typeof readers)[number];
-        const value = read(raw[at]);
-        if (value === null) continue;
-        if (!(value instanceof InvalidValue)) row[column] = value;
-        else if (!tolerant[at])
-          issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
-      }
-      return row;
-    };
-    schema = new $ZodTransform({ type: 'transform', transform }) as RowSchema;
-    schemas.set(name, schema);
-  }
-  return schema;
-}
-
-const readers = new Map<string, ReadonlyMap<string, ValueReader>>();
+export const schemaOf = madeOnce((table, timeZone): RowSchema => {
+  const readers = [...readersOf(table, timeZone)];
+  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
+  // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
+  const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
+  const transform = (input: unknown, { issues }: ParsePayload) => {
+    const raw = input as readonly unknown[];
+    const row = { ...blank };
+    for (let at = 0; at < readers.length; at++) {
+      const [column, read] = readers[at] as (typeof readers)[number];
+      const value = read(raw[at]);
+      if (value === null) continue;
+      if (!(value instanceof InvalidValue)) row[column] = value;
+      else if (!tolerant[at])
+        issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
+    }
+    return row;
+  };
+  return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
+});
 
 /** The reader of each column of a table: from the value as sent to the stored value, or what is wrong with it. */
-export function readersOf(table: TableDefinition, timeZone: string): ReadonlyMap<string, ValueReader> {
-  const name = `${table.name} ${timeZone}`;
-  let found = readers.get(name);
-  if (found === undefined) {
-    found = new Map(
+export const readersOf = madeOnce(
+  (table, timeZone): ReadonlyMap<string, ValueReader> =>
+    new Map(
       table.fields.map((field) => [
         field.column,
         fieldReader(field, table.key.includes(field.column), timeZone),
       ]),
-    );
-    readers.set(name, found);
-  }
-  return found;
-}
+    ),
+);
 
 /**
  * An index entry of Postgres has at most 2,704 bytes, enough for three texts of this length in any script. A longer one

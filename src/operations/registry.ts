@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
+import { type Declared, findDeclared, importDeclared, loadDeclared } from './declared.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -18,20 +19,116 @@ const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
       }),
   );
 
-/**
- * Every operation, in alphabetical order: the files `Get….ts` of this folder. A new file need not be registered
- * anywhere.
- */
-export const operations = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operation[];
+/** The operations that are asked from the start: the files `Get….ts` of this folder. */
+const defaults = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operation[];
 
-/** Every data set: the operations, and those that come from files (`files/….ts`). */
-export const dataSets: readonly DataSet[] = [
-  ...operations,
-  ...((await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[]),
-];
+/** Data sets that nobody asks for: their records come from files, or are computed (`files/….ts`). */
+const fileSets = (await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[];
+
+// These arrays are filled by `useOperations`, so that everybody who has imported them sees the same.
+const asked: Operation[] = [];
+const stored: Operation[] = [];
+const known: DataSet[] = [];
+const filled: TableDefinition[] = [];
+let folderInUse: string | undefined;
+
+/**
+ * Every operation that is asked for, in alphabetical order: the defaults, and those that this database has enabled.
+ */
+export const operations: readonly Operation[] = asked;
+
+/** Every data set that has tables: the operations, those that were disabled again, and those that come from files. */
+export const dataSets: readonly DataSet[] = known;
 
 /** Every table of the schema `market`, each once. */
-export const tables: readonly TableDefinition[] = [...new Set(dataSets.flatMap(tablesFilledBy))];
+export const tables: readonly TableDefinition[] = filled;
+
+/** The tables of the defaults, which migrations create. */
+export const migratedTables: readonly TableDefinition[] = [
+  ...new Set([...defaults, ...fileSets].flatMap(tablesFilledBy)),
+];
+
+/** An operation that a database has tables of, besides the defaults. */
+export interface UsedOperation {
+  readonly name: string;
+  /** Is it asked for? If not, its rows stay, and files still fill its tables. */
+  readonly isEnabled: boolean;
+}
+
+let version = 0;
+
+/**
+ * Makes a function that works something out from the operations in use, and does it again only when these change. What
+ * is worked out when a module is imported would not know the operations that a database has enabled.
+ */
+export function fromOperations<Value>(workOut: () => Value): () => Value {
+  let last: { readonly version: number; readonly value: Value } | undefined;
+  return () => {
+    if (last?.version !== version) last = { version, value: workOut() };
+    return last.value;
+  };
+}
+
+/** Looks for operations of the user in this folder from now on. */
+export function lookIn(folder: string | undefined): void {
+  folderInUse = folder;
+}
+
+/**
+ * Uses the defaults and these operations from now on.
+ *
+ * @param folder with operations of the user; see EOD_OPERATIONS_DIR.
+ * @returns the names that no file declares: nothing can be asked, read or planned of them here.
+ * @throws PipelineError `usage` that names the file and what is wrong with it.
+ */
+export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<string[]> {
+  folderInUse = folder;
+  const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
+  const missing: string[] = [];
+  const taken = new Map(migratedTables.map((table) => [table.name, table]));
+  for (const { name, isEnabled } of used) {
+    const found = findDeclared(name, folder);
+    if (found === undefined) missing.push(name);
+    else loaded.push({ operation: await importDeclared(found, taken), isEnabled });
+  }
+  setUsed(loaded);
+  return missing;
+}
+
+function setUsed(further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[]): void {
+  const byName = (a: DataSet, b: DataSet) => (a.name < b.name ? -1 : 1);
+  const of = (isEnabled: boolean) =>
+    further.filter((one) => one.isEnabled === isEnabled).map(({ operation }) => operation);
+  const enabled = [...defaults, ...of(true)].sort(byName);
+  const all = [...enabled, ...of(false).sort(byName)];
+  const isSame = asked.length === enabled.length && stored.length === all.length;
+  if (isSame && all.every((one, place) => one === stored[place])) return;
+  fill(asked, enabled);
+  fill(stored, all);
+  fill(known, [...all, ...fileSets]);
+  fill(filled, new Set(known.flatMap(tablesFilledBy)));
+  version += 1;
+}
+
+function fill<Item>(array: Item[], items: Iterable<Item>): void {
+  array.length = 0;
+  for (const item of items) array.push(item);
+}
+
+setUsed([]);
+
+/** Every operation that can be asked: the defaults, the catalogue, and those of the user's folder. */
+export async function allOperations(folder?: string): Promise<Declared[]> {
+  const further = await loadDeclared(folder, migratedTables);
+  return [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further].sort(
+    (a, b) => (a.operation.name < b.operation.name ? -1 : 1),
+  );
+}
+
+/** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
+export const isDeclaredElsewhere = (name: string): boolean =>
+  !defaults.some((one) => one.name.toLowerCase() === name.toLowerCase()) &&
+  findDeclared(name, folderInUse) !== undefined;
 
 /** The data sets whose records are stored in any of these tables. */
 export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
@@ -42,29 +139,41 @@ export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
 export const namesFilling = (filled: readonly TableDefinition[]): string[] =>
   dataSetsFilling(filled).map(({ name }) => name);
 
-const findByName = <Item extends DataSet>(items: readonly Item[]) => {
-  const byName = new Map(items.map((item) => [item.name.toLowerCase(), item]));
-  return (name: string): Item => {
-    const found = byName.get(name.toLowerCase());
+const findByName =
+  <Item extends DataSet>(items: readonly Item[]) =>
+  (name: string): Item => {
+    const isNamed = (item: { readonly name: string }) => item.name.toLowerCase() === name.toLowerCase();
+    const found = items.find(isNamed);
     if (found !== undefined) return found;
-    const known = items.map((item) => item.name);
-    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
+    const off = stored.find(isNamed) ?? findDeclared(name, folderInUse);
+    if (off !== undefined) {
+      throw usageError(`${off.name} is not enabled`, 'enable');
+    }
+    const names = items.map((item) => item.name);
+    throw usageError(`unknown operation "${name}"${didYouMean(name, names)}`, 'list_operations');
   };
-};
 
 /**
- * The operation with this name, in upper or lower case.
+ * The operation with this name, in upper or lower case, of those that are asked for.
  *
- * @throws PipelineError `usage` that suggests the most similar name.
+ * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
-export const operationNamed = findByName(operations);
+export const findOperation = findByName(operations);
+
+/** The same, and also one that was disabled: its windows and answers are still there. */
+export const operationNamed = findByName<Operation>(stored);
 
 /**
  * The data set with this name, in upper or lower case: an operation, or one that comes from files.
  *
- * @throws PipelineError `usage` that suggests the most similar name.
+ * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
 export const findDataSet = findByName(dataSets);
+
+/** The spelling of the name of any operation, also of one that is not enabled. @throws PipelineError `usage` */
+export function operationName(name: string): string {
+  return findDeclared(name, folderInUse)?.name ?? operationNamed(name).name;
+}
 
 /**
  * The data set with exactly this name.
@@ -83,12 +192,12 @@ export interface TableGroup {
   readonly members: readonly string[];
 }
 
-const groups = new Map<string, TableGroup>();
+const groups = fromOperations(() => new Map<string, TableGroup>());
 
 /** The group of a data set: the answers of its members are loaded, replayed and pruned together. */
 export function tableGroupOf(name: string): TableGroup {
-  const known = groups.get(name);
-  if (known !== undefined) return known;
+  const made = groups().get(name);
+  if (made !== undefined) return made;
   const found = new Set([name]);
   const filled = new Set<TableDefinition>(tablesFilledBy(dataSetNamed(name)));
   for (let size = 0; size !== found.size; ) {
@@ -102,6 +211,6 @@ export function tableGroupOf(name: string): TableGroup {
   }
   const members = [...found].sort();
   const group = { name: members[0] ?? name, members };
-  groups.set(name, group);
+  groups().set(name, group);
   return group;
 }

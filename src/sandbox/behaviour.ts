@@ -93,6 +93,8 @@ export const DEFAULT_BEHAVIOUR: Behaviour = {
 };
 
 export interface SandboxOptions {
+  /** Folder with operations of the user, which are answered as well; see EOD_OPERATIONS_DIR. */
+  readonly operationsDir?: string | undefined;
   /** 0, the default, takes any free port. */
   readonly port?: number;
   readonly host?: string;

@@ -3,7 +3,7 @@ import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
 import { EXCHANGES } from '../operations/operation.ts';
-import { operationNamed } from '../operations/registry.ts';
+import { operationName } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
 import { FAULT_KINDS, type Fault } from './faults.ts';
@@ -36,7 +36,7 @@ function rangeDays(value: string): Behaviour['maxRangeDays'] {
   return Object.fromEntries(
     names(value).map((pair) => {
       const [name = '', days = ''] = pair.split('=');
-      return [operationNamed(name).name, parseInteger('--max-range-days', days, { least: 1 })];
+      return [operationName(name), parseInteger('--max-range-days', days, { least: 1 })];
     }),
   );
 }
@@ -51,7 +51,7 @@ function trialDays(value: string): Pick<Behaviour, 'trialDay' | 'trialDays'> {
   }
   return {
     trialDay,
-    trialDays: Object.fromEntries(pairs.map(([name = '', day = '']) => [operationNamed(name).name, day])),
+    trialDays: Object.fromEntries(pairs.map(([name = '', day = '']) => [operationName(name), day])),
   };
 }
 
@@ -91,7 +91,7 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
     case 'min-days':
       return { minDays: number() };
     case 'operation':
-      return { operation: operationNamed(setting).name };
+      return { operation: operationName(setting) };
     case 'rate': {
       const rate = Number(setting);
       if (rate > 0 && rate <= 1) return { rate };
@@ -227,7 +227,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   {
     flag: '--disable-operations <list>',
     description: 'operations the key has no right to',
-    parse: (value) => behave({ disabledOperations: names(value).map((name) => operationNamed(name).name) }),
+    parse: (value) => behave({ disabledOperations: names(value).map((name) => operationName(name)) }),
   },
   {
     flag: '--disable-exchanges <list>',

@@ -5,6 +5,7 @@ import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import { allOperations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
 import { dataSets } from './datasets/index.ts';
@@ -73,6 +74,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     splits: options.splits ?? false,
   });
   const responder = new Responder({
+    operations: (await allOperations(options.operationsDir)).map(({ operation }) => operation),
     market,
     clock,
     behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },

@@ -52,7 +52,7 @@ async function spoiled(table: string, statement: string) {
 test('the simulated market keeps every rule, and the checks do not change it', async () => {
   const before = await marketContents(pipeline);
   const results = await checkQuality(pipeline, RANGE);
-  expect(results.map(({ check }) => check)).toEqual(checks.map(({ name }) => name));
+  expect(results.map(({ check }) => check)).toEqual(checks().map(({ name }) => name));
   expect(await findingsNow()).toEqual([]);
   expect(await marketContents(pipeline)).toEqual(before);
 });
@@ -103,7 +103,7 @@ const SPOILS: readonly (readonly [string, string, string])[] = [
     'coverage',
     `update etl.coverage set last_records = 1, loaded_records = 1 where operation = 'GetTotalTradeHighlights' and day = '${DAY}'`,
   ],
-  ...lostDayChecks.map(({ name, operation }): [string, string, string] => {
+  ...lostDayChecks().map(({ name, operation }): [string, string, string] => {
     const { name: table = '', dateColumn } = dataSetNamed(operation).shapes.at(-1)?.table ?? {};
     const ofDay = `(exchange, ${dateColumn}) = (select exchange, ${dateColumn} from market.${table} order by 2 desc limit 1)`;
     return operation === 'Deliveries'
@@ -190,7 +190,7 @@ test('prices of 0 and below are errors, except for a price that the line does no
 
 describe('every check notices what breaks its rule', () => {
   test('and there is a case for each; those of events are in event-checks.int.test.ts', () => {
-    const others = checks.filter((check) => !eventChecks.includes(check));
+    const others = checks().filter((check) => !eventChecks.includes(check));
     expect(SPOILS.map(([check]) => check)).toEqual(others.map(({ name }) => name));
   });
 
@@ -201,7 +201,7 @@ describe('every check notices what breaks its rule', () => {
     for (const finding of own) {
       expect(finding.expected).toBeTruthy();
       expect(finding.found).toBeTruthy();
-      expect(finding.operation).toBe(checks.find(({ name }) => name === check)?.operation);
+      expect(finding.operation).toBe(checks().find(({ name }) => name === check)?.operation);
     }
   });
 });

@@ -29,6 +29,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   loads: 'state/loads/',
   migrations: 'database/migrate.ts',
   observed_aliases: 'market/observed-aliases/',
+  operations: 'state/operations.ts',
   range_limits: 'state/source/',
   history_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',

@@ -63,9 +63,11 @@ export const commands: Commands = {
 
 async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const { backfillRequest } = await import('../parse-request.ts');
-  const asked = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
-  const request: RunRequest = flags.preview === true ? { ...asked, kind: 'preview' } : asked;
+  const { backfillRequest, parsedLate } = await import('../parse-request.ts');
+  const request = parsedLate(names, config, (): RunRequest => {
+    const asked = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
+    return flags.preview === true ? { ...asked, kind: 'preview' } : asked;
+  });
   const { runRequest } = await import('../work-on-run.ts');
-  await runRequest(cli, flags, { config, request: async () => request });
+  await runRequest(cli, flags, { config, request: async () => request() });
 }

@@ -52,16 +52,18 @@ export const commands: Commands = {
 
 async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('which operation? Name it with --operation');
+  const { operation: name } = flags;
   const { findDataSet } = await import('../../operations/registry.ts');
-  const operation = findDataSet(flags.operation);
+  const { parsedLate } = await import('../parse-request.ts');
   const config = await loadSettings(cli);
+  const operation = parsedLate([name], config, () => findDataSet(name));
   const readVersions = parseVersions(flags, config);
   const { openContext } = await import('../open-context.ts');
   const { compareVersions } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
   const versions = await readVersions(db.drizzle);
   const limit = flags.limit ?? (flags.json === true ? LISTED_AS_JSON : LISTED);
-  const result = await compareVersions(db.pool, operation, versions, limit);
+  const result = await compareVersions(db.pool, operation(), versions, limit);
   if (flags.json === true) printJson(cli, result);
   else print(cli, differenceText(result, config.EOD_TIMEZONE));
 }

@@ -100,11 +100,11 @@ async function listGaps(
   flags: Flags & { readonly all?: boolean },
 ): Promise<void> {
   const config = await loadSettings(cli);
-  const { gapScope } = await import('../parse-request.ts');
-  const scope = gapScope(names, flags, { config, clock: systemClock });
+  const { gapScope, parsedLate } = await import('../parse-request.ts');
+  const scope = parsedLate(names, config, () => gapScope(names, flags, { config, clock: systemClock }));
   const { openContext } = await import('../open-context.ts');
   const { readGaps } = await import('../../jobs/runs/read-gaps.ts');
-  const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope);
+  const { pending, ...found } = await readGaps(await openContext(cli, { config }), scope());
   if (flags.json === true) printJson(cli, flags.all === true ? { ...found, pending } : found);
   else print(cli, gapsText(found, flags.all === true ? pending : []));
   logAssumptions(cli, found);
@@ -113,14 +113,14 @@ async function listGaps(
 
 async function fillGaps(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const { gapScope } = await import('../parse-request.ts');
-  const scope = gapScope(names, flags, { config, clock: systemClock });
+  const { gapScope, parsedLate } = await import('../parse-request.ts');
+  const scope = parsedLate(names, config, () => gapScope(names, flags, { config, clock: systemClock }));
   const { gapRequest, readGaps } = await import('../../jobs/runs/read-gaps.ts');
   const { runRequest } = await import('../work-on-run.ts');
   await runRequest(cli, flags, {
     config,
     async request(context) {
-      const found = await readGaps(context, scope);
+      const found = await readGaps(context, scope());
       // Files may reach back for years that the source does not have. Who names the first day means it.
       const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
       const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);

@@ -1,9 +1,18 @@
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
+import type { Declared } from '../../operations/declared.ts';
 import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
-import { allowedText } from '../../operations/operation.ts';
-import { type Cli, type Commands, type JsonFlag, print, printJson, printRecord } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { allowedText, type Operation, tablesFilledBy } from '../../operations/operation.ts';
+import {
+  type Cli,
+  type Commands,
+  type JsonFlag,
+  loadSettings,
+  print,
+  printJson,
+  printRecord,
+} from '../cli.ts';
+import { examples, jsonOption, listOf } from '../options.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
 
 const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
@@ -23,23 +32,163 @@ const FIELD_COLUMNS: readonly Column<FieldDescription>[] = [
   ...columnsOf<FieldDescription>('meaning'),
 ];
 
+/** An operation that can be enabled, with what this database does with it. */
+interface Available extends DataSetDescription {
+  readonly isEnabled: boolean;
+  readonly from: Declared['from'];
+}
+
+const AVAILABLE_COLUMNS: readonly Column<Available>[] = [
+  { head: 'operation', cell: (one) => one.name },
+  { head: 'enabled', cell: (one) => (one.isEnabled ? 'yes' : 'no') },
+  { head: 'declared in', cell: (one) => DECLARED_IN[one.from] },
+  ...OPERATION_COLUMNS.slice(1),
+];
+
+const DECLARED_IN: Readonly<Record<Declared['from'], string>> = {
+  default: 'eod',
+  catalogue: 'the catalogue',
+  folder: 'your folder',
+};
+
+interface ListFlags extends JsonFlag {
+  readonly available?: boolean;
+}
+
 export const commands: Commands = {
   operations(command, cli) {
-    command
+    command.addHelpText(
+      'after',
+      examples(
+        'eod operations',
+        'eod operations GetBhavCopyCM',
+        'eod operations list --available',
+        'eod operations enable GetBulkDeals GetBlockDeals',
+        'eod operations disable GetBlockDeals',
+      ),
+    );
+    listOf(command, 'an operation')
       .argument('[name]', 'an operation, or data set of imported files')
+      .option(
+        '--available',
+        'also those that can be enabled: the catalogue, and your own (EOD_OPERATIONS_DIR)',
+      )
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod operations', 'eod operations GetBhavCopyCM'))
-      .action((name: string | undefined, flags: JsonFlag) => describeOperations(cli, name, flags));
+      .action((name: string | undefined, flags: ListFlags) =>
+        name === undefined ? listOperations(cli, flags) : describeOperation(cli, name, flags),
+      );
+    command
+      .command('enable')
+      .description('Create the tables of operations, and ask for them every night from now on.')
+      .argument('<names...>', 'operations of the catalogue, or of your own (EOD_OPERATIONS_DIR)')
+      .addOption(jsonOption())
+      .action((names: string[], flags: JsonFlag) => changeOperations(cli, names, true, flags));
+    command
+      .command('disable')
+      .description('Ask for operations no longer. Their rows and history stay.')
+      .argument('<names...>', 'operations that were enabled')
+      .addOption(jsonOption())
+      .action((names: string[], flags: JsonFlag) => changeOperations(cli, names, false, flags));
   },
 };
 
-async function describeOperations(cli: Cli, name: string | undefined, flags: JsonFlag): Promise<void> {
-  const { findDataSet, dataSets, namesFilling, tables } = await import('../../operations/registry.ts');
+async function listOperations(cli: Cli, flags: ListFlags): Promise<void> {
   const { describeDataSet } = await import('../../operations/describe.ts');
-  if (name === undefined) {
+  const { allOperations, dataSets, operations } = await import('../../operations/registry.ts');
+  const config = await loadSettings(cli);
+  const { openKnown } = await import('../open-context.ts');
+  await openKnown(cli, config);
+  if (flags.available !== true) {
     const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
+  const all = (await allOperations(config.EOD_OPERATIONS_DIR)).map(({ operation, from }): Available => {
+    const { name, ...described } = describeDataSet(operation);
+    return { name, isEnabled: operations.some((one) => one.name === name), from, ...described };
+  });
+  if (flags.json === true) printJson(cli, all);
+  else print(cli, table(AVAILABLE_COLUMNS, all));
+}
+
+async function changeOperations(
+  cli: Cli,
+  named: readonly string[],
+  isEnabled: boolean,
+  flags: JsonFlag,
+): Promise<void> {
+  const { allOperations, operations, useOperations } = await import('../../operations/registry.ts');
+  const { migrateDatabase, schemaState } = await import('../../load/database/migrate.ts');
+  const { useStoredOperations } = await import('../../load/state/operations.ts');
+  const { requesterName } = await import('../../core/environment.ts');
+  const config = await loadSettings(cli);
+  await useOperations([], config.EOD_OPERATIONS_DIR);
+  const all = await allOperations(config.EOD_OPERATIONS_DIR);
+  const chosen = named
+    .flatMap((text) => text.split(','))
+    .filter((text) => text !== '')
+    .map((text) => {
+      const found = all.find(({ operation }) => operation.name.toLowerCase() === text.toLowerCase());
+      if (found === undefined) {
+        const names = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
+        throw usageError(
+          `unknown operation "${text}"${didYouMean(text, names)} ("eod operations list --available" lists those that can be enabled)`,
+        );
+      }
+      if (found.from === 'default') {
+        throw usageError(
+          `${found.operation.name} comes with eod: it is ${isEnabled ? 'enabled already' : 'never disabled'}`,
+        );
+      }
+      return found.operation;
+    });
+  const { openLog, openStore } = await import('../open-context.ts');
+  const db = await openStore(cli, config, openLog(cli, config), 'short');
+  const names = [...new Set(chosen)].map(({ name }) => name);
+  if ((await schemaState(db)) !== 'missing') await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
+  const before = operations.map(({ name }) => name);
+  await migrateDatabase(db, config, { names, isEnabled, by: requesterName() });
+  const changed = chosen.map(describeDataSetNow(isEnabled, before));
+  if (flags.json === true) return printJson(cli, changed);
+  print(cli, changed.map(changeText).join('\n'));
+}
+
+interface Changed {
+  readonly name: string;
+  readonly isEnabled: boolean;
+  /** Was it in that state before? */
+  readonly isUnchanged: boolean;
+  readonly tables: readonly string[];
+  readonly schedule: Operation['schedule'];
+}
+
+const describeDataSetNow =
+  (isEnabled: boolean, before: readonly string[]) =>
+  (operation: Operation): Changed => ({
+    name: operation.name,
+    isEnabled,
+    isUnchanged: before.includes(operation.name) === isEnabled,
+    tables: tablesFilledBy(operation).map(({ name }) => `market.${name}`),
+    schedule: operation.schedule,
+  });
+
+function changeText({ name, isEnabled, isUnchanged, tables, schedule }: Changed): string {
+  const rows = `fills ${tables.join(' and ')}`;
+  if (!isEnabled)
+    return `${name}: ${isUnchanged ? 'was not enabled' : `disabled; the rows of ${tables.join(' and ')} stay`}`;
+  return `${name}: ${isUnchanged ? 'was enabled already' : 'enabled'}; ${rows}, ${schedule.on} at ${schedule.at}`;
+}
+
+async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promise<void> {
+  const {
+    allOperations,
+    dataSets: used,
+    namesFilling,
+    tables,
+  } = await import('../../operations/registry.ts');
+  const { describeDataSet } = await import('../../operations/describe.ts');
+  const config = await loadSettings(cli);
+  const declared = await allOperations(config.EOD_OPERATIONS_DIR);
+  const dataSets = [...used, ...declared.map(({ operation }) => operation)];
   const known = dataSets.map((dataSet) => dataSet.name);
   if (!known.some((one) => one.toLowerCase() === name.toLowerCase())) {
     const relation = name.replace(/^market\./, '');
@@ -54,7 +203,10 @@ async function describeOperations(cli: Cli, name: string | undefined, flags: Jso
       throw usageError(`unknown operation "${name}"; ${where}`, 'list_operations');
     }
   }
-  const one = describeDataSet(findDataSet(name));
+  const found = dataSets.find((dataSet) => dataSet.name.toLowerCase() === name.toLowerCase());
+  if (found === undefined)
+    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
+  const one = describeDataSet(found);
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));
   if (one.sample !== null) printRecord(cli, one.sample.answer);

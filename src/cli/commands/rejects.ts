@@ -1,3 +1,4 @@
+import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import type { OpenReject, RejectDetail, RejectFilter, UnkeptFile } from '../../load/state/rejects.ts';
 import {
@@ -5,6 +6,7 @@ import {
   type Commands,
   EXIT,
   type JsonFlag,
+  loadSettings,
   logStderr,
   print,
   printJson,
@@ -70,10 +72,12 @@ export const commands: Commands = {
 };
 
 async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
-  const filter = await filterOf(flags);
+  const config = await loadSettings(cli);
+  const filterOf = await filterOfFlags(flags, config);
   const { openContext } = await import('../open-context.ts');
   const { openRejectIds, openRejects } = await import('../../load/state/rejects.ts');
-  const { drizzle } = (await openContext(cli)).db;
+  const { drizzle } = (await openContext(cli, { config })).db;
+  const filter = filterOf();
   const found = await openRejects(drizzle, filter, flags.limit);
   if (flags.json === true) return printJson(cli, found);
   if (found.length === 0) return print(cli, 'no open rejects');
@@ -97,12 +101,14 @@ async function showReject(cli: Cli, id: number, flags: JsonFlag): Promise<void> 
 }
 
 async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
-  const filter = await filterOf(flags);
+  const config = await loadSettings(cli);
+  const filterOf = await filterOfFlags(flags, config);
   const { openContext } = await import('../open-context.ts');
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { openRejectIds, unkeptFiles } = await import('../../load/state/rejects.ts');
   const { exitCodeOfEnding, logHowToResume, workOnReplay } = await import('../work-on-run.ts');
-  const context = await openContext(cli, { wait: 'short' });
+  const context = await openContext(cli, { config, wait: 'short' });
+  const filter = filterOf();
   const { drizzle } = context.db;
   const before = await openRejectIds(drizzle, filter);
   const unkept = await unkeptFiles(drizzle, before);
@@ -135,12 +141,16 @@ function unkeptText(files: readonly UnkeptFile[]): string {
   ].join('\n');
 }
 
-async function filterOf({ operation, exchange }: FilterFlags): Promise<RejectFilter> {
-  const { parseDataSets } = await import('../parse-request.ts');
-  return {
-    operations: operation === undefined ? undefined : parseDataSets([operation]),
+async function filterOfFlags(
+  { operation, exchange }: FilterFlags,
+  config: Config,
+): Promise<() => RejectFilter> {
+  const { parsedLate, parseDataSets } = await import('../parse-request.ts');
+  const names = operation === undefined ? [] : [operation];
+  return parsedLate(names, config, () => ({
+    operations: operation === undefined ? undefined : parseDataSets(names),
     exchanges: parseExchanges(exchange),
-  };
+  }));
 }
 
 function whyText({ problems }: Pick<OpenReject, 'problems'>): string {

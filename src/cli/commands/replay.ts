@@ -70,12 +70,16 @@ export const commands: Commands = {
 async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const { life } = cli;
   const config = await loadSettings(cli);
-  const { parseDataSets } = await import('../parse-request.ts');
-  const filter: AnswerFilter = {
-    operations: names.length === 0 ? undefined : parseDataSets(names),
-    exchanges: parseExchanges(flags.exchange),
-    ...parseOpenRange(flags, { config, clock: systemClock }),
-  };
+  const { parsedLate, parseDataSets } = await import('../parse-request.ts');
+  const filterOf = parsedLate(
+    names,
+    config,
+    (): AnswerFilter => ({
+      operations: names.length === 0 ? undefined : parseDataSets(names),
+      exchanges: parseExchanges(flags.exchange),
+      ...parseOpenRange(flags, { config, clock: systemClock }),
+    }),
+  );
   const { source } = flags;
   if (source !== undefined && (!/^postgres(ql)?:\/\//.test(source) || !URL.canParse(source))) {
     throw usageError('--source takes an address that starts with postgres://');
@@ -84,6 +88,7 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { printEnding, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { config, wait: 'short' });
+  const filter = filterOf();
   if (flags.rebuild === true) {
     const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
     const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;

@@ -44,9 +44,10 @@ async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
   const { openCalendar } = await import('../open-context.ts');
   const { EXAMPLE_KEY, sandboxOptionsFromFlags, startSandbox } = await import('../../sandbox/index.ts');
   const options = sandboxOptionsFromFlags(flags);
-  const calendar = openCalendar(cli, await loadSettings(cli));
+  const config = await loadSettings(cli);
+  const calendar = openCalendar(cli, config);
   const server = await cli.life.open(
-    () => startSandbox({ calendar, ...options }),
+    () => startSandbox({ calendar, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
     (opened) => opened.close(),
   );
   print(cli, `sandbox listening on ${server.url}`);

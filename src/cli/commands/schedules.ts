@@ -21,7 +21,9 @@ export const commands: Commands = {
 
 async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const { nextTicks } = await import('../../jobs/worker/scheduler.ts');
+  const { openKnown } = await import('../open-context.ts');
   const config = await loadSettings(cli);
+  await openKnown(cli, config);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
   else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are in ${config.EOD_TIMEZONE}`);

@@ -45,7 +45,7 @@ const dataSetNames = dataSets.map(({ name }) => name);
 /** Known values of flags and arguments. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   '--casing': CASINGS,
-  '--check': checks.map(({ name }) => name),
+  '--check': checks().map(({ name }) => name),
   '--content-type': CONTENT_TYPES,
   '--dialect': DIALECTS,
   '--disable-exchanges': EXCHANGES,

@@ -27,7 +27,7 @@ import { takePlaces } from '../../load/state/place.ts';
 import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
-import { dataSetNamed, dataSetsFilling, tables } from '../../operations/registry.ts';
+import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
@@ -71,8 +71,8 @@ export async function updateCorporateEvents(context: Context): Promise<void> {
 }
 
 /** The data sets whose rows are notices. */
-const NOTICES = dataSetsFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name))).map(
-  ({ name }) => name,
+const noticeSets = fromOperations(() =>
+  namesFilling(tables.filter(({ name }) => NOTICE_TABLES.includes(name))),
 );
 
 /**
@@ -86,7 +86,7 @@ async function readChanged({ db }: Context) {
     packageVersion(),
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
-  const asked = { operations: NOTICES, decisions, rules: rules.join() };
+  const asked = { operations: noticeSets(), decisions, rules: rules.join() };
   const known: { readonly exchange: string; readonly inputs: EventInputs }[] = [];
   for (const exchange of EXCHANGES) {
     known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, asked) });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/errors.ts';
+import { knownOperation } from '../../load/state/operations.ts';
 import { readRunAge } from '../../load/state/runs/runs.ts';
 import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';
@@ -73,6 +74,7 @@ export async function claimCall(
       breaker.abandoned();
       throw databaseError(error);
     });
+    if (claim.outcome === 'claimed') await knownOperation(context, claim.window.operation);
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const lostTooMany = lostTooManyWorkers(lostWorkers);
     // After the claim, which waits for a window with the same question until its answer is stored.

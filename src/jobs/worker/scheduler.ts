@@ -8,13 +8,14 @@ import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
+import { knownOperation } from '../../load/state/operations.ts';
 import {
   type ExchangeSettings,
   exchangesOf,
   type Operation,
   SCHEDULED_WEEKDAYS,
 } from '../../operations/operation.ts';
-import { operationNamed, operations } from '../../operations/registry.ts';
+import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
@@ -133,7 +134,8 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   // The time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
   const date = today({ ...context.clock, now: () => due }, context.config.EOD_TIMEZONE);
-  const request = await nightlyRequest(context, { date, operation: operationNamed(operation), exchange });
+  const declared = await knownOperation(context, operation);
+  const request = await nightlyRequest(context, { date, operation: declared, exchange });
   const runId = await startRun(context, request, {
     tick: `${operation}-${exchange}-${new Date(due).toISOString()}`,
     requestedBy: 'schedule',

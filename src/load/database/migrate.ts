@@ -13,6 +13,7 @@ import {
   writeCompletenessView,
 } from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
+import { noteOperations, useStoredOperations } from '../state/operations.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import { type Database, endIfSilent } from './database.ts';
@@ -88,6 +89,14 @@ export async function explainMissingRight(
   return usageError(sentence, owner === null ? undefined : 'migrate');
 }
 
+/** Operations that are enabled or disabled. */
+export interface OperationsChange {
+  readonly names: readonly string[];
+  readonly isEnabled: boolean;
+  /** Who changes it: user and host. */
+  readonly by: string;
+}
+
 /**
  * Brings the schema up to this version: applies the migrations, then the repeatable files that changed, then what is
  * generated from the operation files (comments and as-of functions of `market`) and from the settings (the view
@@ -99,11 +108,18 @@ export async function explainMissingRight(
 export function migrateDatabase(
   database: Database,
   viewSettings: ViewSettings = DEFAULT_VIEW_SETTINGS,
+  change?: OperationsChange,
 ): Promise<void> {
   return database.withRetry(async (once) => {
     // Imported only here, because every command checks the schema first and few migrate it.
-    const [{ ensureNextPartitions }, { writeMarketSchema }, { fillObservedAliases }] = await Promise.all([
+    const [
+      { ensureNextPartitions },
+      { createDeclaredTables },
+      { writeMarketSchema },
+      { fillObservedAliases },
+    ] = await Promise.all([
       import('../market/merge/merge.ts'),
+      import('../market/schema/create-tables.ts'),
       import('../market/schema/comments-and-functions.ts'),
       import('../market/observed-aliases/observed-aliases.ts'),
     ]);
@@ -120,6 +136,11 @@ export function migrateDatabase(
       await applyMigrations(client);
       await applyRepeatableFiles(client, await changedFiles(db));
       await databaseId(db);
+      await transactionOn(client, async (tx) => {
+        if (change !== undefined) await noteOperations(tx, change.names, change);
+        await useStoredOperations(tx, viewSettings.EOD_OPERATIONS_DIR);
+        await createDeclaredTables(client);
+      });
       await ensureNextPartitions(client);
       await writeMarketSchema(client);
       await writeCompletenessView(client, viewSettings);

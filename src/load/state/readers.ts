@@ -5,14 +5,24 @@ import { didYouMean } from '../../core/input.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { observedAliases } from './schema/instruments.ts';
-import { findings, sessions } from './schema/knowledge.ts';
+import { findings, sessions, storedOperations } from './schema/knowledge.ts';
 import { coverage, loads, pastBegins, runs, withdrawals } from './schema/work.ts';
 
 /**
  * The tables of `etl` that say where the rows of `market` come from and what is missing. Not among them are tables
  * about access keys, kept answers, and those that only the work itself needs.
  */
-const READABLE = [coverage, findings, loads, observedAliases, pastBegins, runs, sessions, withdrawals]
+const READABLE = [
+  coverage,
+  findings,
+  loads,
+  observedAliases,
+  pastBegins,
+  runs,
+  sessions,
+  storedOperations,
+  withdrawals,
+]
   .map<string>(getTableName)
   .concat('completeness', 'rejects');
 

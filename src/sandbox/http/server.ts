@@ -3,7 +3,6 @@ import type { Clock } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
 import { answer } from '../answer/answer.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { OperationDataSets } from '../datasets/dataset.ts';
@@ -16,6 +15,7 @@ import { pause, plain, send, sendDamaged, sendFault, TEXT } from './reply.ts';
 import { isAccessKey, RequestLog } from './stats.ts';
 
 interface ServerParts {
+  readonly operations: readonly Operation[];
   readonly market: Market;
   readonly behaviour: Behaviour;
   readonly clock: Clock;
@@ -33,10 +33,11 @@ export class Responder {
   readonly #parts: ServerParts;
   readonly #access: AccessControl;
   readonly #faults: FaultPlan;
-  readonly #byPath = new Map(operations.map((operation) => [`/${operation.name}`, operation]));
+  readonly #byPath: ReadonlyMap<string, Operation>;
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
+    this.#byPath = new Map(parts.operations.map((operation) => [`/${operation.name}`, operation]));
     this.requests = new RequestLog(parts.clock);
     this.#access = new AccessControl(parts.behaviour, parts.clock, parts.accessKey);
     this.#faults = new FaultPlan(parts.behaviour.faults, parts.behaviour.seed);

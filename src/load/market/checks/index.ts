@@ -1,5 +1,6 @@
 import type { Config } from '../../../core/config.ts';
 import { parseChoice } from '../../../core/input.ts';
+import { fromOperations } from '../../../operations/registry.ts';
 import type { Severity } from '../../state/findings.ts';
 import type { Check } from './check.ts';
 import { circuitChecks } from './circuits.ts';
@@ -12,23 +13,23 @@ import { priceChecks } from './prices.ts';
 import { rowCountChecks } from './row-count.ts';
 
 /** All checks. */
-export const checks: readonly Check[] = [
+export const checks: () => readonly Check[] = fromOperations(() => [
   ...priceChecks,
   ...rowCountChecks,
-  ...lostDayChecks,
+  ...lostDayChecks(),
   ...moverChecks,
   ...highlightChecks,
   ...circuitChecks,
   ...companyChecks,
   ...eventChecks,
-];
+]);
 
 /** The name of a check as it was typed. @throws PipelineError `usage` with the nearest known one. */
 export function parseCheckName(flag: string, text: string): string {
   return parseChoice(
     flag,
     text,
-    checks.map(({ name }) => name),
+    checks().map(({ name }) => name),
     'check',
   );
 }
@@ -45,5 +46,5 @@ export function severities(config: Pick<Config, 'EOD_FINDING_SEVERITY'>): Map<Ch
       severity,
     ]),
   );
-  return new Map(checks.map((check) => [check, wanted.get(check.name) ?? check.severity]));
+  return new Map(checks().map((check) => [check, wanted.get(check.name) ?? check.severity]));
 }

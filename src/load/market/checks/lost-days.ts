@@ -10,9 +10,10 @@ import { quote } from '../merge/merge-sql.ts';
 import type { Check } from './check.ts';
 
 /** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */
-const LISTING_DAYS = dataSets.filter(({ shapes }) =>
-  shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
-);
+const listingDays = () =>
+  dataSets.filter(({ shapes }) =>
+    shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
+  );
 
 /**
  * A select of the days that count as loaded, with records, and have no row, although no later answer withdrew them.
@@ -49,7 +50,7 @@ const lostDay = (dataSet: DataSet): Check => {
   };
 };
 
-export const lostDayChecks: readonly Check[] = LISTING_DAYS.map(lostDay);
+export const lostDayChecks = (): Check[] => listingDays().map(lostDay);
 
 /** Days of a data set and exchange that count as loaded and have no row. */
 export interface LostDays extends Pair, DayRange {
@@ -58,7 +59,7 @@ export interface LostDays extends Pair, DayRange {
 
 /** All days that count as loaded and have no row. */
 export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
-  const each = LISTING_DAYS.map(
+  const each = listingDays().map(
     (dataSet) => `
     select '${dataSet.name}' as operation, exchange, count(*)::int as days, min(day)::text as "from", max(day)::text as "to"
       from (${lostDaysSql(dataSet)}) as l group by exchange`,

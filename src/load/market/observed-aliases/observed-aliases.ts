@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import { addDays, isDay } from '../../../core/days.ts';
 import { EXCHANGES } from '../../../operations/operation.ts';
-import { dataSetsFilling, tables } from '../../../operations/registry.ts';
+import { dataSetsFilling, fromOperations, namesFilling, tables } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
@@ -96,9 +96,9 @@ export async function addNamesAfterManyRows(
 }
 
 /** Operations that fill tables whose rows name instruments. */
-const NAMING = dataSetsFilling(tables.filter(({ names }) => names.length > 0));
+const naming = fromOperations(() => namesFilling(tables.filter(({ names }) => names.length > 0)));
 
-const groupOf = (exchange: string) => ({ operations: NAMING.map(({ name }) => name), exchange });
+const groupOf = (exchange: string) => ({ operations: naming(), exchange });
 
 /** Adds the names of the next loads of an exchange. @returns whether there may be more loads. */
 async function addLoads(tx: Transaction, exchange: string, limit: number): Promise<boolean> {

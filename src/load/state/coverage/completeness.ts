@@ -228,7 +228,8 @@ export type ViewSettings = Pick<
   | 'EOD_PUBLISHED_AT'
   | 'EOD_HISTORY_DAYS'
   | 'EOD_LOOKBACK_SESSIONS'
->;
+> &
+  Partial<Pick<Config, 'EOD_OPERATIONS_DIR'>>;
 
 /** The defaults. */
 export const DEFAULT_VIEW_SETTINGS: ViewSettings = {

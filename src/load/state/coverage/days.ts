@@ -3,6 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
+import { operations } from '../../../operations/registry.ts';
 import { isoText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { coverage, loads, windows } from '../schema/work.ts';
@@ -23,7 +24,10 @@ const isOfPairs = (
     inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
   );
 
-/** Every operation and exchange that was ever asked for; reads one index entry for each, not all rows. */
+/**
+ * Every operation and exchange that was ever asked for, without operations that are disabled; reads one index entry for
+ * each, not all rows.
+ */
 export function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
   // A recursive query, which drizzle cannot build, stands in for the table.
   const pairs = sql`(
@@ -41,7 +45,13 @@ export function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
       operation: sql`operation`.mapWith(coverage.operation),
       exchange: sql`exchange`.mapWith(coverage.exchange),
     })
-    .from(pairs);
+    .from(pairs)
+    .where(
+      inArray(
+        sql`operation`,
+        operations.map(({ name }) => name),
+      ),
+    );
 }
 
 /** What the answers say about each day, all instruments taken together. */

@@ -99,9 +99,10 @@ export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string
 }
 
 /** The operations of which each session has records. */
-const ALWAYS_WITH_RECORDS = operations
-  .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
-  .map(({ name }) => name);
+const alwaysWithRecords = () =>
+  operations
+    .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
+    .map(({ name }) => name);
 
 /**
  * The sessions of which these runs got an empty answer though each should have records, by operation and exchange; none
@@ -124,7 +125,7 @@ export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[
     .where(
       and(
         inArray(run_id, [...runIds]),
-        inArray(operation, ALWAYS_WITH_RECORDS),
+        inArray(operation, alwaysWithRecords()),
         inArray(exchange, [...EXCHANGES]),
         between(day, runs.from_date, runs.to_date),
         eq(coverage.state, 'empty'),

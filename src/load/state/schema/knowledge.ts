@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
   index,
   integer,
@@ -37,6 +38,15 @@ export const findings = etl.table(
     check('findings_severity', isOneOf(table.severity, SEVERITIES)),
   ],
 );
+
+/** Operations besides the defaults that this database has tables of. */
+export const storedOperations = etl.table('operations', {
+  name: text('name').primaryKey(),
+  /** Is it asked for? */
+  is_enabled: boolean('is_enabled').notNull(),
+  changed_at: moment('changed_at').notNull().defaultNow(),
+  changed_by: text('changed_by').notNull(),
+});
 
 /** Days on which the data sets were compared with each other, of those that had a bhav copy then. */
 export const checkedDays = etl.table('checked_days', {

@@ -1,0 +1,59 @@
+import { sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Config } from '../../core/config.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { dataSets, operationNamed, type UsedOperation, useOperations } from '../../operations/registry.ts';
+import { storedOperations } from './schema/knowledge.ts';
+
+/** The operations besides the defaults that this database has tables of. */
+export function readStoredOperations(db: NodePgDatabase): Promise<UsedOperation[]> {
+  const { name, is_enabled } = storedOperations;
+  return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
+}
+
+/** Notes that operations are asked for from now on, or no longer. */
+export async function noteOperations(
+  db: NodePgDatabase,
+  names: readonly string[],
+  { isEnabled, by }: { readonly isEnabled: boolean; readonly by: string },
+): Promise<void> {
+  if (names.length === 0) return;
+  const noted = { is_enabled: isEnabled, changed_at: sql`now()`, changed_by: by };
+  await db
+    .insert(storedOperations)
+    .values(names.map((name) => ({ name, ...noted })))
+    .onConflictDoUpdate({
+      target: storedOperations.name,
+      set: noted,
+      setWhere: sql`${storedOperations.is_enabled} <> ${isEnabled}`,
+    });
+}
+
+/**
+ * Uses the operations of this database from now on; see `useOperations`.
+ *
+ * @returns the names that no file declares.
+ */
+export async function useStoredOperations(db: NodePgDatabase, folder: string | undefined): Promise<string[]> {
+  return useOperations(await readStoredOperations(db), folder);
+}
+
+/**
+ * The operation of a window. One that was enabled after this process looked is looked up in the database.
+ *
+ * @throws PipelineError `usage` if no file declares it.
+ */
+export async function knownOperation(
+  {
+    db,
+    config,
+  }: {
+    readonly db: { readonly drizzle: NodePgDatabase };
+    readonly config: Pick<Config, 'EOD_OPERATIONS_DIR'>;
+  },
+  name: string,
+): Promise<Operation> {
+  if (!dataSets.some((one) => one.name === name))
+    await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
+  return operationNamed(name);
+}

@@ -1,0 +1,28 @@
+/**
+ * What the package exports as `eod-pipeline/operations`: everything that a file with an operation of your own needs.
+ * See docs/own-operations.md.
+ */
+export type { AnswerField, AskedFor, DerivedField, Field, Kind, WorkOut } from './fields.ts';
+export {
+  boolean,
+  date,
+  datetime,
+  derived,
+  fromRequest,
+  int4,
+  int8,
+  numeric,
+  symbolOf,
+  text,
+} from './fields.ts';
+export type {
+  Operation,
+  Question,
+  QuestionInput,
+  RequestOption,
+  Schedule,
+  Shape,
+} from './operation.ts';
+export { defineOperation } from './operation.ts';
+export type { Row, TableDefinition } from './table.ts';
+export { defineTable } from './table.ts';

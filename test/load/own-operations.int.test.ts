@@ -1,0 +1,213 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** An operation that a user declares, with the lines that a test changes. */
+function declaration({
+  fields = '',
+  key = '',
+  kind = 'int8',
+  name = 'GetVoting',
+  table = 'voting_results',
+} = {}) {
+  return `// @ts-check
+import { date, defineOperation, defineTable, int8, numeric, text } from 'eod-pipeline/operations';
+
+const table = defineTable({
+  name: '${table}',
+  comment: 'Results of votes.',
+  key: ['exchange', 'meeting_date', 'symbol'${key}],
+  fields: [
+    date('meetingDate', 'meeting_date', 'Day of the meeting.', { required: true }),
+    text('symbol', 'symbol', 'Ticker symbol.', { required: true }),
+    ${kind}('votesFor', 'votes_for', 'Votes for it.', { unit: 'votes' }),
+    ${fields}
+  ],
+});
+
+export default defineOperation({
+  name: '${name}',
+  summary: 'Results of votes',
+  exchanges: ['BSE'],
+  request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['symbol', 'meetingDate'], dated: true, fullSet: 'days' }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:45', on: 'daily', lookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: { Value: [{ MeetingDate: '02-27-2025', Symbol: 'TCS', VotesFor: 12345 }] },
+  },
+});
+`;
+}
+
+let folders = 0;
+
+/** A folder with one declaration; a changed one is in another, because a process imports a file once. */
+function folderWith(text: string, file = 'GetVoting.mjs'): string {
+  folders += 1;
+  const folder = join(cwd, `operations-${folders}`);
+  mkdirSync(folder);
+  writeFileSync(join(folder, file), text);
+  return folder;
+}
+
+const cwd = temporaryFolder();
+const DAYS = ['--from', '2025-02-24', '--to', '2025-02-28'];
+let url: string;
+let sandbox: Sandbox;
+let folder: string;
+
+const optionsFor = (operations: string, database = url) => ({
+  cwd,
+  env: {
+    DATABASE_URL: database,
+    EOD_OPERATIONS_DIR: operations,
+    EOD_BASE_URL: sandbox.url,
+    EOD_ACCESS_KEY: 'kiwi',
+    EOD_CONCURRENCY: '1',
+  },
+});
+
+beforeAll(async () => {
+  url = (await testDatabase()).url;
+  folder = folderWith(declaration());
+  sandbox = await openSandbox({ operationsDir: folder });
+});
+
+describe('an operation that a user declares', () => {
+  test('is unknown to the database until it is enabled', async () => {
+    const refused = await runCli(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('GetVoting is not enabled ("eod operations enable" creates its tables)');
+  });
+
+  test('is enabled: table, history, functions and comments are there', async () => {
+    const { json } = await runJson<unknown[]>(['operations', 'enable', 'getvoting'], optionsFor(folder));
+    expect(json).toMatchObject([
+      { name: 'GetVoting', isEnabled: true, isUnchanged: false, tables: ['market.voting_results'] },
+    ]);
+    const again = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(folder));
+    expect(again.stdout).toContain('GetVoting: was enabled already');
+    const [found] = await query<{ table: string; column: string; history: number }>(
+      url,
+      `select obj_description('market.voting_results'::regclass) as table,
+              col_description('market.voting_results'::regclass, 4) as column,
+              (select count(*)::int from market_history.voting_results) as history`,
+    );
+    expect(found).toEqual({
+      table: 'Results of votes.',
+      column: 'Votes for it. Unit: votes. Source field: votesFor.',
+      history: 0,
+    });
+  });
+
+  test('is loaded, is complete, and has states', async () => {
+    const { json: report } = await runJson<RunReport>(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
+    expect(report).toMatchObject({ state: 'completed', rejected: 0 });
+    expect(report.inserted).toBeGreaterThan(10);
+    const [rows] = await query<{ now: number; before: number; complete: number }>(
+      url,
+      `select (select count(*)::int from market.voting_results_at(market.state())) as now,
+              (select count(*)::int from market.voting_results_at(market.state() - 1)) as before,
+              (select count(*)::int from etl.completeness where operation = 'GetVoting' and state = 'complete') as complete`,
+    );
+    expect(rows).toEqual({ now: report.inserted, before: 0, complete: 4 });
+    const again = await runJson<RunReport>(['backfill', 'GetVoting', ...DAYS, '--force'], optionsFor(folder));
+    expect(again.json).toMatchObject({ inserted: 0, updated: 0, unchanged: report.inserted });
+  });
+
+  test('a new field is a new column, which a replay fills', async () => {
+    const wider = folderWith(
+      declaration({
+        fields: "text('resolution', 'resolution', 'What was voted on.', { orElse: ['symbol'] }),",
+      }),
+    );
+    const behind = await runCli(['status'], optionsFor(wider));
+    expect(behind).toMatchObject({ code: 2 });
+    expect(behind.stderr).toContain(
+      'the declaration of market.voting_results has columns that the table lacks',
+    );
+    await runJson(['operations', 'enable', 'GetVoting'], optionsFor(wider));
+    await runJson(['replay', 'GetVoting'], optionsFor(wider));
+    const [found] = await query<{ filled: number; all: number }>(
+      url,
+      'select count(resolution)::int as filled, count(*)::int as all from market.voting_results',
+    );
+    expect(found?.filled).toBeGreaterThan(0);
+    expect(found?.filled).toBe(found?.all);
+  });
+
+  test.each([
+    ['a key', { key: ", 'votes_for'" }, 'market.voting_results has the key exchange, meeting_date, symbol'],
+    [
+      'a type',
+      { kind: 'numeric' },
+      'market.voting_results.votes_for is bigint, and the declaration says numeric',
+    ],
+  ])('%s that changes is refused, and nothing changes', async (_, changed, message) => {
+    const other = folderWith(declaration(changed));
+    const refused = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(other));
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(message);
+    expect(refused.stderr).toContain('give the table another name');
+    const { json } = await runJson<{ name: string }[]>(['operations'], optionsFor(folder));
+    expect(json.map(({ name }) => name)).toContain('GetVoting');
+  });
+
+  test('is disabled: it is asked no longer, and its rows stay', async () => {
+    await runJson(['operations', 'disable', 'GetVoting'], optionsFor(folder));
+    const refused = await runCli(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
+    expect(refused.stderr).toContain('GetVoting is not enabled');
+    const { json } = await runJson<{ operation: string }[]>(['schedules'], optionsFor(folder));
+    expect(json.map(({ operation }) => operation)).not.toContain('GetVoting');
+    const [rows] = await query<{ count: number }>(url, 'select count(*)::int from market.voting_results');
+    expect(rows?.count).toBeGreaterThan(10);
+    await runJson(['operations', 'enable', 'GetVoting'], optionsFor(folder));
+  });
+
+  test('whose file is away is left out, and said', async () => {
+    const empty = join(cwd, 'nothing-here');
+    const { stderr, code } = await runCli(['status'], optionsFor(empty));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stderr).toContain('no file declares these operations');
+  });
+});
+
+describe('a file that cannot be used', () => {
+  test.each([
+    [
+      'of the table of another',
+      declaration({ table: 'bhavcopy_cm' }),
+      'its table bhavcopy_cm is one of another operation',
+    ],
+    [
+      'with another name',
+      declaration({ name: 'GetVotes' }),
+      'it declares GetVotes: name the file GetVotes.mjs',
+    ],
+    ['that is no module', 'export default {', 'it cannot be imported'],
+    ['without a default export', 'export const nothing = 1;', 'defineOperation'],
+  ])('%s', async (_, text, message) => {
+    const wrong = folderWith(text);
+    const refused = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(wrong));
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('GetVoting.mjs');
+    expect(refused.stderr).toContain(message);
+  });
+
+  test('a default cannot be enabled or disabled', async () => {
+    const refused = await runCli(['operations', 'disable', 'GetBhavCopyCM'], optionsFor(folder));
+    expect(refused).toMatchObject({ code: 2 });
+    expect(refused.stderr).toContain('GetBhavCopyCM comes with eod: it is never disabled');
+  });
+});
