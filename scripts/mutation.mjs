@@ -1,54 +1,39 @@
 /**
- * Measures with Stryker, for each module of the pure core, how many small changes to it (mutants) its tests notice:
- * `npm run test:mutation`, or `npm run test:mutation -- envelope times` for some modules. It takes minutes for each
- * module, so CI does not run it. It fails if a module is below the threshold.
- *
- * `npm run test:mutation -- --named`, or `-- --named moment` for some: makes the changes of `named-mutants.mjs`, one by
- * one, in a copy of the repository, and runs the test file that has to notice each. Most of them take a server, and a
- * quarter of a minute.
+ * Measures with Stryker how many small changes to modules (mutants) the tests notice that `mutated-modules.mjs` names for
+ * them. Most modules take minutes, those whose tests need a server up to an hour, so CI does not run it. It fails if a
+ * module is below the threshold.
  *
  * Only the tests listed for a module are run. A mutant also counts as missed if it fails while a test file is loaded or
  * in `beforeAll`, because then no test has failed: call the code under test inside of tests.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Stryker } from '@stryker-mutator/core';
+import { startPrivatePostgres } from '../test/support/private-postgres.ts';
+import { prepareTemplate } from '../test/support/template.ts';
+import { MODULES, SMALL } from './mutated-modules.mjs';
 import { NAMED } from './named-mutants.mjs';
 
 /** The share of mutants that must be noticed. */
 const THRESHOLD = 0.92;
 
-const MODULES = {
-  'src/core/days.ts': ['test/core/days.test.ts'],
-  'src/calendar/calendar.ts': ['test/calendar/calendar.test.ts'],
-  'src/calendar/entries.ts': ['test/calendar/entries.test.ts'],
-  'src/extract/decimals.ts': ['test/extract/decimals.test.ts'],
-  'src/extract/diagnostics.ts': ['test/extract/diagnostics.test.ts'],
-  'src/extract/envelope.ts': [
-    'test/extract/answers.test.ts',
-    'test/extract/csv.test.ts',
-    'test/extract/envelope.test.ts',
-    'test/extract/xml.test.ts',
-  ],
-  'src/extract/times.ts': ['test/extract/values.test.ts'],
-  'src/extract/values.ts': ['test/extract/values.test.ts'],
-  'src/jobs/runs/answered.ts': ['test/jobs/answered.test.ts', 'test/jobs/plan.test.ts'],
-  'src/jobs/runs/plan-windows.ts': ['test/jobs/plan.test.ts'],
-  'src/jobs/worker/failure-policy.ts': ['test/jobs/failure-policy.test.ts'],
-  'src/load/market/observed-aliases/identity.ts': ['test/load/identity.test.ts'],
-};
-
 /** Not needed to run a test, or linked. */
 const NOT_COPIED = new Set(['node_modules', '.git', '.eod', 'dist', '.stryker-tmp']);
+
+const USAGE = `npm run test:mutation                        all modules whose tests need no server
+npm run test:mutation -- WORD…              modules whose path has one of the words: envelope load/market/merge
+npm run test:mutation -- --named [WORD…]    makes the changes of scripts/named-mutants.mjs, one by one, in a copy of the
+                                            repository, and runs the test file that has to notice each`;
 
 const isNamed = process.argv[2] === '--named';
 const wanted = process.argv.slice(isNamed ? 3 : 2);
 const isWanted = (name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
-if (isNamed) tryNamed(NAMED.filter(({ name }) => isWanted(name)));
-else await tryModules(Object.entries(MODULES).filter(([module]) => isWanted(module)));
+if (wanted.some((word) => word.startsWith('-'))) console.log(USAGE);
+else if (isNamed) tryNamed(NAMED.filter(({ name }) => isWanted(name)));
+else await tryModules();
 
 /** Makes each change in a copy of the repository and runs its test, which has to fail and to pass without the change. */
 function tryNamed(mutants) {
@@ -84,43 +69,81 @@ function tryNamed(mutants) {
   }
 }
 
-async function tryModules(selected) {
-  if (selected.length === 0) throw new Error(`no module matches ${wanted.join(', ')}`);
+/** Modules by the entry that names their tests: the longest path that fits a module. */
+function selectModules() {
+  const entries = Object.keys(MODULES).sort((a, b) => b.length - a.length);
+  const selected = new Map();
+  for (const path of readdirSync('src', { recursive: true }).sort()) {
+    const module = `src/${path}`;
+    const entry = entries.find((name) => `${path}/`.startsWith(`${name}/`));
+    if (!path.endsWith('.ts') || entry === undefined || !isWanted(module)) continue;
+    if (wanted.length === 0 && MODULES[entry].some(needsServer)) continue;
+    selected.set(entry, [...(selected.get(entry) ?? []), module]);
+  }
+  return selected;
+}
 
+function needsServer(test) {
+  return test.endsWith('.int.test.ts');
+}
+
+async function tryModules() {
+  const selected = selectModules();
+  if (selected.size === 0) throw new Error(`no module matches ${wanted.join(', ')}`);
+  Object.assign(process.env, SMALL);
+  const server = [...selected.keys()].some((entry) => MODULES[entry].some(needsServer))
+    ? await startPrivatePostgres()
+    : undefined;
   const summary = [];
-  for (const [module, tests] of selected) {
-    process.env.MUTATION_TESTS = tests.join(',');
-    const mutants = await new Stryker({
-      mutate: [module],
-      testRunner: 'vitest',
-      vitest: { configFile: 'vitest.mutation.config.ts', related: false },
-      coverageAnalysis: 'perTest',
-      concurrency: 1,
-      reporters: ['progress-append-only'],
-      logLevel: 'warn',
-      warnings: false,
-      // Stryker rewrites this file with an API that TypeScript 7 no longer has.
-      tsconfigFile: 'none',
-      ignorePatterns: ['.eod', 'dist', 'docs'],
-    }).runMutationTest();
-    summary.push(report(module, mutants));
+  try {
+    if (server !== undefined) {
+      await prepareTemplate(server.url);
+      process.env.TEST_DATABASE_ADMIN_URL = server.url;
+    }
+    for (const [entry, modules] of selected) {
+      process.env.MUTATION_TESTS = MODULES[entry].map((test) => `test/${test}`).join(',');
+      summary.push(...report(modules, await mutate(modules)));
+    }
+  } finally {
+    await server?.stop();
   }
   for (const { module, share, noticed, counted } of summary) {
     console.log(`${(share * 100).toFixed(1).padStart(5)} %  ${noticed} of ${counted}  ${module}`);
   }
-  // The share is NaN, which fails too, if a module has no mutants because it no longer exists.
   if (!summary.every(({ share }) => share >= THRESHOLD)) process.exitCode = 1;
 }
 
-function report(module, mutants) {
-  const counted = mutants.filter(
-    ({ status }) => !['Ignored', 'CompileError', 'RuntimeError'].includes(status),
-  );
-  const missed = counted.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
-  for (const { location, mutatorName, replacement, status } of missed) {
-    const { line, column } = location.start;
-    console.log(`${module}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`);
-  }
-  const noticed = counted.length - missed.length;
-  return { module, share: noticed / counted.length, noticed, counted: counted.length };
+/** Makes each small change to the modules and runs the tests. */
+function mutate(modules) {
+  return new Stryker({
+    mutate: modules,
+    testRunner: 'vitest',
+    vitest: { configFile: 'vitest.mutation.config.ts', related: false },
+    coverageAnalysis: 'perTest',
+    concurrency: 1,
+    reporters: ['progress-append-only'],
+    logLevel: 'warn',
+    warnings: false,
+    // Stryker rewrites this file with an API that TypeScript 7 no longer has.
+    tsconfigFile: 'none',
+    ignorePatterns: ['.eod', 'dist', 'docs'],
+  }).runMutationTest();
+}
+
+/** The share of each module's mutants that were noticed; prints the others. */
+function report(modules, mutants) {
+  const isCounted = ({ status }) => !['Ignored', 'CompileError', 'RuntimeError'].includes(status);
+  return modules.flatMap((module) => {
+    const counted = mutants.filter((one) => isCounted(one) && one.fileName.endsWith(module));
+    const missed = counted.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
+    for (const { location, mutatorName, replacement, status } of missed) {
+      const { line, column } = location.start;
+      console.log(`${module}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`);
+    }
+    const noticed = counted.length - missed.length;
+    // A module of types alone has no mutants.
+    return counted.length === 0
+      ? []
+      : [{ module, share: noticed / counted.length, noticed, counted: counted.length }];
+  });
 }
