@@ -9,13 +9,14 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Stryker } from '@stryker-mutator/core';
 import { startPrivatePostgres } from '../test/support/private-postgres.ts';
 import { prepareTemplate } from '../test/support/template.ts';
 import { MODULES, SMALL } from './mutated-modules.mjs';
 import { NAMED } from './named-mutants.mjs';
+import { sqlMutants } from './sql-mutants.mjs';
 
 /** The share of mutants that must be noticed. */
 const THRESHOLD = 0.92;
@@ -23,47 +24,88 @@ const THRESHOLD = 0.92;
 /** Not needed to run a test, or linked. */
 const NOT_COPIED = new Set(['node_modules', '.git', '.eod', 'dist', '.stryker-tmp']);
 
-const USAGE = `npm run test:mutation                        all modules whose tests need no server
-npm run test:mutation -- WORD…              modules whose path has one of the words: envelope load/market/merge
-npm run test:mutation -- --named [WORD…]    makes the changes of scripts/named-mutants.mjs, one by one, in a copy of the
-                                            repository, and runs the test file that has to notice each`;
+const USAGE = `npm run test:mutation                      all modules whose tests need no server
+npm run test:mutation -- WORD…             modules whose path has one of the words: envelope load/market/merge
+npm run test:mutation -- --sql WORD…       the same for operators and the like in SQL, which Stryker does not change
+npm run test:mutation -- --named [WORD…]   the changes of scripts/named-mutants.mjs`;
 
-const isNamed = process.argv[2] === '--named';
-const wanted = process.argv.slice(isNamed ? 3 : 2);
+const [mode] = process.argv.slice(2).filter((word) => word.startsWith('-'));
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 const isWanted = (name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
-if (wanted.some((word) => word.startsWith('-'))) console.log(USAGE);
-else if (isNamed) tryNamed(NAMED.filter(({ name }) => isWanted(name)));
-else await tryModules();
+if (mode === '--named') tryNamed(NAMED.filter(({ name }) => isWanted(name)));
+else if (mode === undefined || mode === '--sql') await tryModules(mode === '--sql' ? mutateSql : mutate);
+else console.log(USAGE);
 
-/** Makes each change in a copy of the repository and runs its test, which has to fail and to pass without the change. */
+/**
+ * Makes each named change in a copy of the repository and runs its test, which has to fail and to pass without the change.
+ */
 function tryNamed(mutants) {
   if (mutants.length === 0) throw new Error(`no mutant matches ${wanted.join(', ')}`);
-  const root = fileURLToPath(new URL('..', import.meta.url));
-  const copy = mkdtempSync(join(tmpdir(), 'eod-mutants-'));
-  const run = (tests) =>
-    spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--bail=1', ...tests], {
-      cwd: copy,
-      encoding: 'utf8',
-    });
-  try {
-    cpSync(root, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
-    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  inCopy((copy, run) => {
     const unchanged = run([...new Set(mutants.map(({ test }) => test))]);
     if (unchanged.status !== 0) throw new Error(`tests fail without a change:\n${unchanged.stdout}`);
     for (const { name, file, from, to, test } of mutants) {
-      const path = join(copy, file);
-      const text = readFileSync(path, 'utf8');
-      const [before, after, ...more] = text.split(from);
+      const [before, after, ...more] = readFileSync(join(copy, file), 'utf8').split(from);
       if (after === undefined || more.length > 0)
         throw new Error(`${name}: ${file} does not have its text once`);
-      writeFileSync(path, `${before}${to}${after}`);
-      const { status, stdout } = run([test]);
-      writeFileSync(path, text);
-      // A file that does not even load proves nothing.
-      const noticed = status !== 0 && /Tests .*\d+ failed/.test(stdout);
+      const noticed = isNoticed(run([test], { [file]: `${before}${to}${after}` }));
       console.log(`${noticed ? 'noticed ' : 'Survived'}  ${name}: ${file}, ${test}`);
       if (!noticed) process.exitCode = 1;
     }
+  });
+}
+
+/** Makes each small change to the SQL of modules in a copy of the repository and runs the tests named for them. */
+function mutateSql(modules) {
+  return inCopy((copy, run) => {
+    const config = ['--config', 'vitest.mutation.config.ts'];
+    const unchanged = run(config);
+    if (unchanged.status !== 0) throw new Error(`tests fail without a change:\n${unchanged.stdout}`);
+    return modules.flatMap((fileName) =>
+      sqlMutants(readFileSync(join(copy, fileName), 'utf8')).map(({ text, line, column, from, to }) => {
+        const ended = run(config, { [fileName]: text });
+        const isSql = !/syntax error at or near/.test(ended.stdout);
+        const status = !isSql ? 'CompileError' : isNoticed(ended) ? 'Killed' : 'Survived';
+        const mutant = {
+          fileName,
+          status,
+          location: { start: { line, column } },
+          mutatorName: from,
+          replacement: to,
+        };
+        process.stderr.write(`${describe(mutant)}\n`);
+        return mutant;
+      }),
+    );
+  });
+}
+
+/** A file that does not even load proves nothing; tests that hang do. */
+function isNoticed({ status, stdout, signal }) {
+  return signal !== null || (status !== 0 && /Tests .*\d+ failed/.test(stdout));
+}
+
+/** @param work gets a copy of the repository, and a function that runs Vitest there while some files have another text. */
+function inCopy(work) {
+  const root = fileURLToPath(new URL('..', import.meta.url));
+  const copy = mkdtempSync(join(tmpdir(), 'eod-mutants-'));
+  const run = (args, texts = {}) => {
+    const before = Object.keys(texts).map((file) => [file, readFileSync(join(copy, file))]);
+    for (const [file, text] of Object.entries(texts)) writeFileSync(join(copy, file), text);
+    try {
+      return spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--bail=1', ...args], {
+        cwd: copy,
+        encoding: 'utf8',
+        timeout: 300_000,
+      });
+    } finally {
+      for (const [file, text] of before) writeFileSync(join(copy, file), text);
+    }
+  };
+  try {
+    cpSync(root, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
+    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+    return work(copy, run);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -87,7 +129,7 @@ function needsServer(test) {
   return test.endsWith('.int.test.ts');
 }
 
-async function tryModules() {
+async function tryModules(mutateModules) {
   const selected = selectModules();
   if (selected.size === 0) throw new Error(`no module matches ${wanted.join(', ')}`);
   Object.assign(process.env, SMALL);
@@ -102,7 +144,7 @@ async function tryModules() {
     }
     for (const [entry, modules] of selected) {
       process.env.MUTATION_TESTS = MODULES[entry].map((test) => `test/${test}`).join(',');
-      summary.push(...report(modules, await mutate(modules)));
+      summary.push(...report(modules, await mutateModules(modules)));
     }
   } finally {
     await server?.stop();
@@ -136,14 +178,16 @@ function report(modules, mutants) {
   return modules.flatMap((module) => {
     const counted = mutants.filter((one) => isCounted(one) && one.fileName.endsWith(module));
     const missed = counted.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
-    for (const { location, mutatorName, replacement, status } of missed) {
-      const { line, column } = location.start;
-      console.log(`${module}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`);
-    }
+    for (const mutant of missed) console.log(describe(mutant));
     const noticed = counted.length - missed.length;
     // A module of types alone has no mutants.
     return counted.length === 0
       ? []
       : [{ module, share: noticed / counted.length, noticed, counted: counted.length }];
   });
+}
+
+function describe({ fileName, location, mutatorName, replacement, status }) {
+  const { line, column } = location.start;
+  return `${relative('.', fileName)}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`;
 }
