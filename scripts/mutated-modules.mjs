@@ -42,7 +42,7 @@ export const MODULES = {
 
   'load/market': [ANY_ORDER, COMMUTE, WITHDRAWALS],
   'load/market/merge': [ANY_ORDER, COMMUTE, WITHDRAWALS],
-  'load/market/fold': [ANY_ORDER, COMMUTE, PRUNE_ORDER],
+  'load/market/fold': [ANY_ORDER, COMMUTE],
   'load/market/checks': ['jobs/quality-data.int.test.ts', 'jobs/previous-close.int.test.ts'],
   'load/market/observed-aliases': [ALIASES],
   'load/market/schema': ['load/schema.int.test.ts'],
@@ -50,7 +50,8 @@ export const MODULES = {
   'load/market/differences.ts': ['cli/diff.int.test.ts', 'jobs/history.int.test.ts'],
   'load/market/accept-withdrawal.ts': [WITHDRAWALS, PRUNE_ORDER],
   'load/state': [ANY_ORDER, RUNS],
-  'load/state/answers': [ANY_ORDER, FACTS, PRUNE_ORDER],
+  'load/state/answers': [ANY_ORDER, FACTS],
+  'load/state/answers/pruned.ts': [PRUNE_ORDER],
   'load/state/coverage': [ANY_ORDER, FACTS, OBSERVED],
   'load/state/coverage/completeness.ts': ['jobs/gaps-data.int.test.ts'],
   'load/state/loads': [ANY_ORDER, COMMUTE],
@@ -60,11 +61,16 @@ export const MODULES = {
   'load/state/windows': [STATES, ANY_ORDER],
 };
 
-/** Few sets of each property. Nothing is taken away from a set that fails: that it fails is all that counts. */
+/**
+ * Few sets of each property: only a mutant that survives takes the time of them all. Nothing is taken away from a set that
+ * fails, because that it fails is all that counts.
+ */
 export const SMALL = {
   REGISTER_RUNS: '300',
   COMMUTE_RUNS: '2',
-  EOD_TEST_SETS: '16',
+  EOD_TEST_SETS: '60',
+  PRUNE_RUNS: '4',
+  SESSION_RUNS: '4',
   EOD_TEST_SHRINK: '0',
   REPEAT_RUNS: '2',
 };

@@ -9,12 +9,13 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join, relative } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Stryker } from '@stryker-mutator/core';
 import { startPrivatePostgres } from '../test/support/private-postgres.ts';
 import { prepareTemplate } from '../test/support/template.ts';
 import { MODULES, SMALL } from './mutated-modules.mjs';
+import { describeMutant } from './mutation-reporter.mjs';
 import { NAMED } from './named-mutants.mjs';
 import { sqlMutants } from './sql-mutants.mjs';
 
@@ -73,7 +74,7 @@ function mutateSql(modules) {
           mutatorName: from,
           replacement: to,
         };
-        process.stderr.write(`${describe(mutant)}\n`);
+        console.error(describeMutant(mutant));
         return mutant;
       }),
     );
@@ -163,7 +164,8 @@ function mutate(modules) {
     vitest: { configFile: 'vitest.mutation.config.ts', related: false },
     coverageAnalysis: 'perTest',
     concurrency: 1,
-    reporters: ['progress-append-only'],
+    plugins: ['@stryker-mutator/vitest-runner', './scripts/mutation-reporter.mjs'],
+    reporters: ['as-tried'],
     logLevel: 'warn',
     warnings: false,
     // Stryker rewrites this file with an API that TypeScript 7 no longer has.
@@ -178,16 +180,11 @@ function report(modules, mutants) {
   return modules.flatMap((module) => {
     const counted = mutants.filter((one) => isCounted(one) && one.fileName.endsWith(module));
     const missed = counted.filter(({ status }) => status === 'Survived' || status === 'NoCoverage');
-    for (const mutant of missed) console.log(describe(mutant));
+    for (const mutant of missed) console.log(describeMutant(mutant));
     const noticed = counted.length - missed.length;
     // A module of types alone has no mutants.
     return counted.length === 0
       ? []
       : [{ module, share: noticed / counted.length, noticed, counted: counted.length }];
   });
-}
-
-function describe({ fileName, location, mutatorName, replacement, status }) {
-  const { line, column } = location.start;
-  return `${relative('.', fileName)}:${line}:${column}  ${status} ${mutatorName}: ${replacement}`;
 }
