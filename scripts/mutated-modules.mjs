@@ -35,13 +35,13 @@ export const MODULES = {
   'jobs/worker/failure-policy.ts': ['jobs/failure-policy.test.ts'],
 
   'load/market/observed-aliases/identity.ts': ['load/identity.test.ts'],
-  'load/market/merge/copy-text.ts': ['load/copy-text.test.ts'],
   'load/state/coverage/registers.ts': [REGISTERS],
   'load/state/coverage/freshness.ts': ['load/freshness.test.ts'],
   'load/state/windows/plan.ts': ['jobs/plan.test.ts', STATES],
 
   'load/market': [ANY_ORDER, COMMUTE, WITHDRAWALS],
   'load/market/merge': [ANY_ORDER, COMMUTE, WITHDRAWALS],
+  'load/market/merge/copy-text.ts': ['load/copy-text.test.ts', 'load/copy.int.test.ts'],
   'load/market/fold': [ANY_ORDER, COMMUTE],
   'load/market/checks': ['jobs/quality-data.int.test.ts', 'jobs/previous-close.int.test.ts'],
   'load/market/observed-aliases': [ALIASES],
@@ -52,6 +52,8 @@ export const MODULES = {
   'load/state': [ANY_ORDER, RUNS],
   'load/state/answers': [ANY_ORDER, FACTS],
   'load/state/answers/pruned.ts': [PRUNE_ORDER],
+  'load/state/answers/to-fold.ts': [ANY_ORDER, PRUNE_ORDER],
+  'load/state/answers/to-replay.ts': ['jobs/replay.int.test.ts'],
   'load/state/coverage': [ANY_ORDER, FACTS, OBSERVED],
   'load/state/coverage/completeness.ts': ['jobs/gaps-data.int.test.ts'],
   'load/state/loads': [ANY_ORDER, COMMUTE],
