@@ -19,6 +19,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Stryker } from '@stryker-mutator/core';
 import { startPrivatePostgres } from '../test/support/private-postgres.ts';
@@ -42,7 +43,8 @@ npm run test:mutation -- --named [WORD…]   the changes of scripts/named-mutant
 const [mode] = process.argv.slice(2).filter((word) => word.startsWith('-'));
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 const isWanted = (name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
-if (mode === '--named') tryNamed(NAMED.filter(({ name }) => isWanted(name)));
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
+if (mode === '--named') await tryNamed(NAMED.filter(({ name }) => isWanted(name)));
 else if (mode === undefined || mode === '--sql') await tryModules(mode === '--sql' ? mutateSql : mutate);
 else console.log(USAGE);
 
@@ -51,7 +53,7 @@ else console.log(USAGE);
  */
 function tryNamed(mutants) {
   if (mutants.length === 0) throw new Error(`no mutant matches ${wanted.join(', ')}`);
-  inCopy((copy, run) => {
+  return inCopy((copy, run) => {
     const unchanged = run([...new Set(mutants.map(({ test }) => test))]);
     if (unchanged.status !== 0) throw new Error(`tests fail without a change:\n${unchanged.stdout}`);
     for (const { name, file, from, to, test } of mutants) {
@@ -67,26 +69,24 @@ function tryNamed(mutants) {
 
 /** Makes each small change to the SQL of modules in a copy of the repository and runs the tests named for them. */
 function mutateSql(modules) {
-  return inCopy((copy, run) => {
+  return inCopy(async (copy, run) => {
     const config = ['--config', 'vitest.mutation.config.ts'];
     const unchanged = run(config);
     if (unchanged.status !== 0) throw new Error(`tests fail without a change:\n${unchanged.stdout}`);
-    return modules.flatMap((fileName) =>
-      sqlMutants(readFileSync(join(copy, fileName), 'utf8')).map(({ text, line, column, from, to }) => {
+    const mutants = [];
+    for (const fileName of modules) {
+      for (const { text, line, column, from, to } of sqlMutants(readFileSync(join(copy, fileName), 'utf8'))) {
         const ended = run(config, { [fileName]: text });
+        // Here a signal ends the process, and with it the server.
+        await setImmediate();
         const isSql = !/syntax error at or near/.test(ended.stdout);
         const status = !isSql ? 'CompileError' : isNoticed(ended) ? 'Killed' : 'Survived';
-        const mutant = {
-          fileName,
-          status,
-          location: { start: { line, column } },
-          mutatorName: from,
-          replacement: to,
-        };
-        console.error(describeMutant(mutant));
-        return mutant;
-      }),
-    );
+        const start = { line, column };
+        mutants.push({ fileName, status, location: { start }, mutatorName: from, replacement: to });
+        console.error(describeMutant(mutants.at(-1)));
+      }
+    }
+    return mutants;
   });
 }
 
@@ -96,7 +96,7 @@ function isNoticed({ status, stdout, signal }) {
 }
 
 /** @param work gets a copy of the repository, and a function that runs Vitest there while some files have another text. */
-function inCopy(work) {
+async function inCopy(work) {
   const root = fileURLToPath(new URL('..', import.meta.url));
   const copy = mkdtempSync(join(tmpdir(), 'eod-mutants-'));
   const run = (args, texts = {}) => {
@@ -115,7 +115,7 @@ function inCopy(work) {
   try {
     cpSync(root, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-    return work(copy, run);
+    return await work(copy, run);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
