@@ -117,6 +117,13 @@ export const NAMED = [
     test: COVERAGE,
   },
   {
+    name: 'first-of-those-that-emptied-a-day',
+    file: 'src/load/state/answers/facts.ts',
+    from: "max(a.place) filter (where m.effect = 'emptied')",
+    to: "min(a.place) filter (where m.effect = 'emptied')",
+    test: 'test/load/answer-facts.int.test.ts',
+  },
+  {
     name: 'unclear-bonus-beside-clear-split',
     file: 'src/extract/corporate-actions/purpose.ts',
     from: "new Set(['other', 'split', 'bonus', 'consolidation'])",

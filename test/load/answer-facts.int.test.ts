@@ -7,7 +7,7 @@ import { factOf, SAID } from '../../src/load/state/answers/facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/coverage/registers.ts';
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';
-import { fetched, fixReading, records, replay } from '../jobs/replay-support.ts';
+import { ask, fetched, fixReading, records, replay, type SourceRecord } from '../jobs/replay-support.ts';
 
 const LAST = '2025-08-29';
 const DAYS: readonly string[] = ['2025-08-27', '2025-08-28', LAST];
@@ -85,6 +85,24 @@ test('coverage takes back what an answer does not say any more when it is read w
   await replay(context, {});
   expect(await covered(context)).toEqual([{ day: LAST, state: 'not_published', records: 0 }]);
   expect(await sums(context)).toEqual([]);
+});
+
+test('of several answers that took the last row of a day the newest counts, also after a late one', async () => {
+  const context = await openStore();
+  const load = (minute: number, sent: readonly SourceRecord[]) =>
+    ask(context, {
+      operation: 'GetSeriesChange',
+      from: LAST,
+      sent,
+      calledAt: Date.UTC(2025, 9, 29, 16, minute),
+      microseconds: 0,
+    });
+  const row = { ChangeDate: '08-29-2025', ScripId: 'A', PrevSeries: 'EQ', ToSeries: 'BE' };
+  await load(1, [row]);
+  await load(3, [row]);
+  await load(4, []);
+  await load(2, []);
+  expect(await covered(context)).toEqual([{ day: LAST, state: 'empty', records: 0 }]);
 });
 
 test('what was said since a place can be compared alone', async () => {

@@ -11,8 +11,8 @@ import { openStore } from '../jobs/import-support.ts';
 import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 
-/** EOD_TEST_SETS=2000 tries more, EOD_TEST_SEED others. */
-const numRuns = Number(process.env.EOD_TEST_SETS ?? 25);
+/** SESSION_RUNS=2000 tries more, EOD_TEST_SEED others. */
+const numRuns = Number(process.env.SESSION_RUNS ?? 25);
 const seed = Number(process.env.EOD_TEST_SEED ?? 20_270_918);
 
 /** A Saturday of a year of which no calendar file knows holidays. Each set has one of its own, three weeks apart. */

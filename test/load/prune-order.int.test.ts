@@ -14,8 +14,8 @@ import { MAX_REJECT_SHARE } from './any-order/model.ts';
 import { load, type Place } from './any-order/run.ts';
 import { newRun } from './support.ts';
 
-/** EOD_TEST_SETS=2000 tries more, EOD_TEST_SEED others. */
-const numRuns = Number(process.env.EOD_TEST_SETS ?? 40);
+/** PRUNE_RUNS=2000 tries more, EOD_TEST_SEED others. */
+const numRuns = Number(process.env.PRUNE_RUNS ?? 40);
 const seed = Number(process.env.EOD_TEST_SEED ?? 20_270_901);
 
 async function openPlace(): Promise<Omit<Place, 'exchange'>> {
