@@ -104,7 +104,9 @@ export async function sourceChecks(
   if (db !== null) await storeEvidence(db, callLimit, outcome.error);
   const key = keyCheck(outcome);
   const isAccepted = key.state === 'ok';
-  const asked = isAccepted ? await askLimitation(source, cli, config, db) : 'not asked, since the key was not seen to be accepted';
+  const asked = isAccepted
+    ? await askLimitation(source, cli, config, db)
+    : 'not asked, since the key was not seen to be accepted';
   const report = typeof asked === 'string' ? null : keyReport(asked, config);
   return {
     checks: [
