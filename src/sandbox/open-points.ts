@@ -148,7 +148,7 @@ const POINTS: readonly (Omit<OpenPoint, 'behaviour'> & Partial<Pick<OpenPoint, '
     flag: '--nested-limitation',
     open: 'Whether and how GetLimitation says what a key may do.',
     description: 'GetLimitation with nested members, seconds and booleans as text',
-    handled: 'It is only shown. Members are found in any case and at any level.',
+    handled: 'What a sibling product sends is read in any form; without it, `eod doctor` says so.',
   },
 ];
 

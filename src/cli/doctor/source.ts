@@ -5,7 +5,7 @@ import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { decodeText } from '../../extract/body.ts';
-import { createSource, type Limitation, type ObservedDate, type Source } from '../../extract/index.ts';
+import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
 import { callLimitOf, callsOf, fullHourWait } from '../../jobs/worker/quota.ts';
@@ -105,19 +105,18 @@ export async function sourceChecks(
   const key = keyCheck(outcome);
   const isAccepted = key.state === 'ok';
   const asked = isAccepted
-    ? await askLimitation(source, cli, config, db)
+    ? await askKeyReport(source, cli, config, db)
     : 'not asked, since the key was not seen to be accepted';
-  const report = typeof asked === 'string' ? null : keyReport(asked, config);
   return {
     checks: [
       sourceCheck(outcome),
       key,
-      ...(report === null
-        ? [skipped(LIMITS, String(asked))]
-        : limitationChecks(report, config, calendar, systemClock)),
+      ...(typeof asked === 'string'
+        ? [skipped(LIMITS, asked)]
+        : limitationChecks(asked, config, calendar, systemClock)),
       clockCheck(outcome.date, clockAheadMs, config),
     ],
-    key: report,
+    key: typeof asked === 'string' ? null : asked,
   };
 }
 
@@ -134,17 +133,18 @@ async function countedCall(cli: Cli, config: Config, db: Database | null) {
 }
 
 /** Asks what the key may do. @returns why nobody knows, if the service does not say. */
-async function askLimitation(
+async function askKeyReport(
   source: Source,
   cli: Cli,
   config: Config,
   db: Database | null,
-): Promise<Limitation | string> {
+): Promise<KeyReport | string> {
   const callLimit = await countedCall(cli, config, db);
   if (callLimit === null) return USED_UP;
   const silent = `the service does not say what the key may do (${LIMITATION}`;
   try {
-    return (await source.limitation(cli.life.signal)) ?? `${silent}: an answer of unknown form)`;
+    const limitation = await source.limitation(cli.life.signal);
+    return limitation === null ? `${silent}: an answer of unknown form)` : keyReport(limitation, config);
   } catch (error) {
     if (db !== null && evidenceOf(error, 1).hour === 'closed')
       await closeHour(db.drizzle, callLimit, messageOf(error));
