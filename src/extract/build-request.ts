@@ -2,7 +2,13 @@ import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { AskedFor } from '../operations/fields.ts';
-import { furtherParams, isDated, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
+import {
+  furtherParams,
+  isDated,
+  LIMITATION,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+} from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
@@ -36,6 +42,14 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
   if (request.dTFormat) add('dTFormat', settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;
+}
+
+/** The URL of the request that asks what the key may do. It contains the access key, too. */
+export function buildLimitationUrl({
+  baseUrl,
+  accessKey,
+}: Pick<SourceSettings, 'baseUrl' | 'accessKey'>): string {
+  return `${baseUrl}/${LIMITATION}?accessKey=${encode(accessKey)}&format=Json`;
 }
 
 type Add = (name: string, encoded: string) => void;

@@ -2,13 +2,17 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import type { Operation } from '../operations/operation.ts';
-import { buildUrl, keyRedactor } from './build-request.ts';
+import { decodeText } from './body.ts';
+import { buildLimitationUrl, buildUrl, keyRedactor } from './build-request.ts';
 import { createClient } from './client.ts';
+import { diagnose } from './diagnostics.ts';
 import { checkAnswer } from './envelope.ts';
+import { parseLimitation } from './limitation.ts';
 import { readAnswer } from './read.ts';
 import type { Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
+export type { Allowance, Limitation } from './limitation.ts';
 export { readAnswer } from './read.ts';
 export type * from './types.ts';
 
@@ -42,6 +46,13 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         );
         throw error;
       }
+    },
+    async limitation(signal) {
+      const { body } = await client.get(buildLimitationUrl(settings), signal);
+      const text = decodeText(body);
+      const refused = diagnose(text, redact);
+      if (refused !== null) throw refused;
+      return parseLimitation(text, settings.timeZone);
     },
     clockOffsetMs: () => client.clockOffsetMs(),
     lastDate: () => client.lastDate(),

@@ -4,6 +4,7 @@ import type { Operation } from '../operations/operation.ts';
 import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import type { CountRule } from './envelope.ts';
+import type { Limitation } from './limitation.ts';
 
 export type { Row, Scalar };
 
@@ -94,6 +95,12 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
+  /**
+   * One GET that asks what the key may do; null if the answer does not say. Throws PipelineError like `fetch`.
+   *
+   * @param signal aborts the call (kind `aborted`).
+   */
+  limitation(signal?: AbortSignal): Promise<Limitation | null>;
   /** Milliseconds by which the source's clock is ahead of the local one, as far as its answers have shown. */
   clockOffsetMs(): number;
   /** The Date header of the last answer, and when it was received by the local clock; null before the first. */

@@ -20,6 +20,9 @@ export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exch
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 
+/** The request that asks what the key may do. It fills no table, so it is not declared as an operation. */
+export const LIMITATION = 'GetLimitation';
+
 /** A request option that users can set, besides dates and instruments. */
 export interface RequestOption {
   /** The source's parameter name. */

@@ -24,6 +24,7 @@ const READINGS = [
   'xmlAttributes',
   'anyCase',
   'exactTimes',
+  'nestedLimitation',
 ] as const;
 export type Readings = Readonly<Record<(typeof READINGS)[number], boolean>>;
 

@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { EXCHANGES } from '../operations/operation.ts';
+import { EXCHANGES, LIMITATION } from '../operations/operation.ts';
 import { operationName } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
@@ -29,6 +29,10 @@ const names = (value: string) =>
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
+
+/** The name of an operation, or of the request that asks what the key may do. */
+const requestName = (name: string) =>
+  name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationName(name);
 
 /** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
 function rangeDays(value: string): Behaviour['maxRangeDays'] {
@@ -91,7 +95,7 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
     case 'min-days':
       return { minDays: number() };
     case 'operation':
-      return { operation: operationName(setting) };
+      return { operation: requestName(setting) };
     case 'rate': {
       const rate = Number(setting);
       if (rate > 0 && rate <= 1) return { rate };
@@ -227,7 +231,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   {
     flag: '--disable-operations <list>',
     description: 'operations the key has no right to',
-    parse: (value) => behave({ disabledOperations: names(value).map((name) => operationName(name)) }),
+    parse: (value) => behave({ disabledOperations: names(value).map(requestName) }),
   },
   {
     flag: '--disable-exchanges <list>',

@@ -68,7 +68,7 @@ test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused, with what to do
   expect(await query(url, "select from pg_namespace where nspname = 'etl'")).toEqual([]);
 });
 
-test('where all is well nothing fails, and one call was made and counted', async () => {
+test('where all is well nothing fails, and two calls were made and counted', async () => {
   const { requests } = sandbox.stats();
   const { code, json, states, stdout, check } = await examine(SETTINGS);
   expect(states).toEqual({
@@ -92,6 +92,9 @@ test('where all is well nothing fails, and one call was made and counted', async
     night: 'ok',
     source: 'ok',
     'access key': 'ok',
+    'key limits': 'ok',
+    'key expiry': 'ok',
+    'key rights': 'ok',
     clock: 'ok',
     quota: 'ok',
     storage: 'ok',
@@ -100,9 +103,9 @@ test('where all is well nothing fails, and one call was made and counted', async
   expect({ code, ok: json.ok }).toEqual({ code: 0, ok: true });
   expect(json.node).toBe(process.version);
   for (const { state, remedy } of json.checks) expect(remedy === null).toBe(/^(ok|skipped)$/.test(state));
-  expect(sandbox.stats().requests - requests).toBe(1);
-  expect(check('quota').found).toMatch(/^899 of 900 calls/);
-  expect(await query(DATABASE_URL, 'select calls from etl.call_budget')).toEqual([{ calls: 1 }]);
+  expect(sandbox.stats().requests - requests).toBe(2);
+  expect(check('quota').found).toMatch(/^898 of 900 calls/);
+  expect(await query(DATABASE_URL, 'select calls from etl.call_budget')).toEqual([{ calls: 2 }]);
   expect(stdout).not.toContain(KEY);
 });
 

@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<Check>[] = [
 export const commands: Commands = {
   doctor(command, cli) {
     command
-      .option('--offline', 'make no call to the source; without it, one call is made and counted')
+      .option('--offline', 'make no call to the source; without it, two calls are made and counted')
       .addOption(jsonOption())
       .addHelpText('after', examples('eod doctor', 'eod doctor --json --offline'))
       .action((flags: DoctorFlags) => runChecks(cli, flags));
@@ -27,7 +27,7 @@ export const commands: Commands = {
 async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
   const config = await loadSettings(cli);
   const { examine } = await import('../doctor/index.ts');
-  const checks = await examine(cli, config, flags.offline === true);
+  const { checks, key } = await examine(cli, config, flags.offline === true);
   cli.life.signal.throwIfAborted();
   const bad = checks.filter(({ state }) => state === 'failed').length;
   if (bad > 0) cli.exitCode = EXIT.failed;
@@ -36,6 +36,7 @@ async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
     return printJson(cli, {
       ok: bad === 0,
       checks,
+      key,
       version: versionText(),
       node,
       platform: `${platform}-${arch}`,

@@ -43,7 +43,7 @@ Uncomment and set in it:
 Environment variables take precedence over the file.${isRead ? '' : ` eod reads .env in the folder it is started in: start it in the folder of ${file}, or export its settings in the shell.`}
 Then:
   eod migrate     creates the tables, if you set DATABASE_URL
-  eod doctor      checks that everything needed is there
+  eod doctor      checks that all needed is there, and what your key may do
   eod nightly     loads the last session; "eod up" does so every night`,
   );
 }

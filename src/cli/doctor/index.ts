@@ -13,6 +13,7 @@ import {
   lostDaysCheck,
   placesCheck,
 } from './database.ts';
+import type { KeyReport } from './limitation.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
 import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
 import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } from './settings.ts';
@@ -21,16 +22,22 @@ import { formatCheck, quotaCheck, sourceChecks, storageCheck } from './source.ts
 /** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;
 const PRIVATE_POSTGRES_MS = 90_000;
-const SOURCE_MS = 30_000;
+const SOURCE_MS = 45_000;
 
 /**
  * Checks everything the pipeline needs. A server that is down or silent, or a wrong setting, becomes the result of one
  * check; the others are still made, and each has a time limit.
  *
  * @param offline makes no call to the source.
- * @returns the checks in the order in which to look at them; no text holds a secret.
+ * @returns the checks in the order in which to look at them, and what the key may do, if the service says so; no text
+ *   holds a secret.
  */
-export async function examine(cli: Cli, config: Config, offline: boolean): Promise<readonly Check[]> {
+export async function examine(
+  cli: Cli,
+  config: Config,
+  offline: boolean,
+): Promise<{ readonly checks: readonly Check[]; readonly key: KeyReport | null }> {
+  let key: KeyReport | null = null;
   let database: DatabaseChecks = { checks: [], usable: null, clockAheadMs: null };
   const databaseDone = bounded('database', PRIVATE_POSTGRES_MS, 'see DATABASE_URL', async () => {
     database = await databaseChecks(cli, config);
@@ -61,7 +68,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
   const ofDatabase = (name: string, work: () => Promise<Check>) =>
     bounded(name, SHORT_MS, 'see the check of the database', work);
   const redact = environmentRedactor(cli);
-  return [
+  const checks = [
     nodeCheck(process.version, engines()),
     ...settingsChecks(config),
     ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
@@ -76,9 +83,11 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
     await ofDatabase('places', () => placesCheck(db)),
     calendarChecks,
     nightCheck(config, calendar, systemClock),
-    await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', () =>
-      sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline),
-    ),
+    await bounded('source', SOURCE_MS, 'see EOD_BASE_URL', async () => {
+      const asked = await sourceChecks(cli, { config, calendar, db, clockAheadMs }, offline);
+      key = asked.key;
+      return asked.checks;
+    }),
     await ofDatabase('quota', () => quotaCheck(config, db)),
     await ofDatabase('storage', () => storageCheck(config, db)),
     await ofDatabase('format', () => formatCheck(config, db)),
@@ -89,6 +98,7 @@ export async function examine(cli: Cli, config: Config, offline: boolean): Promi
       // Remedies are our own words, of which a password such as `eod` must not make riddles.
       found: redact(check.found),
     }));
+  return { checks, key };
 }
 
 function engines(): string {

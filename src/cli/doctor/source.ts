@@ -15,17 +15,22 @@ import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/source/call-budget.ts';
 import { readWorkers } from '../../load/state/workers.ts';
+import { LIMITATION } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
+import { type KeyReport, keyReport, limitationChecks } from './limitation.ts';
 
 /** The operation with the shortest answer: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';
 
 /** Time limit of the call: somebody is waiting for the result of the check. */
 const CALL_MS = 15_000;
+
+const LIMITS = 'key limits';
+const USED_UP = 'the calls of this hour are used up, so none was made: try again in the next hour';
 
 interface Question {
   readonly config: Config;
@@ -45,9 +50,16 @@ interface Outcome {
   readonly trialDay?: string | undefined;
 }
 
+/** What the calls showed; `key`: null if the service does not say what it may do. */
+export interface SourceChecks {
+  readonly checks: readonly Check[];
+  readonly key: KeyReport | null;
+}
+
 /**
  * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
- * says. The call counts in the hour's budget like any other; it is not made if nothing is left of that.
+ * says, and if it does, one that asks what the key may do. The calls count in the hour's budget like any other; they
+ * are not made if nothing is left of that.
  *
  * @param offline makes no call.
  */
@@ -55,33 +67,30 @@ export async function sourceChecks(
   cli: Cli,
   { config, calendar, db, clockAheadMs }: Question,
   offline: boolean,
-): Promise<readonly Check[]> {
-  const none = (why: string) => [
-    skipped('source', why),
-    skipped('access key', why),
-    clockCheck(null, clockAheadMs, config),
-  ];
+): Promise<SourceChecks> {
+  const withoutCall = (source: Check, why: string) => ({
+    checks: [
+      source,
+      skipped('access key', why),
+      skipped(LIMITS, why),
+      clockCheck(null, clockAheadMs, config),
+    ],
+    key: null,
+  });
+  const none = (why: string) => withoutCall(skipped('source', why), why);
   if (cli.demo === true) return none('the demo starts a simulated source of its own');
   if (config.EOD_BASE_URL === undefined || config.EOD_ACCESS_KEY === undefined) {
     const missing = ['EOD_BASE_URL', 'EOD_ACCESS_KEY'].filter(
       (name) => config[name as keyof Config] === undefined,
     );
-    const [, key, clock] = none('no call can be made') as [Check, Check, Check];
     const remedy =
       'set them in the environment or in .env ("eod init" writes one); "eod sandbox" starts a simulated source and prints what to set';
-    return [
-      failed('source', `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`, remedy),
-      key,
-      clock,
-    ];
+    const found = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`;
+    return withoutCall(failed('source', found, remedy), 'no call can be made');
   }
   if (offline) return none('--offline: no call was made');
-  // A call sent at the end of one hour and received in the next would count against the wrong one.
-  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
-  const callLimit = callLimitOf(config, systemClock);
-  if (db !== null && !(await takeCall(db.drizzle, callLimit))) {
-    return none('the calls of this hour are used up, so none was made: try again in the next hour');
-  }
+  const callLimit = await countedCall(cli, config, db);
+  if (callLimit === null) return none(USED_UP);
   const settings = {
     ...sourceSettings(config),
     connections: 1,
@@ -93,7 +102,54 @@ export async function sourceChecks(
   );
   const outcome = await call(source, cli, calendar, config, db !== null);
   if (db !== null) await storeEvidence(db, callLimit, outcome.error);
-  return [sourceCheck(outcome), keyCheck(outcome), clockCheck(outcome.date, clockAheadMs, config)];
+  const key = keyCheck(outcome);
+  const isAccepted = key.state === 'ok';
+  const asked = isAccepted
+    ? await askKeyReport(source, cli, config, db)
+    : 'not asked, since the key was not seen to be accepted';
+  return {
+    checks: [
+      sourceCheck(outcome),
+      key,
+      ...(typeof asked === 'string'
+        ? [skipped(LIMITS, asked)]
+        : limitationChecks(asked, config, calendar, systemClock)),
+      clockCheck(outcome.date, clockAheadMs, config),
+    ],
+    key: typeof asked === 'string' ? null : asked,
+  };
+}
+
+/**
+ * Counts a call that is about to be made, where calls can be counted. Waits for the full hour if it is near: a call sent
+ * at the end of one hour and received in the next would count against the wrong one.
+ *
+ * @returns what it was counted against; null if no call may be made.
+ */
+async function countedCall(cli: Cli, config: Config, db: Database | null) {
+  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
+  const callLimit = callLimitOf(config, systemClock);
+  return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
+}
+
+/** Asks what the key may do. @returns why nobody knows, if the service does not say. */
+async function askKeyReport(
+  source: Source,
+  cli: Cli,
+  config: Config,
+  db: Database | null,
+): Promise<KeyReport | string> {
+  const callLimit = await countedCall(cli, config, db);
+  if (callLimit === null) return USED_UP;
+  const silent = `the service does not say what the key may do (${LIMITATION}`;
+  try {
+    const limitation = await source.limitation(cli.life.signal);
+    return limitation === null ? `${silent}: an answer of unknown form)` : keyReport(limitation, config);
+  } catch (error) {
+    if (db !== null && evidenceOf(error, 1).hour === 'closed')
+      await closeHour(db.drizzle, callLimit, messageOf(error));
+    return `${silent}: ${messageOf(error)})`;
+  }
 }
 
 async function call(

@@ -51,15 +51,26 @@ export class AccessControl {
     this.#callsThisHour++;
   }
 
+  /** May the key call this operation? */
+  isEnabled(operation: string): boolean {
+    const { disabledOperations, withdrawnRatios } = this.#behaviour;
+    const isWithdrawn = withdrawnRatios && WITHDRAWN_RATIOS.includes(operation);
+    return !isWithdrawn && !disabledOperations.includes(operation);
+  }
+
+  /** @throws Diagnostic if the key may not call this operation. */
+  checkOperation(operation: string): void {
+    if (!this.isEnabled(operation)) throw new Diagnostic('Function not enabled.');
+  }
+
   /**
    * Checks the rights of the key.
    *
    * @throws Diagnostic with the line to answer.
    */
   checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
-    const { disabledOperations, disabledExchanges, demoInstruments, withdrawnRatios } = this.#behaviour;
-    const isWithdrawn = withdrawnRatios && WITHDRAWN_RATIOS.includes(operation);
-    if (isWithdrawn || disabledOperations.includes(operation)) throw new Diagnostic('Function not enabled.');
+    const { disabledExchanges, demoInstruments } = this.#behaviour;
+    this.checkOperation(operation);
     if (disabledExchanges.includes(exchange))
       throw new Diagnostic('Data for requested exchange is disabled.');
     if (demoInstruments !== undefined && instruments.some((name) => !demoInstruments.includes(name))) {

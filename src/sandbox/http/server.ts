@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/clock.ts';
 import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { LIMITATION, type Operation } from '../../operations/operation.ts';
 import { answer } from '../answer/answer.ts';
+import { limitationAnswer } from '../answer/limitation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { OperationDataSets } from '../datasets/dataset.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
@@ -61,16 +62,33 @@ export class Responder {
       return;
     }
     const operation = this.#byPath.get(url.pathname);
-    if (operation === undefined) {
+    if (operation === undefined && url.pathname !== `/${LIMITATION}`) {
       plain(response, 404, 'Function not found.');
       return;
     }
-    this.requests.begin(operation.name, url.searchParams);
+    this.requests.begin(operation?.name ?? LIMITATION, url.searchParams);
     response.once('close', () => this.requests.end());
-    void this.#answer(operation, url.searchParams, request, response).catch((error: unknown) =>
-      this.#fail(response, error),
-    );
+    const answered =
+      operation === undefined
+        ? this.#answerLimitation(url.searchParams, response)
+        : this.#answer(operation, url.searchParams, request, response);
+    void answered.catch((error: unknown) => this.#fail(response, error));
   };
+
+  /** What the key may do, in JSON whatever format is asked for: no other form is known. */
+  async #answerLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
+    const { behaviour, clock } = this.#parts;
+    if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
+    this.#access.checkKey(parameter(search, 'accessKey', behaviour));
+    const fault = this.#faults.next(LIMITATION, null);
+    if (this.#applyFault(response, fault)) return;
+    this.#access.checkOperation(LIMITATION);
+    const reply = limitationAnswer(behaviour, this.#parts.operations, clock, (name) =>
+      this.#access.isEnabled(name),
+    );
+    if (fault === null) await send(response, reply, false);
+    else await sendDamaged(response, reply, false, fault);
+  }
 
   async #answer(
     operation: Operation,

@@ -1,0 +1,161 @@
+import { DAY_MS } from '../core/days.ts';
+import { printable } from './sanitize.ts';
+import { createDatetimeReader } from './times.ts';
+
+/** How much of something the key may use; null: the service does not say. */
+export type Allowance = number | 'unlimited' | null;
+
+/** What the key may do, as far as the service says. */
+export interface Limitation {
+  readonly callsPerHour: Allowance;
+  readonly callsPerMonth: Allowance;
+  /** In a unit that nobody has documented. */
+  readonly bandwidthPerHour: Allowance;
+  readonly bandwidthPerMonth: Allowance;
+  /** When the key expires, in ISO 8601; null if no date is stated. */
+  readonly expiresAt: string | null;
+  readonly isEnabled: boolean | null;
+  /** The exchanges that the key may ask for; null if they are not listed. */
+  readonly exchanges: readonly AllowedExchange[] | null;
+  /** The operations that are listed, and whether the key may call each; null if they are not listed. */
+  readonly operations: readonly AllowedOperation[] | null;
+}
+
+interface AllowedExchange {
+  readonly name: string;
+  readonly instruments: Allowance;
+}
+
+interface AllowedOperation {
+  readonly name: string;
+  readonly isEnabled: boolean;
+}
+
+type Members = ReadonlyMap<string, unknown>;
+
+const NAMES = [
+  'allowedcallsperhour',
+  'allowedcallspermonth',
+  'allowedbandwidthperhour',
+  'allowedbandwidthpermonth',
+  'expirationdate',
+  'enabled',
+  'allowedexchanges',
+  'allowedfunctions',
+] as const;
+
+/** Bounds for answers of a service that is out of order. */
+const MAX_DEPTH = 5;
+const MAX_ENTRIES = 1_000;
+const MAX_NAME = 100;
+
+/**
+ * Reads the answer of GetLimitation. Nobody has documented its form for this service, so the members that a sibling
+ * product sends are looked for in any case and at any level, and a value that cannot be read counts as not stated.
+ *
+ * @returns null if the answer holds none of them.
+ */
+export function parseLimitation(text: string, zone: string): Limitation | null {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const members = collect(json);
+  const member = (name: (typeof NAMES)[number]) => members.get(name);
+  const limitation: Limitation = {
+    callsPerHour: allowance(member('allowedcallsperhour')),
+    callsPerMonth: allowance(member('allowedcallspermonth')),
+    bandwidthPerHour: allowance(member('allowedbandwidthperhour')),
+    bandwidthPerMonth: allowance(member('allowedbandwidthpermonth')),
+    expiresAt: moment(member('expirationdate'), zone),
+    isEnabled: flag(member('enabled')),
+    exchanges: listOf(member('allowedexchanges'), 'exchangename', (name, entry) => ({
+      name,
+      instruments: allowance(entry.get('allowedinstruments')),
+    })),
+    operations: listOf(member('allowedfunctions'), 'functionname', (name, entry) => ({
+      name,
+      // A list of what is allowed needs no flags.
+      isEnabled: flag(entry.get('isenabled')) ?? true,
+    })),
+  };
+  return Object.values(limitation).some((value) => value !== null) ? limitation : null;
+}
+
+/** The known members of a document, by name; of those with the same name, the one of the outermost level. */
+function collect(document: unknown): Members {
+  const found = new Map<string, unknown>();
+  let level: unknown[] = [document];
+  for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
+    const next: unknown[] = [];
+    for (const value of level.slice(0, MAX_ENTRIES)) {
+      if (Array.isArray(value)) for (const entry of value.slice(0, MAX_ENTRIES)) next.push(entry);
+      for (const [name, inner] of membersOf(value)) {
+        if (!(NAMES as readonly string[]).includes(name)) next.push(inner);
+        else if (inner !== null && !found.has(name)) found.set(name, inner);
+      }
+    }
+    level = next;
+  }
+  return found;
+}
+
+/** The members of an object by their names in lower case, without what is neither letter nor digit. */
+function membersOf(value: unknown): Members {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map();
+  return new Map(
+    Object.entries(value).map(([name, inner]) => [name.toLowerCase().replace(/[^a-z0-9]/g, ''), inner]),
+  );
+}
+
+/**
+ * The entries of a list of objects or names. A list may be a single object, or be wrapped in one, as where it was made
+ * from XML.
+ */
+function listOf<Entry>(
+  value: unknown,
+  nameOf: string,
+  read: (name: string, entry: Members) => Entry,
+): readonly Entry[] | null {
+  if (!Array.isArray(value)) {
+    const members = membersOf(value);
+    if (members.has(nameOf)) return listOf([value], nameOf, read);
+    const inner = [...members.values()].find((one) => typeof one === 'object' && one !== null);
+    return inner === undefined || !Array.isArray(inner) ? null : listOf(inner, nameOf, read);
+  }
+  return value.slice(0, MAX_ENTRIES).flatMap((entry: unknown) => {
+    const members = membersOf(entry);
+    const name = typeof entry === 'string' ? entry : members.get(nameOf);
+    if (typeof name !== 'string' || name.trim() === '') return [];
+    return [read(printable(name.trim().slice(0, MAX_NAME)), members)];
+  });
+}
+
+function allowance(value: unknown): Allowance {
+  if (typeof value === 'string' && value.trim().toLowerCase() === 'unlimited') return 'unlimited';
+  const text = typeof value === 'string' ? value.trim().replaceAll(',', '') : value;
+  const number = typeof text === 'number' || (typeof text === 'string' && text !== '') ? Number(text) : NaN;
+  if (!Number.isFinite(number)) return null;
+  return number < 0 ? 'unlimited' : number;
+}
+
+function flag(value: unknown): boolean | null {
+  if (typeof value === 'boolean') return value;
+  const text = String(value ?? '')
+    .trim()
+    .toLowerCase();
+  if (['true', '1', 'yes', 'y'].includes(text)) return true;
+  return ['false', '0', 'no', 'n'].includes(text) ? false : null;
+}
+
+/** A moment in seconds, milliseconds or as a text. A day without a time ends at its end. */
+function moment(value: unknown, zone: string): string | null {
+  const text = typeof value === 'number' ? String(Math.floor(value)) : value;
+  if (typeof text !== 'string') return null;
+  const read = createDatetimeReader(zone)(text);
+  if (typeof read !== 'string') return null;
+  const isDayAlone = /[-/]/.test(text) && !text.includes(':');
+  return new Date(Date.parse(read.replace(' ', 'T')) + (isDayAlone ? DAY_MS : 0)).toISOString();
+}
