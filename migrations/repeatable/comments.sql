@@ -7,9 +7,9 @@ COMMENT ON SCHEMA market_history IS 'Replaced and withdrawn revisions of the tab
 COMMENT ON SCHEMA market_partitions IS 'Yearly partitions of the tables of market; query market instead.';
 
 COMMENT ON TABLE etl.runs IS 'One row per run: what was asked for, by whom, its state and totals.';
-COMMENT ON COLUMN etl.runs.id IS 'Number of the run, as `eod runs`, `eod resume` and `eod cancel` take it.';
+COMMENT ON COLUMN etl.runs.id IS 'Number of the run, as `eod runs`, `eod runs resume` and `eod runs cancel` take it.';
 COMMENT ON COLUMN etl.runs.kind IS 'backfill, nightly, import, replay, gap_fill, preview (fetched, compared, rolled back) or events (corporate events worked out again).';
-COMMENT ON COLUMN etl.runs.state IS 'running; paused (stopped by hand; `eod resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.';
+COMMENT ON COLUMN etl.runs.state IS 'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.';
 COMMENT ON COLUMN etl.runs.requested_by IS 'Who asked for it: user and host, or the scheduler.';
 COMMENT ON COLUMN etl.runs.request IS 'What was asked for, as JSON; never the access key.';
 COMMENT ON COLUMN etl.runs.from_date IS 'First day asked for.';

@@ -165,7 +165,7 @@ COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, se
 CREATE OR REPLACE VIEW market.financial_ratios_wide AS
   WITH answers AS (
     SELECT exchange, symbol, nature_of_report, variant, as_of_date, period, year, last_q, market_cap_crore, eod_close_price, current_price,
-           stock_price, week52_high, week52_low, eps, pe_ratio, book_value_per_share, dividend_yield, ebit,
+           stock_price, week52_high_price, week52_low_price, eps, pe_ratio, book_value_per_share, dividend_yield, ebit,
            interest_coverage_ratio, face_value, price_sales_ratio, profit_after_tax, enterprise_value, debt, first_loaded_at
       FROM market.financial_ratios
     UNION ALL
@@ -189,7 +189,7 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
      GROUP BY exchange, symbol, nature_of_report, variant, as_of_date, period
   )
   SELECT o.instrument_id, r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period, r.is_latest, r.year, r.last_q,
-         r.market_cap_crore, r.eod_close_price, r.current_price, r.stock_price, r.week52_high, r.week52_low, r.eps, r.pe_ratio,
+         r.market_cap_crore, r.eod_close_price, r.current_price, r.stock_price, r.week52_high_price, r.week52_low_price, r.eps, r.pe_ratio,
          r.book_value_per_share, r.dividend_yield, r.ebit, r.interest_coverage_ratio, r.face_value, r.price_sales_ratio,
          r.profit_after_tax, r.enterprise_value, r.debt
     FROM (SELECT a.*, row_number() OVER (PARTITION BY exchange, symbol, nature_of_report ORDER BY as_of_date DESC,
@@ -215,8 +215,8 @@ COMMENT ON COLUMN market.financial_ratios_wide.market_cap_crore IS 'Market capit
 COMMENT ON COLUMN market.financial_ratios_wide.eod_close_price IS 'Closing price of the day. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.current_price IS 'Current market price. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.stock_price IS 'Stock price, where the answer names one. Unit: rupees.';
-COMMENT ON COLUMN market.financial_ratios_wide.week52_high IS 'Highest price of 52 weeks. Unit: rupees.';
-COMMENT ON COLUMN market.financial_ratios_wide.week52_low IS 'Lowest price of 52 weeks. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.week52_high_price IS 'Highest price of 52 weeks. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.week52_low_price IS 'Lowest price of 52 weeks. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.eps IS 'Earnings per share. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.pe_ratio IS 'Price to earnings. Unit: ratio.';
 COMMENT ON COLUMN market.financial_ratios_wide.book_value_per_share IS 'Book value per share. Unit: rupees.';

@@ -48,6 +48,8 @@ export interface Cli {
   demo?: boolean;
   /** The command that was called, as soon as it is known. */
   command?: string;
+  /** The verb of that command. */
+  verb?: string;
   /** How much is told beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
   told?: 'nothing' | 'everything' | undefined;
   /** False with `--no-color`. */

@@ -35,10 +35,18 @@ export function listOf(command: Command, id: string): Command {
     .configureHelp(command.configureHelp())
     .allowExcessArguments()
     .hook('preAction', () => {
-      const [first = '', second] = list.args;
-      if (second === undefined || list.registeredArguments[0]?.variadic === true) return;
-      if (/^\d|:/.test(first)) throw usageError(`${command.name()}: "${second}" is too much: give one id`);
-      throw noSuchVerb(command, id, first);
+      const [first, second] = list.args;
+      const name = command.name();
+      if (first === undefined) return;
+      if (verbsOf(command).includes(first)) {
+        throw usageError(`${name}: flags follow the verb: write "eod ${name} ${first}" first`);
+      }
+      if (list.registeredArguments[0]?.variadic === true) return;
+      if (second !== undefined) {
+        if (/^\d|:/.test(first)) throw usageError(`${name}: "${second}" is too much: give one id`);
+        throw noSuchVerb(command, id, first);
+      }
+      refuseListFlags(list, name, first);
     });
   const plain = Object.assign(new Help(), command.configureHelp());
   const explained = (one: Command) => (one === command ? list : one);
@@ -55,6 +63,16 @@ export function listOf(command: Command, id: string): Command {
         : plain.commandUsage(one),
   });
   return list;
+}
+
+/** With an id, only `--json` says something: a flag that narrows the list would be ignored. @throws PipelineError `usage` */
+function refuseListFlags(list: Command, name: string, id: string): void {
+  const given = list.options.filter(
+    (option) => option.long !== '--json' && list.getOptionValueSource(option.attributeName()) === 'cli',
+  );
+  if (given.length === 0) return;
+  const flags = given.map(({ long }) => long).join(', ');
+  throw usageError(`${name}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`);
 }
 
 /** The verbs of a list, as help names them. */

@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
-import { didYouMean } from '../core/input.ts';
+import { didYouMean, nearest } from '../core/input.ts';
 import { largest } from '../core/largest.ts';
 import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
@@ -19,14 +19,11 @@ const GROUPS = {
     backfill: 'Pull a range of past days. Days that are loaded already are skipped.',
     import:
       'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
-    'fill-gaps': 'Pull exactly the sessions that "eod gaps" lists.',
-    resume: 'Continue a run: what is left of a stopped run, or what failed in a failed one.',
-    cancel: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
   },
   Look: {
     status: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
-    runs: 'List the newest runs; with a number, show that run and the windows that failed.',
-    gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any.',
+    runs: 'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
+    gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
     schedules: 'Show when "eod up" runs each operation next.',
     operations:
       'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
@@ -34,7 +31,7 @@ const GROUPS = {
     psql: 'Open psql on the database, also on the private Postgres.',
     export: 'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
     dbt: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
-    diff: 'Show what changed in the tables of an operation: rows inserted, changed, withdrawn and listed again.',
+    diff: 'Show what changed in the tables of an operation: rows inserted, updated, withdrawn and listed again.',
     state:
       'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
     web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
@@ -65,8 +62,13 @@ const GROUPS = {
   },
 } as const;
 
-/** Commands that help does not list: other spellings of one that it does. */
-const ALIASES = { run: 'Show one run: the same as "eod runs ID".' } as const;
+/** Other spellings of what a list does, which stay. Help names them in one line. */
+const ALIASES = {
+  run: 'runs',
+  resume: 'runs resume',
+  cancel: 'runs cancel',
+  'fill-gaps': 'gaps fill',
+} as const;
 
 /** The names of all commands. */
 type CommandName =
@@ -182,8 +184,8 @@ export function buildProgram(cli: Cli): Command {
       program.command(name).description(description).summary(summaryOf(description));
     }
   }
-  for (const [name, description] of Object.entries(ALIASES)) {
-    program.command(name, { hidden: true }).description(description);
+  for (const [name, stands] of Object.entries(ALIASES)) {
+    program.command(name, { hidden: true }).description(`The same as "eod ${stands}".`);
   }
   program
     .command('help')
@@ -193,6 +195,8 @@ export function buildProgram(cli: Cli): Command {
     .action((names: string[]) => help(program, cli, names))
     .addHelpText('after', examples('eod help backfill', 'eod help rejects retry'));
   const { from, to } = exampleDays();
+  const aliases = Object.keys(ALIASES).join(', ');
+  program.addHelpText('after', `\nAliases: ${aliases} ("eod help NAME" says of what)`);
   return program.addHelpText(
     'after',
     examples(
@@ -220,6 +224,10 @@ export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   const name = command.name();
   const file = await (FILES as Readonly<Record<string, CommandFile>>)[name]?.();
   await file?.commands[name]?.(command, cli, (other) => loadCommand(other, cli));
+  command.hook('preSubcommand', (_, verb) => {
+    // Listing is no verb that is typed or has a help of its own.
+    if (verb.name() !== 'list') cli.verb = verb.name();
+  });
 }
 
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
@@ -286,9 +294,19 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
-  const word = OTHER_WORDS.get(name);
-  if (error.code === 'commander.unknownCommand' && cli.command === undefined && word !== undefined) {
-    return usageError(`unknown command '${name}'; ${word}`);
+  if (error.code === 'commander.unknownCommand' && cli.command === undefined) {
+    // Commander does not guess hidden commands.
+    const alias = error.message.includes('Did you mean') ? null : nearest(name, Object.keys(ALIASES));
+    const meant = alias === null ? undefined : `did you mean "${ALIASES[alias as keyof typeof ALIASES]}"?`;
+    const word = OTHER_WORDS.get(name) ?? meant;
+    if (word !== undefined) return usageError(`unknown command '${name}'; ${word}`);
+  }
+  // Commander looks for the flag among those of the list too.
+  if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
+    const list = `"eod ${cli.command}"`;
+    return usageError(
+      `${name} is for the list of ${list}, not for its verb "${cli.verb}" ("${helpOf(cli)}" explains it)`,
+    );
   }
   if (error.code !== 'commander.excessArguments') return error;
   const called = program.commands.find((one) => one.name() === cli.command);
@@ -298,8 +316,11 @@ function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   const takes = argument === undefined ? 'no arguments' : `only one argument (${argument.name()})`;
   const flags = command?.options.map((option) => option.flags) ?? [];
   const options = flags.length === 0 || flags.length > MOST_FLAGS ? '' : `; its options: ${flags.join(', ')}`;
-  return usageError(`${path} takes ${takes}${options} ("eod help ${cli.command}" explains it)`);
+  return usageError(`${path} takes ${takes}${options} ("${helpOf(cli)}" explains it)`);
 }
+
+/** The command line that explains what was called. */
+const helpOf = ({ command, verb }: Cli) => ['eod help', command, verb].filter(Boolean).join(' ');
 
 /** A longer list of options is left to the help. */
 const MOST_FLAGS = 8;
@@ -321,7 +342,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',
   rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept answers',
-  resume: '"eod resume ID" goes on, "eod replay OPERATION --rebuild" begins anew',
+  resume: '"eod runs resume ID" goes on, "eod replay OPERATION --rebuild" begins anew',
   migrate: 'run "eod migrate" as the owner of the tables',
 };
 
@@ -356,9 +377,8 @@ function sentenceOf(cli: Cli, error: unknown): string {
   if (error instanceof CommanderError) {
     const sentence = plainSentence(error.message);
     const isExplained = sentence.includes('; did you mean') || !NEEDS_HELP.test(error.code);
-    const help = ['eod help', cli.command].filter(Boolean).join(' ');
     const how = cli.command === undefined ? 'lists what there is' : 'explains it';
-    return isExplained ? sentence : `${sentence} ("${help}" ${how})`;
+    return isExplained ? sentence : `${sentence} ("${helpOf(cli)}" ${how})`;
   }
   const remedy = error instanceof PipelineError ? error.remedy : undefined;
   const hint = remedy === undefined ? '' : ` (${REMEDIES[remedy]})`;

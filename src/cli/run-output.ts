@@ -78,7 +78,7 @@ function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: strin
   const shown = preview.slice(0, MOST_LISTED);
   const more = preview.length - shown.length;
   return [
-    `nothing was stored; it would insert ${count(inserted)}, change ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
+    `nothing was stored; it would insert ${count(inserted)}, update ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
     ...(shown.length === 0 ? [] : ['', differencesText(shown, timeZone)]),
     ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
     ...(skips.some(({ reason }) => reason.startsWith('loaded already'))
@@ -106,7 +106,7 @@ function emptyLines({ emptySessions }: ReportedRun): string[] {
   return [
     '',
     ...emptySessions.map((one) => `${operationName(one)}: ${emptySessionsText(one)}`),
-    'if the source should have them, "eod fill-gaps" asks again',
+    'if the source should have them, "eod gaps fill" asks again',
   ];
 }
 
@@ -142,7 +142,7 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
   const head = `${plural(failures.length, 'window')} did not load:`;
   // Only a refused key stops a run as a whole.
   const isKey = stoppedBy !== null && failures.every(({ error }) => error === stoppedBy);
-  const resume = `"eod resume ${runId}" asks for ${failures.length === 1 ? 'it' : 'them'} again`;
+  const resume = `"eod runs resume ${runId}" asks for ${failures.length === 1 ? 'it' : 'them'} again`;
   const again = !RESUMABLE.includes(kind)
     ? []
     : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume];
@@ -219,17 +219,17 @@ const FORECAST_COLUMNS = columnsOf<OperationForecast>('operation', 'exchange', '
 const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
-  { head: '', cell: (row) => (row.estimated ? 'planned once the bhav copy is in' : '') },
+  { head: '', cell: (row) => (row.isEstimated ? 'planned once the bhav copy is in' : '') },
 ];
 
 /** How many calls a run would make, and when it would be done; in the demo no limit of calls applies. */
 export function forecastText(forecast: Forecast, timeZone: string, isDemo = false): string {
-  const { operations, estimated, requests, outOfReach } = forecast;
-  const total = { ...forecast, operation: 'total', exchange: '', estimated: false };
+  const { operations, isEstimated, requests, outOfReach } = forecast;
+  const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false };
   return [
     fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
     '',
-    `${forecast.from} to ${forecast.to}: ${estimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
+    `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
     ...(outOfReach === 0
       ? []

@@ -90,7 +90,7 @@ export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: C
 /** Prints how to go on with a run that a signal has stopped. */
 export function logHowToResume(cli: Cli, { runId, windows }: RunReport): void {
   const left = plural(windows.open, 'window');
-  logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod resume ${runId}`);
+  logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod runs resume ${runId}`);
 }
 
 export function exitCodeOfEnding({ life }: Cli, { report, interrupted }: Ending): number {

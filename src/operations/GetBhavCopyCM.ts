@@ -96,7 +96,7 @@ export default defineOperation({
   alsoInFiles: [deliveries],
   windows: { per: 'session' },
   publishedAt: '21:15',
-  schedule: { at: '21:15', on: 'daily', lookback: true },
+  schedule: { at: '21:15', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
     asked: {

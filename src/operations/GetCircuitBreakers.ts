@@ -27,13 +27,13 @@ export default defineOperation({
     instruments: 'none',
     dTFormat: true,
     options: [
-      { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], filters: true },
+      { param: 'band', meaning: 'only this band: H upper, L lower', values: ['H', 'L'], isFilter: true },
     ],
   },
   shapes: [{ table, has: ['scripId'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
   publishedAt: '21:15',
-  schedule: { at: '21:30', on: 'daily', lookback: true },
+  schedule: { at: '21:30', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
   sample: {
     asked: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },

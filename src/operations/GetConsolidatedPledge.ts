@@ -117,7 +117,7 @@ export default defineOperation({
   ],
   windows: { per: 'range', days: 30, everyDay: true },
   publishedAt: '21:15',
-  schedule: { at: '21:51', on: 'saturday', lookback: false },
+  schedule: { at: '21:51', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
   sample: {
     asked: {

@@ -24,7 +24,7 @@ export default defineOperation({
   ],
   windows: { per: 'once' },
   publishedAt: '21:15',
-  schedule: { at: '21:57', on: 'sunday', lookback: false },
+  schedule: { at: '21:57', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
   sample: {
     asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },

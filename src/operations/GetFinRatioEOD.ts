@@ -23,7 +23,7 @@ export default defineOperation({
       ),
   },
   publishedAt: '22:00',
-  schedule: { at: '22:10', on: 'daily', lookback: false },
+  schedule: { at: '22:10', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
   sample: {
     asked: {

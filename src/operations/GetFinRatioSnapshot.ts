@@ -24,7 +24,7 @@ export default defineOperation({
       forBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
   publishedAt: '22:00',
-  schedule: { at: '23:00', on: 'saturday', lookback: false },
+  schedule: { at: '23:00', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
   sample: {
     asked: {

@@ -82,9 +82,9 @@ export default defineOperation({
     instruments: 'many',
     dTFormat: true,
     options: [
-      { param: 'sector', meaning: 'only companies of this sector', filters: true },
-      { param: 'industry', meaning: 'only companies of this industry', filters: true },
-      { param: 'basicIndustry', meaning: 'only companies of this basic industry', filters: true },
+      { param: 'sector', meaning: 'only companies of this sector', isFilter: true },
+      { param: 'industry', meaning: 'only companies of this industry', isFilter: true },
+      { param: 'basicIndustry', meaning: 'only companies of this basic industry', isFilter: true },
     ],
   },
   shapes: [
@@ -107,7 +107,7 @@ export default defineOperation({
     parts: { param: 'sector', values: SECTORS, column: 'sector' },
   },
   publishedAt: '21:15',
-  schedule: { at: '21:45', on: 'saturday', lookback: false },
+  schedule: { at: '21:45', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
   sample: {
     asked: {

@@ -30,7 +30,7 @@ export default defineOperation({
   shapes: [{ table, has: ['changeDate', 'scripId'], symbolColumn: 'symbol', dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: true },
   publishedAt: '21:15',
-  schedule: { at: '21:42', on: 'daily', lookback: true },
+  schedule: { at: '21:42', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
   sample: {
     asked: { exchange: 'NSE', from: '2021-08-20', to: '2021-08-20', instruments: [], params: {} },

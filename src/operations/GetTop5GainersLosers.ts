@@ -51,14 +51,14 @@ export default defineOperation({
         meaning: 'which sides to ask for',
         fallback: 'GainersLosers',
         values: ['GainersLosers', 'Gainers', 'Losers'],
-        filters: true,
+        isFilter: true,
       },
     ],
   },
   shapes: [{ table, has: ['scripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 5, everyDay: false },
   publishedAt: '21:15',
-  schedule: { at: '21:24', on: 'daily', lookback: true },
+  schedule: { at: '21:24', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
     asked: {

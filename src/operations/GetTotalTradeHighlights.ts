@@ -26,7 +26,7 @@ export default defineOperation({
   shapes: [{ table, has: ['tradeHighlights'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
   publishedAt: '21:15',
-  schedule: { at: '21:36', on: 'daily', lookback: true },
+  schedule: { at: '21:36', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
     asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },

@@ -58,6 +58,6 @@ function describeField(field: Field) {
     /** The source field, or in parentheses where else the value comes from. */
     source: field.from === 'answer' ? field.source : from,
     meaning: field.meaning,
-    required: field.required === true,
+    isRequired: field.required === true,
   };
 }

@@ -33,7 +33,7 @@ export interface RequestOption {
   /** Values that are known. Users may write them in upper or lower case. Others are sent as they are … */
   readonly values?: readonly string[];
   /** … unless these are all that there are. */
-  readonly closed?: boolean;
+  readonly isClosed?: boolean;
   /** The format of a value, if the values cannot be listed. */
   readonly form?: {
     /** A regular expression that the whole value must match; a string, so that it can be printed as JSON. */
@@ -42,7 +42,7 @@ export interface RequestOption {
     readonly description: string;
   };
   /** Does it narrow the answer? Then the answer does not list its day in full and does not count as coverage. */
-  readonly filters: boolean;
+  readonly isFilter: boolean;
 }
 
 /** The value as the source spells it (in any case), or as it is where any is known; null if it is not a known one. */
@@ -55,13 +55,13 @@ export function knownOption({ values, form }: RequestOption, value: string): str
 
 /** The same, but other values than the known ones are sent as they are, unless the option is closed. */
 export function spelledOption(option: RequestOption, value: string): string | null {
-  const isOpen = option.values !== undefined && option.closed !== true;
+  const isOpen = option.values !== undefined && option.isClosed !== true;
   return knownOption(option, value) ?? (isOpen ? value : null);
 }
 
 /** The values of an option, in words: `H, L, …` or `a year such as 2024`; null if any value is as good. */
-export function allowedText({ values, closed, form }: RequestOption): string | null {
-  const others = closed === true ? [] : ['…'];
+export function allowedText({ values, isClosed, form }: RequestOption): string | null {
+  const others = isClosed === true ? [] : ['…'];
   return values === undefined ? (form?.description ?? null) : [...values, ...others].join(', ');
 }
 
@@ -192,7 +192,7 @@ export interface Schedule {
   /** Every day, or the weekday of a weekly operation. */
   readonly on: 'daily' | 'friday' | 'saturday' | 'sunday';
   /** Are the last EOD_LOOKBACK_SESSIONS sessions asked for again, to get late corrections? */
-  readonly lookback: boolean;
+  readonly hasLookback: boolean;
 }
 
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */

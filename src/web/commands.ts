@@ -10,7 +10,7 @@ export const COMMANDS = {
   backfillWeek: `eod backfill --all --from ${week.from} --to ${week.to}`,
   backfillWeekDry: `eod backfill --all --from ${week.from} --to ${week.to} --dry-run`,
   gaps: 'eod gaps',
-  fillGaps: 'eod fill-gaps',
+  fillGaps: 'eod gaps fill',
   reconcile: 'eod reconcile',
   importLists: 'eod import FILE',
   migrate: 'eod migrate',
@@ -22,8 +22,8 @@ export const COMMANDS = {
 /** The command that checks days which were never checked since they were loaded. */
 export const reconcileCommand = (from: string, to: string) => `eod reconcile --from ${from} --to ${to}`;
 
-/** The command that shows, resumes or cancels a run. */
-export const runCommand = (verb: 'run' | 'resume' | 'cancel', runId: number) => `eod ${verb} ${runId}`;
+/** The command that resumes or cancels a run. */
+export const runCommand = (verb: 'resume' | 'cancel', runId: number) => `eod runs ${verb} ${runId}`;
 
 /** The command that asks for one day of a data set again. */
 export const refetchCommand = (operation: string, exchange: string, day: string) =>

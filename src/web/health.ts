@@ -42,7 +42,7 @@ export function serveHealth(
   app.get('/readyz', async (_, reply) => {
     const facts = await checkReadiness();
     return reply
-      .code(facts.ready ? 200 : 503)
+      .code(facts.isReady ? 200 : 503)
       .header('cache-control', 'no-store')
       .send(facts);
   });
@@ -78,7 +78,7 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
   for (const wait of waits) log.warn(wait, 'readiness: waits for a lock');
   const storage = readOnly ? 'read-only' : waitingAnswers > 0 ? 'refuses' : 'ok';
   const works = [database, queue, storage].every((state) => state === 'ok');
-  const ready = works && waits.length === 0 && !stopping.aborted;
+  const isReady = works && waits.length === 0 && !stopping.aborted;
   const facts = { database, queue, storage, waitingAnswers, lockWaits: waits.length };
-  return { ready, ...facts, stopping: stopping.aborted };
+  return { isReady, ...facts, isStopping: stopping.aborted };
 }

@@ -21,7 +21,7 @@ const DAYS = ['--from', '2025-09-01', '--to', '2025-09-03'];
 const COMMANDS: readonly (readonly [name: string, ...args: string[]])[] = [
   ['backfill', 'GetBhavCopyCM', ...DAYS],
   ['nightly', '--date', '2025-09-05'],
-  ['fill-gaps', 'GetCircuitBreakers', ...DAYS],
+  ['gaps', 'fill', 'GetCircuitBreakers', ...DAYS],
   ['import', FILE, '--force'],
   ['replay', 'GetBhavCopyCM'],
 ];

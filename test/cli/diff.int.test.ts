@@ -56,12 +56,12 @@ describe.concurrent('between two runs', () => {
     expect(rest).toEqual({
       operation: 'GetBhavCopyCM',
       inserted: 2,
-      changed: 2,
+      updated: 2,
       withdrawn: 2,
       relisted: 0,
       rows: [
-        row('changed', key('BSE', 'TCS', 'A'), { close_price: { old: '3049.45', new: '3333.3' } }),
-        row('changed', key('NSE', 'TCS', 'EQ'), { close_price: { old: '3084.7', new: '3333.3' } }),
+        row('updated', key('BSE', 'TCS', 'A'), { close_price: { old: '3049.45', new: '3333.3' } }),
+        row('updated', key('NSE', 'TCS', 'EQ'), { close_price: { old: '3084.7', new: '3333.3' } }),
         row('withdrawn', key('BSE', 'GAIL', 'A')),
         row('withdrawn', key('NSE', 'ABAN', 'EQ')),
         row('inserted', key('BSE', 'NEWCO', 'A')),
@@ -82,13 +82,13 @@ describe.concurrent('between two runs', () => {
     expect([code, stderr]).toEqual([0, '']);
     const [head, counts, blank, ...lines] = stdout.trimEnd().split('\n');
     expect(head).toMatch(/^GetBhavCopyCM, \S+ \d\d:\d\d:\d\d to \S+ \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/);
-    expect(counts).toBe('2 changed, 2 withdrawn, 2 inserted');
+    expect(counts).toBe('2 updated, 2 withdrawn, 2 inserted');
     expect([blank, ...lines.map((line) => line.replaceAll(/ {2,}/g, ' | '))]).toEqual([
       '',
       'market.bhavcopy_cm',
       'change | exchange | symbol | series | trade_date | columns, old → new',
-      `changed | BSE | TCS | A | ${FOLDER_DAY} | close_price: 3049.45 → 3333.3`,
-      `changed | NSE | TCS | EQ | ${FOLDER_DAY} | close_price: 3084.7 → 3333.3`,
+      `updated | BSE | TCS | A | ${FOLDER_DAY} | close_price: 3049.45 → 3333.3`,
+      `updated | NSE | TCS | EQ | ${FOLDER_DAY} | close_price: 3084.7 → 3333.3`,
       `withdrawn | BSE | GAIL | A | ${FOLDER_DAY}`,
       `withdrawn | NSE | ABAN | EQ | ${FOLDER_DAY}`,
       `inserted | BSE | NEWCO | A | ${FOLDER_DAY}`,
@@ -98,10 +98,10 @@ describe.concurrent('between two runs', () => {
 
   test('rows listed again, and the way back', async () => {
     const { rows, ...counts } = await diffJson('--between', '2', '4');
-    expect(counts).toMatchObject({ inserted: 0, changed: 2, withdrawn: 2, relisted: 2 });
+    expect(counts).toMatchObject({ inserted: 0, updated: 2, withdrawn: 2, relisted: 2 });
     expect(rows.map(({ change, key }) => `${change} ${key.symbol}`)).toEqual([
-      'changed TCS',
-      'changed TCS',
+      'updated TCS',
+      'updated TCS',
       'withdrawn NEWCO',
       'withdrawn NEWCO',
       'relisted GAIL',
@@ -111,7 +111,7 @@ describe.concurrent('between two runs', () => {
 
   test('what is at the end as it was at the start does not differ; what came and went is withdrawn', async () => {
     const { rows, ...counts } = await diffJson('--between', '1', '4');
-    expect(counts).toMatchObject({ inserted: 0, changed: 0, withdrawn: 2, relisted: 0 });
+    expect(counts).toMatchObject({ inserted: 0, updated: 0, withdrawn: 2, relisted: 0 });
     expect(rows.map(({ key }) => key.symbol)).toEqual(['NEWCO', 'NEWCO']);
   });
 
@@ -119,14 +119,14 @@ describe.concurrent('between two runs', () => {
     const { code, stdout } = await diff('--between', '2', '3');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^GetBhavCopyCM, .*\nnothing changed\n$/);
-    expect(await diffJson('--between', '2', '3')).toMatchObject({ changed: 0, rows: [], notListed: 0 });
+    expect(await diffJson('--between', '2', '3')).toMatchObject({ updated: 0, rows: [], notListed: 0 });
     const other = await runCli(['diff', '--operation', 'GetSeriesChange', '--between', '1', '4'], options());
     expect(other).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nnothing changed\n$/) });
   });
 
   test('--limit lists fewer rows and counts all', async () => {
     const { stdout } = await diff('--between', '1', '2', '--limit', '1');
-    expect(stdout).toMatch(/^2 changed, 2 withdrawn, 2 inserted$/m);
+    expect(stdout).toMatch(/^2 updated, 2 withdrawn, 2 inserted$/m);
     expect(stdout).toMatch(/3333\.3\n\n5 more rows; --limit shows more\n$/);
     const json = await diffJson('--between', '1', '2', '--limit', '5');
     expect([json.rows.length, json.notListed, json.inserted]).toEqual([5, 1, 2]);
@@ -180,7 +180,7 @@ describe('states', () => {
     expect(times).toEqual(runs);
     const { from: ___, to: ____, ...mixed } = await diffJson('--between', '1', 'state:4');
     expect(mixed).toEqual(runs);
-    expect(await diffJson('--between', 'state:0', '1')).toMatchObject({ inserted: 200, changed: 0 });
+    expect(await diffJson('--between', 'state:0', '1')).toMatchObject({ inserted: 200, updated: 0 });
   });
 
   test('a state that is not there, and two in the wrong order', async () => {
@@ -205,7 +205,7 @@ test('since a moment: a time with its zone, or a day in EOD_TIMEZONE', async () 
   );
   // Nothing was loaded since the last run.
   for (const moment of [run?.utc ?? '', run?.india ?? '']) {
-    expect(await diffJson('--since', moment)).toMatchObject({ from: run?.utc, changed: 0, rows: [] });
+    expect(await diffJson('--since', moment)).toMatchObject({ from: run?.utc, updated: 0, rows: [] });
   }
   const day = await diffJson('--since', '2025-09-10');
   expect(day).toMatchObject({ from: '2025-09-09T18:30:00.000000Z', inserted: 200, withdrawn: 2 });
@@ -219,7 +219,7 @@ test('a run that is still open reaches to now, and cannot be the first', async (
      values ('backfill', 'test', '{}', '${FOLDER_DAY}', '${FOLDER_DAY}') returning id::text`,
   );
   const id = open?.id ?? '';
-  expect(await diffJson('--between', '2', id)).toMatchObject({ changed: 2, withdrawn: 2, relisted: 2 });
+  expect(await diffJson('--between', '2', id)).toMatchObject({ updated: 2, withdrawn: 2, relisted: 2 });
   expect(await diff('--between', id, '2')).toMatchObject({
     code: 2,
     stdout: '',

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { test } from './support.ts';
 
 interface Examination {
-  readonly ok: boolean;
+  readonly isOk: boolean;
   readonly checks: readonly Check[];
   readonly version: string;
   readonly node: string;
@@ -100,7 +100,7 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     storage: 'ok',
     format: 'skipped',
   });
-  expect({ code, ok: json.ok }).toEqual({ code: 0, ok: true });
+  expect({ code, isOk: json.isOk }).toEqual({ code: 0, isOk: true });
   expect(json.node).toBe(process.version);
   for (const { state, remedy } of json.checks) expect(remedy === null).toBe(/^(ok|skipped)$/.test(state));
   expect(sandbox.stats().requests - requests).toBe(2);
@@ -244,7 +244,7 @@ test('with everything down or silent each check still says its own', async () =>
     EOD_DATA_DIR: join(cwd, 'not', 'there'),
     EOD_CALENDAR_FILE: 'nowhere.csv',
   });
-  expect({ code, ok: json.ok }).toEqual({ code: 1, ok: false });
+  expect({ code, isOk: json.isOk }).toEqual({ code: 1, isOk: false });
   expect(check('database')).toMatchObject({
     state: 'failed',
     remedy: expect.stringContaining('DATABASE_URL'),

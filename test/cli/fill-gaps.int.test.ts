@@ -60,11 +60,11 @@ describe('fill-gaps', () => {
     expect(listed).toMatchObject({ total: 16 });
     expect(listed.gaps).toHaveLength(8);
     const before = source.stats().requests;
-    const plan = await runJson<Forecast>(['fill-gaps', ...OPERATIONS, ...RANGE, '--dry-run'], options);
+    const plan = await runJson<Forecast>(['gaps', 'fill', ...OPERATIONS, ...RANGE, '--dry-run'], options);
     expect([plan.code, source.stats().requests]).toEqual([0, before]);
     expect(await query(url, "select from etl.runs where kind = 'gap_fill'")).toEqual([]);
 
-    const { code, json } = await runJson<RunReport>(['fill-gaps', ...OPERATIONS, ...RANGE], options);
+    const { code, json } = await runJson<RunReport>(['gaps', 'fill', ...OPERATIONS, ...RANGE], options);
     expect(code).toBe(0);
     expect(json).toMatchObject({ kind: 'gap_fill', state: 'completed', requests: plan.json.requests });
     const bySession = listed.gaps
@@ -87,7 +87,7 @@ describe('fill-gaps', () => {
     const before = source.stats().requests;
     const runs = await query(url, 'select id from etl.runs');
     for (const flag of [[], ['--dry-run'], ['--detach']]) {
-      const { code, stdout } = await runCli(['fill-gaps', ...OPERATIONS, ...MIDDLE, ...flag], options);
+      const { code, stdout } = await runCli(['gaps', 'fill', ...OPERATIONS, ...MIDDLE, ...flag], options);
       expect([code, stdout]).toEqual([0, 'nothing is missing\n']);
     }
     expect(source.stats().requests).toBe(before);
@@ -103,21 +103,21 @@ test('sessions beyond the history of the source are asked for only if their firs
   const { json } = await runJson<Gaps>(['gaps', 'GetCircuitBreakers', ...RANGE], options);
   expect(json.gaps).toMatchObject([{ sessions: 2, reason: 'beyond_history' }]);
   // Whatever has not been loaded since is too old as well.
-  const all = ['fill-gaps', 'GetCircuitBreakers', '--to', '2025-09-12'];
+  const all = ['gaps', 'fill', 'GetCircuitBreakers', '--to', '2025-09-12'];
   for (const flags of [['--dry-run'], []]) {
     const { code, stdout, stderr } = await runCli([...all, ...flags], options);
     expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
     expect(stderr).toMatch(/^2 missing sessions beyond the history of the source .*--from/m);
   }
   expect(source.stats().requests).toBe(before);
-  const filled = await runJson<RunReport>(['fill-gaps', 'GetCircuitBreakers', ...RANGE], options);
+  const filled = await runJson<RunReport>(['gaps', 'fill', 'GetCircuitBreakers', ...RANGE], options);
   expect([filled.code, filled.json.requests]).toEqual([0, 2]);
 });
 
 test('what cannot be filled ends with exit code 1 and stays a gap, with the reason', async () => {
   const { options } = await setUp('GetCircuitBreakers');
   const args = ['GetBhavCopyCM', 'GetCircuitBreakers', '--exchange', 'NSE', ...MIDDLE];
-  const { code, stdout, stderr } = await runCli(['fill-gaps', ...args], options);
+  const { code, stdout, stderr } = await runCli(['gaps', 'fill', ...args], options);
   expect(code).toBe(1);
   expect(stdout).toMatch(/^run 1 \(gap_fill, 2025-09-10\): failed/);
   expect(stderr).toMatch(/1 window did not load:\n {2}failed: GetCircuitBreakers NSE 2025-09-10: .*503/);
@@ -129,7 +129,7 @@ test('what cannot be filled ends with exit code 1 and stays a gap, with the reas
 
 test('--detach leaves the work to workers', async () => {
   const { source, url, options } = await setUp();
-  const args = ['fill-gaps', 'GetBhavCopyCM', ...RANGE];
+  const args = ['gaps', 'fill', 'GetBhavCopyCM', ...RANGE];
   const { code, stdout } = await runCli([...args, '--detach'], options);
   expect([code, stdout]).toEqual([0, 'run 1 enqueued: 10 windows\n']);
   expect(source.stats().requests).toBe(0);
@@ -151,7 +151,7 @@ test('--detach leaves the work to workers', async () => {
 });
 
 test('--detach --dry-run makes no sense', async () => {
-  const { code, stdout, stderr } = await runCli(['fill-gaps', '--detach', '--dry-run'], { cwd });
+  const { code, stdout, stderr } = await runCli(['gaps', 'fill', '--detach', '--dry-run'], { cwd });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/cannot be used with option/);
 });

@@ -74,7 +74,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     expect(human.stdout).toContain('14 sessions missing in 2 ranges, 2025-08-29 to 2025-09-11');
 
     // Nothing is missing, nothing is asked: there is no run to report.
-    const none = await runJson<null>(['fill-gaps', 'GetBhavCopyCM', ...bse], options);
+    const none = await runJson<null>(['gaps', 'fill', 'GetBhavCopyCM', ...bse], options);
     expect([none.code, none.json]).toEqual([0, null]);
     stop();
   });

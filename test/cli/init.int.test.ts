@@ -31,7 +31,7 @@ test('replaces a file only where it is told to, and then its rights too', async 
   expect(readFileSync(file, 'utf8')).toBe('EOD_ACCESS_KEY=mine\n');
   expect(await runJson(['init', '--force'], { cwd })).toMatchObject({
     code: 0,
-    json: { file, replaced: true },
+    json: { file, hasReplaced: true },
   });
   expect(readFileSync(file, 'utf8')).toBe(EXAMPLE);
   expect(statSync(file).mode & 0o777).toBe(0o600);

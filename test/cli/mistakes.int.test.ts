@@ -38,7 +38,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'runs resme 12',
     'runs: "resme" is neither the number of a run nor a verb (resume, cancel); did you mean resume?',
   ],
-  ['runs resume', `missing required argument 'id' ("eod help runs" explains it)`],
+  ['runs resume', `missing required argument 'id' ("eod help runs resume" explains it)`],
   ['runs cancel x', 'the number of the run: "x" is not a whole number from 1'],
   [
     'backfill --from 2025-02-20 --to 2025-02-27',
@@ -132,7 +132,28 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['rejects 0', 'the number of the reject: "0" is not a whole number from 1'],
   ['rejects 1 2', 'rejects: "2" is too much: give one id'],
-  ['rejects show', `missing required argument 'id' ("eod help rejects" explains it)`],
+  ['rejects show', `missing required argument 'id' ("eod help rejects show" explains it)`],
+  ['events set', `missing required argument 'id' ("eod help events set" explains it)`],
+  // What narrows a list says nothing of one or of a verb.
+  ...[
+    ['runs 1 --limit 3', '--limit'],
+    ['rejects 1 --operation GetBhavCopyCM --exchange NSE', '--operation, --exchange'],
+    ['withdrawals 1 --limit 3', '--limit'],
+    ['findings 1 --resolved', '--resolved'],
+    ['events NSE:ITC:2025-01-06:demerger --kind split', '--kind'],
+  ].map(([line = '', flags]): [string, string] => {
+    const [list, id] = line.split(' ');
+    return [line, `${list}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`];
+  }),
+  ['withdrawals --accept 1 --limit 3', "option '--accept <id>' cannot be used with option '--limit <n>'"],
+  ['runs --limit 3 resume 7', 'runs: flags follow the verb: write "eod runs resume" first'],
+  ['gaps --exchange NSE fill', 'gaps: flags follow the verb: write "eod gaps fill" first'],
+  [
+    'rejects retry --limit 3',
+    '--limit is for the list of "eod rejects", not for its verb "retry" ("eod help rejects retry" explains it)',
+  ],
+  ['fil-gaps', `unknown command 'fil-gaps'; did you mean "gaps fill"?`],
+  ['resum 7', `unknown command 'resum'; did you mean "runs resume"?`],
   [
     'rejects --operation GetBhavCopy',
     'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',
@@ -160,10 +181,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['findings first', 'findings: "first" is not the number of a finding'],
   ['findings --check previous_clos', '--check: unknown check "previous_clos"; did you mean previous_close?'],
   ['findings --severity bad', '--severity: unknown severity "bad" (known: info, warning, error)'],
-  [
-    'findings --resolved yes please',
-    `findings takes only one argument (id); its options: --from <day>, --to <day>, --check <name>, --severity <list>, --resolved, --limit <n>, --json ("eod help findings" explains it)`,
-  ],
+  ['findings --resolved yes please', `findings: "yes" is not the number of a finding`],
   [
     'reconcile --from 2025-02-27 --to 2025-02-20',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
@@ -297,7 +315,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['migrate --no-reader --json now', `migrate takes no arguments; its options: …`],
   [
     'alert test --json now',
-    `alert test takes no arguments; its options: --json ("eod help alert" explains it)`,
+    `alert test takes no arguments; its options: --json ("eod help alert test" explains it)`,
   ],
   [
     'backfill GetCircuitBreakers --from 2025-02-20 --to 2025-02-27 --param from=1 --json --force',

@@ -94,20 +94,20 @@ describe('a preview of a correction', () => {
       key: { exchange, symbol, series, trade_date: FOLDER_DAY },
     });
     expect(json.preview).toEqual([
-      sample('changed', 'BSE', 'TCS', 'A', { close_price: { old: '3049.45', new: '3333.3' } }),
-      sample('inserted', 'BSE', 'NEWCO', 'A'),
+      sample('updated', 'BSE', 'TCS', 'A', { close_price: { old: '3049.45', new: '3333.3' } }),
       sample('withdrawn', 'BSE', 'GAIL', 'A'),
-      sample('changed', 'NSE', 'TCS', 'EQ', { close_price: { old: '3084.7', new: '3333.3' } }),
-      sample('inserted', 'NSE', 'NEWCO', 'GB'),
+      sample('inserted', 'BSE', 'NEWCO', 'A'),
+      sample('updated', 'NSE', 'TCS', 'EQ', { close_price: { old: '3084.7', new: '3333.3' } }),
       sample('withdrawn', 'NSE', 'ABAN', 'EQ'),
+      sample('inserted', 'NSE', 'NEWCO', 'GB'),
     ]);
 
     const human = await runCli([...ARGS, '--force', '--preview'], settings(url, corrected));
     expect(human.code).toBe(0);
     expect(unwrapped(human.stdout)).toContain(
-      'nothing was stored; it would insert 2, change 2 and withdraw 2 rows (196 unchanged, 0 stale, 0 rejected), for example\n',
+      'nothing was stored; it would insert 2, update 2 and withdraw 2 rows (196 unchanged, 0 stale, 0 rejected), for example\n',
     );
-    expect(human.stdout).toMatch(/^changed +NSE +TCS +EQ +2025-09-09 +close_price: 3084\.7 → 3333\.3$/m);
+    expect(human.stdout).toMatch(/^updated +NSE +TCS +EQ +2025-09-09 +close_price: 3084\.7 → 3333\.3$/m);
     expect(human.stdout).toMatch(/^withdrawn +BSE +GAIL +A +2025-09-09$/m);
     expect(await contents(url)).toEqual(before);
 

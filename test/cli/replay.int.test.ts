@@ -211,7 +211,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     options(),
   );
   // Two rejects are resolved, one is open.
-  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, findings: 1, hours: 1, dryRun: true });
+  expect(dry.json).toMatchObject({ answers: kept?.n, rejects: 2, findings: 1, hours: 1, isDryRun: true });
   const rows = await query(url, ROWS);
   const refused = await runCli(['prune', '--days', '0'], { ...options(), answer: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -227,7 +227,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     answer: 'n',
   });
   expect(real.json).toMatchObject({
-    responses: kept?.n,
+    answers: kept?.n,
     bodies: dry.json.bodies,
     rejects: 2,
     findings: 1,

@@ -16,8 +16,6 @@ const COMMANDS = [
   'backfill',
   'nightly',
   'runs',
-  'resume',
-  'cancel',
   'status',
   'schedules',
   'operations',
@@ -27,7 +25,7 @@ const COMMANDS = [
 ];
 
 test.each([
-  [['load'], /^Load:\n {2}demo (.*\n)+ {2}cancel /],
+  [['load'], /^Load:\n {2}demo (.*\n)+ {2}import /],
   [['Look'], /^Look:\n {2}status /],
   [['repair'], /^Repair:\n {2}rejects /],
   [['set', 'up'], /^Set up:\n {2}init /],
@@ -215,13 +213,34 @@ describe('help', () => {
       await loadCommand(command, cli);
       command.outputHelp();
       expect(command.description()).not.toBe('');
-      expect(stdout().slice(before)).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
+      const text = stdout().slice(before);
+      // An alias shows what it stands for.
+      const [, name = command.name()] = /^The same as "eod (.*)"\.$/.exec(command.description()) ?? [];
+      expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${name}`));
+    }
+  });
+
+  test('an alias takes what the command takes that it stands for', async () => {
+    for (const [alias, stands] of Object.entries({
+      resume: 'runs resume',
+      cancel: 'runs cancel',
+      'fill-gaps': 'gaps fill',
+    })) {
+      const [one, other] = await Promise.all(
+        [alias, stands].map((name) => runCli(['help', ...name.split(' ')], { cwd })),
+      );
+      const from = 'Arguments:';
+      expect(one?.stdout).toContain(`The same as "eod ${stands}".`);
+      expect(one?.stdout.split(from)[1]).toBe(other?.stdout.split(from)[1]);
     }
   });
 
   test('eod --help lists every command by what it is for, eod run --help explains one', async () => {
     const all = await runCli(['--help'], { cwd });
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+    expect(all.stdout.match(/^Aliases: .*/gm)).toEqual([
+      'Aliases: run, resume, cancel, fill-gaps ("eod help NAME" says of what)',
+    ]);
     expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual([
       'Options:',
       'Load:',

@@ -80,7 +80,7 @@ describe('backfill', () => {
 
     const plan = await runJson<Forecast>([...args, '--dry-run'], options);
     // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
-    expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, estimated: true });
+    expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, isEstimated: true });
     expect(await query(url, 'select from etl.runs')).toEqual([]);
 
     const first = await runJson<RunReport>(args, options);
@@ -158,7 +158,7 @@ describe('backfill', () => {
     expect(code).toBe(1);
     expect(stderr.split('\n').filter((line) => line.includes('refused'))).toHaveLength(1);
     expect(stderr).toMatch(
-      /^\d+ windows did not load: blocked: the access key was refused: Access Denied\..*\nset another EOD_ACCESS_KEY; then "eod resume 1" asks for them again$/m,
+      /^\d+ windows did not load: blocked: the access key was refused: Access Denied\..*\nset another EOD_ACCESS_KEY; then "eod runs resume 1" asks for them again$/m,
     );
   });
 });
@@ -184,7 +184,7 @@ describe('a run that is stopped', () => {
     backfill.signal('SIGINT');
     const stopped = await backfill.ended;
     expect(stopped.code).toBe(130);
-    expect(stopped.stderr).toContain('eod resume 1');
+    expect(stopped.stderr).toContain('eod runs resume 1');
     const paused = JSON.parse(stopped.stdout) as RunReport;
     expect(paused.state).toBe('paused');
     expect(paused.windows.open).toBeGreaterThan(0);
@@ -252,7 +252,7 @@ describe('eod up', () => {
     const ready = await fetch(`${health}/readyz`);
     expect([ready.status, await ready.json()]).toMatchObject([
       200,
-      { ready: true, database: 'ok', queue: 'ok' },
+      { isReady: true, database: 'ok', queue: 'ok' },
     ]);
 
     const taken = await runCli(['up'], { cwd, env: { ...env, EOD_HTTP_PORT: new URL(`${health}`).port } });

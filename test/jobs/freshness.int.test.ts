@@ -55,7 +55,7 @@ async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pai
     lastComplete: last?.day ?? null,
     lastRecords: last?.records ?? null,
     lastDue: due.at(-1)?.day ?? null,
-    late: due.at(-1)?.state === 'missing',
+    isLate: due.at(-1)?.state === 'missing',
     reason: due.at(-1)?.reason ?? null,
     missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
   };
@@ -118,7 +118,7 @@ test('Tonight, the coverage and the status say the same of data that ends long a
     expect.objectContaining({
       ...PAIRS[0],
       lastComplete: '2025-02-14',
-      late: true,
+      isLate: true,
       reason: 'never_asked',
       missingSessions: MISSING_OF,
     }),

@@ -170,7 +170,7 @@ describe('why a session is not there', () => {
     ]);
     const { operations } = await readStatus(may);
     const ratios = operations.find(({ operation }) => operation === 'GetFinancialRatios');
-    expect(ratios).toMatchObject({ late: false, recent: { loaded: 1, never: 3 } });
+    expect(ratios).toMatchObject({ isLate: false, recent: { loaded: 1, never: 3 } });
     await cover2025(may, '2025-03-31', { B: 'loaded' });
     expect(await readGaps(may, asked)).toMatchObject({ gaps: [], pending: [] });
     // The days of the next quarters become due one by one; gaps of quarters are asked for as such.
@@ -259,7 +259,7 @@ test('the view and the status say the same as the gaps, as of the session’s pu
   expect(await of('2025-02-21T23:00')).toMatchObject({
     lastComplete: '2025-02-21',
     lastDue: '2025-02-21',
-    late: false,
+    isLate: false,
     missingSessions: 1,
     // Of the twenty before the last, 103 to 122.
     lastRecords: 123,
@@ -268,9 +268,9 @@ test('the view and the status say the same as the gaps, as of the session’s pu
     openRejects: 0,
   });
   // Saturday and Sunday make nothing late, nor does Monday before its publication.
-  expect(await of('2025-02-24T20:00')).toMatchObject({ late: false, lastDue: '2025-02-21' });
+  expect(await of('2025-02-24T20:00')).toMatchObject({ isLate: false, lastDue: '2025-02-21' });
   expect(await of('2025-02-24T22:00')).toMatchObject({
-    late: true,
+    isLate: true,
     lastDue: '2025-02-24',
     lastComplete: '2025-02-21',
     missingSessions: 2,

@@ -186,13 +186,13 @@ test('a preview counts and shows what would change, and changes nothing', async 
   ]);
   expect(state).toBe('loaded');
   expect(preview.map(({ change }: { change: string }) => change).sort()).toEqual([
-    'changed',
+    'updated',
     'inserted',
     'withdrawn',
     'withdrawn',
   ]);
   expect(preview).toContainEqual(
-    expect.objectContaining({ change: 'changed', columns: { close_price: { old: '102', new: '7' } } }),
+    expect.objectContaining({ change: 'updated', columns: { close_price: { old: '102', new: '7' } } }),
   );
   expect(await asOf(store, await moment(store))).toEqual(before);
   expect(await rowOf(store, 'select count(*)::int as kept from market_history.bhavcopy_cm')).toEqual({

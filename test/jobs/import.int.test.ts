@@ -181,10 +181,10 @@ describe('a file and what is stored of its day', () => {
     expect(report).toMatchObject({ inserted: 0, updated: 1, unchanged: 97, withdrawn: 2 });
     const symbol = rows[1]?.split(',')[names.indexOf('TckrSymb')];
     const old = rows[1]?.split(',')[names.indexOf('ClsPric')];
-    expect(report.differences.find(({ change }) => change === 'changed')).toEqual({
+    expect(report.differences.find(({ change }) => change === 'updated')).toEqual({
       file,
       table: 'market.bhavcopy_cm',
-      change: 'changed',
+      change: 'updated',
       key: { exchange: 'NSE', symbol, series: expect.any(String), trade_date: '2025-08-29' },
       columns: { close_price: { old, new: '123.45' } },
     });

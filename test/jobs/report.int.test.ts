@@ -18,7 +18,7 @@ test('the list of runs holds the report of each, with the same number of queries
   );
   const sample = {
     table: 'market.bhavcopy_cm',
-    change: 'changed',
+    change: 'updated',
     key: { exchange: 'NSE', symbol: 'TCS', series: 'EQ', trade_date: '2025-01-01' },
     columns: { open_price: { old: '1', new: '2' }, isin: { old: null, new: 'INE467B01029' } },
   };

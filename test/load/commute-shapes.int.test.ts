@@ -135,7 +135,7 @@ function askedFor(operation: Operation, { from, length, part, question }: Drawn,
       request.instruments === 'one' ? [`S${from}`] : [`S${from}`, `S${from + 5}`, `S${from + 10}`];
     return { ...plain, ...range, instruments };
   }
-  const filter = request.options.find(({ filters }) => filters);
+  const filter = request.options.find(({ isFilter }) => isFilter);
   if (part === 'filtered' && filter !== undefined) {
     return { ...plain, ...range, filtered: true, params: { [filter.param]: filter.values?.at(-1) ?? 'A' } };
   }

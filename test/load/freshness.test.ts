@@ -32,11 +32,11 @@ const summaryOf = (states: string) => {
 };
 
 describe('the summary of the sessions of a pair', () => {
-  const late = (at: number) => ({ lastDue: day(at), late: true, reason: 'failed', detail: `why ${at}` });
-  const onTime = (at: number) => ({ lastDue: day(at), late: false, reason: null, detail: null });
+  const late = (at: number) => ({ lastDue: day(at), isLate: true, reason: 'failed', detail: `why ${at}` });
+  const onTime = (at: number) => ({ lastDue: day(at), isLate: false, reason: null, detail: null });
   test.each([
-    ['', { lastComplete: null, lastDue: null, late: false, missingSessions: 0, medianRecords: null }, 0],
-    ['p', { lastComplete: null, lastDue: null, late: false, missingSessions: 0, lastRecords: null }, 0],
+    ['', { lastComplete: null, lastDue: null, isLate: false, missingSessions: 0, medianRecords: null }, 0],
+    ['p', { lastComplete: null, lastDue: null, isLate: false, missingSessions: 0, lastRecords: null }, 0],
     ['c', { lastComplete: day(0), ...onTime(0), missingSessions: 0, lastRecords: 0, medianRecords: null }, 0],
     ['mmp', { lastComplete: null, ...late(1), missingSessions: 2, lastRecords: null }, 2],
     ['cmcpp', { lastComplete: day(2), ...onTime(2), missingSessions: 1, medianRecords: 0 }, 0],
@@ -71,7 +71,7 @@ describe('the summary of the sessions of a pair', () => {
         const back = due.reverse();
         const first = back.indexOf('c');
         expect(summary.missingInARow).toBe(first === -1 ? back.length : first);
-        expect(freshness.late).toBe(back[0] === 'm');
+        expect(freshness.isLate).toBe(back[0] === 'm');
         expect(freshness.missingSessions).toBe(
           back.slice(0, MISSING_OF).filter((letter) => letter === 'm').length,
         );

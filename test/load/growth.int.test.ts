@@ -46,7 +46,7 @@ export default defineOperation({
   request: { dates: 'day', instruments: 'none', dTFormat: true, options: [] },
   shapes: [{ table, has: ['symbol', 'quantity'], dated: true, fullSet: 'days' }],
   windows: { per: 'session' },
-  schedule: { at: '21:50', on: 'daily', lookback: true },
+  schedule: { at: '21:50', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
     asked: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },

@@ -58,7 +58,7 @@ const AVOIDED: readonly (readonly [pattern: RegExp, instead: string])[] = [
 
 /** What is called otherwise in `market`, where prices and quantities are. */
 const AVOIDED_IN_MARKET: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/(^|_)(open|close|ltp)$|^(high|low|last)$/, 'a name that ends in _price'],
+  [/(^|_)(open|high|low|close|ltp)$|^last$/, 'a name that ends in _price'],
   [/^(quantity|volume|shares|trades)$/, 'traded_quantity, turnover or trade_count'],
 ];
 
@@ -125,6 +125,7 @@ describe('names', () => {
   test.each([
     ['close numeric', '', 'a name that ends in _price'],
     ['next_close numeric', '', 'a name that ends in _price'],
+    ['week52_high numeric', '', 'a name that ends in _price'],
     ['quantity bigint', '', 'traded_quantity'],
     ['change_pct numeric', '', '_percent at the end'],
     ['percent_change numeric', '', '_percent at the end'],

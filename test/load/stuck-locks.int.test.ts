@@ -102,16 +102,16 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   const stopping = new AbortController();
   const health = await startHttpServer(pipeline, { roles: [], stopping: stopping.signal });
   const ready = async () =>
-    (await fetch(`${health.url}/readyz`)).json() as Promise<{ ready: boolean; lockWaits: number }>;
-  expect(await ready()).toMatchObject({ ready: true, lockWaits: 0 });
+    (await fetch(`${health.url}/readyz`)).json() as Promise<{ isReady: boolean; lockWaits: number }>;
+  expect(await ready()).toMatchObject({ isReady: true, lockWaits: 0 });
   const asked = { from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
   const runId = await start(pipeline, backfill(asked));
   const worker = await startWorker(pipeline);
   const seen = await waitFor(async () => {
     const answer = await ready();
-    return answer.ready ? null : answer;
+    return answer.isReady ? null : answer;
   });
-  expect(seen).toMatchObject({ ready: false, database: 'ok', queue: 'ok', lockWaits: 1 });
+  expect(seen).toMatchObject({ isReady: false, database: 'ok', queue: 'ok', lockWaits: 1 });
   const error = await waitFor(async () => {
     const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
     return rows[0]?.error ?? null;

@@ -78,7 +78,11 @@ const RENAMED: Readonly<Record<string, string | null>> = {
     encumbered_last_quarter_pct_of_total_shares: 'encumbered_last_quarter_of_total_shares_percent',
     depository_pledged_pct: 'depository_pledged_percent',
   }),
-  ...renamedIn('financial_ratios', { market_cap: 'market_cap_crore' }),
+  ...renamedIn('financial_ratios', {
+    market_cap: 'market_cap_crore',
+    week52_high: 'week52_high_price',
+    week52_low: 'week52_low_price',
+  }),
 };
 
 /** Columns that have another name in a table of `market` and in its history. */

@@ -68,7 +68,7 @@ test('while the disk is full no call is made beyond those in flight, everybody s
   expect(windows.filter(({ error }) => error !== null)).toHaveLength(requests);
   expect(await health(server.url)).toMatchObject({
     status: 503,
-    facts: { ready: false, database: 'ok', storage: 'refuses', waitingAnswers: requests },
+    facts: { isReady: false, database: 'ok', storage: 'refuses', waitingAnswers: requests },
     waiting: requests,
   });
   const env = { DATABASE_URL: setup.db.url, EOD_QUEUE_PREFIX: setup.config.EOD_QUEUE_PREFIX };

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Cli } from '../../src/cli/cli.ts';
 import { createLifecycle } from '../../src/cli/lifecycle.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { misnamedBooleans } from './boolean-names.ts';
 import { closeAfterFile } from './closing.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -80,7 +81,27 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
       `eod ${args.join(' ')} did not end within ${timeoutMs} ms; it printed:\n${stdout()}${stderr()}`,
     );
   }
-  return { code, stdout: stdout(), stderr: stderr() };
+  const result = { code, stdout: stdout(), stderr: stderr() };
+  refuseMisnamedBooleans(args, result);
+  return result;
+}
+
+/** Names of JSON are a contract: the document and the log of every command that a test runs follow the rule of docs/tables.md. */
+function refuseMisnamedBooleans(args: readonly string[], { stdout, stderr }: CliResult): void {
+  // Who writes a query names its columns.
+  const document = args.includes('--json') && args[0] !== 'query' ? [stdout] : [];
+  const log = stderr.split('\n').filter((line) => line.startsWith('{"'));
+  const misnamed = [...document, ...log].flatMap((text) => misnamedBooleans(parsed(text)));
+  if (misnamed.length > 0) throw new Error(`eod ${args.join(' ')}: is or has is missing: ${misnamed}`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Whoever expects a document says so; here is only what there is.
+    return null;
+  }
 }
 
 /** A text with the lines put together again that were broken to fit the page. */

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { misnamedBooleans } from './boolean-names.ts';
 import { startServer } from './http-server.ts';
 
 export interface Heard {
@@ -26,8 +27,11 @@ export async function startWebhook(): Promise<Webhook> {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks).toString();
     webhook.requests.push({ headers: request.headers, body });
-    webhook.heard.push(JSON.parse(body) as Heard);
-    if (webhook.answers !== null) response.writeHead(webhook.answers).end('ok');
+    const alert: Heard = JSON.parse(body);
+    webhook.heard.push(alert);
+    // Names of JSON are a contract.
+    if (misnamedBooleans(alert).length > 0) response.writeHead(500).end(`${misnamedBooleans(alert)}`);
+    else if (webhook.answers !== null) response.writeHead(webhook.answers).end('ok');
   });
   const webhook: Webhook = { url: `${url}/services/kiwi-0815`, heard: [], requests: [], answers: 200 };
   return webhook;

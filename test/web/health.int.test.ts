@@ -24,13 +24,13 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
   const ready = {
     status: 200,
     body: {
-      ready: true,
+      isReady: true,
       database: 'ok',
       queue: 'ok',
       storage: 'ok',
       waitingAnswers: 0,
       lockWaits: 0,
-      stopping: false,
+      isStopping: false,
     },
   };
   expect(await ask(`${health.url}/readyz`)).toEqual(ready);
@@ -38,12 +38,12 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
   expect((await ask(`${health.url}/healthz`, 'POST')).status).toBe(405);
 
   stopping.abort();
-  expect(await ask(`${health.url}/readyz`)).toMatchObject({ status: 503, body: { stopping: true } });
+  expect(await ask(`${health.url}/readyz`)).toMatchObject({ status: 503, body: { isStopping: true } });
   expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 
   await database.drop();
   const { status, body } = await ask(`${health.url}/readyz`);
-  expect({ status, body }).toMatchObject({ status: 503, body: { ready: false, database: 'no answer' } });
+  expect({ status, body }).toMatchObject({ status: 503, body: { isReady: false, database: 'no answer' } });
   expect(JSON.stringify(body)).not.toContain('eod_test');
 });
 

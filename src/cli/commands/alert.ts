@@ -43,7 +43,7 @@ async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
     () => null,
     (error) => redactor([address])(messageOf(error)),
   );
-  if (flags.json === true) printJson(cli, { host, delivered: problem === null, problem });
+  if (flags.json === true) printJson(cli, { host, isDelivered: problem === null, problem });
   else if (problem === null) print(cli, `${host} accepted the test alert`);
   if (problem === null) return;
   logStderr(cli, `${host} did not accept the test alert: ${problem}`);

@@ -164,8 +164,8 @@ async function readNamed(
 }
 
 function differenceText(result: VersionDifference, timeZone: string): string {
-  const { inserted, changed, withdrawn, relisted, rows, notListed } = result;
-  const counts = Object.entries({ changed, withdrawn, 'listed again': relisted, inserted })
+  const { inserted, updated, withdrawn, relisted, rows, notListed } = result;
+  const counts = Object.entries({ updated, withdrawn, 'listed again': relisted, inserted })
     .filter(([, rows]) => rows > 0)
     .map(([what, rows]) => `${count(rows)} ${what}`);
   const [from, to] = [result.from, result.to].map((iso) =>

@@ -34,7 +34,7 @@ async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
   if (flags.json === true) {
     const { version: node, platform, arch } = process;
     return printJson(cli, {
-      ok: bad === 0,
+      isOk: bad === 0,
       checks,
       key,
       version: versionText(),

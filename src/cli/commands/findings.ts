@@ -10,6 +10,7 @@ import {
   examples,
   jsonOption,
   limitOption,
+  listOf,
   parseChoices,
   parseListed,
   parseOpenRange,
@@ -62,25 +63,27 @@ export const commands: Commands = {
       .action((flags: ReconcileFlags) => reconcile(cli, flags));
   },
   findings(command, cli) {
-    command.argument('[id]', 'number of a finding, to show that one');
-    addRange(command, {
+    command.addHelpText(
+      'after',
+      examples(
+        'eod findings',
+        'eod findings 3',
+        'eod findings --check previous_close --severity error,warning --json',
+      ),
+    );
+    const list = listOf(command, 'the number of a finding').argument(
+      '[id]',
+      'number of a finding, to show that one',
+    );
+    addRange(list, {
       from: 'only days from this one on, YYYY-MM-DD',
       to: 'only days up to this one, YYYY-MM-DD',
-    });
-    command
+    })
       .option('--check <name>', 'only findings of this check')
       .option('--severity <list>', 'only these severities: info, warning, error')
       .option('--resolved', 'also findings that a later check resolved')
       .addOption(limitOption(100))
       .addOption(jsonOption('a list of findings'))
-      .addHelpText(
-        'after',
-        examples(
-          'eod findings',
-          'eod findings 3',
-          'eod findings --check previous_close --severity error,warning --json',
-        ),
-      )
       .action((id: string | undefined, flags: FindingFlags) =>
         id === undefined
           ? listFindings(cli, flags)

@@ -47,6 +47,7 @@ export const commands: Commands = {
         'eod gaps',
         `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
         'eod gaps --json',
+        'eod gaps fill --dry-run',
       ),
     );
     addScope(listOf(command, 'an operation'))
@@ -58,7 +59,7 @@ export const commands: Commands = {
           throw noSuchVerb(command, 'an operation (gaps have no numbers)', first);
         return listGaps(cli, names, flags);
       });
-    addFill(command.command('fill').description('The same as "eod fill-gaps".'), cli);
+    addFill(command.command('fill').description('Pull exactly the sessions that "eod gaps" lists.'), cli);
   },
   'fill-gaps': addFill,
 };
@@ -71,9 +72,9 @@ function addFill(command: Command, cli: Cli): void {
     .addHelpText(
       'after',
       examples(
-        'eod fill-gaps',
-        'eod fill-gaps --dry-run',
-        `eod fill-gaps GetBhavCopyCM --from ${from} --json`,
+        'eod gaps fill',
+        'eod gaps fill --dry-run',
+        `eod gaps fill GetBhavCopyCM --from ${from} --json`,
       ),
     )
     .action((names: string[], flags: Flags) => fillGaps(cli, names, flags));

@@ -24,15 +24,15 @@ export const commands: Commands = {
 
 function writeSettings(cli: Cli, name: string, { force = false, json = false }: InitFlags): void {
   const file = resolve(cli.cwd, name);
-  const replaced = write(file, readFileSync(TEMPLATE, 'utf8'), force);
+  const hasReplaced = write(file, readFileSync(TEMPLATE, 'utf8'), force);
   if (json) {
-    printJson(cli, { file, replaced });
+    printJson(cli, { file, hasReplaced });
     return;
   }
   const isRead = file === resolve(cli.cwd, '.env');
   print(
     cli,
-    `${replaced ? 'replaced' : 'wrote'} ${file}, which only you can read. It has every setting as a comment with its default
+    `${hasReplaced ? 'replaced' : 'wrote'} ${file}, which only you can read. It has every setting as a comment with its default
 
 Uncomment and set in it:
   EOD_BASE_URL    the address of the data service

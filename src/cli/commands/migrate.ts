@@ -74,7 +74,7 @@ async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
     );
   }
   const readers = after === undefined ? {} : { readers: after.readers };
-  if (flags.json === true) return printJson(cli, { before, migrated: before !== 'current', ...readers });
+  if (flags.json === true) return printJson(cli, { before, hasMigrated: before !== 'current', ...readers });
   print(cli, BEFORE[before]);
   if (after !== undefined) print(cli, `readers: ${after.readers.join(', ') || 'none'}`);
 }

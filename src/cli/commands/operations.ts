@@ -158,7 +158,7 @@ interface Changed {
   /** Was it in that state before? */
   readonly isUnchanged: boolean;
   readonly tables: readonly string[];
-  readonly schedule: Operation['schedule'];
+  readonly schedule: { readonly at: string; readonly on: string };
 }
 
 const describeDataSetNow =
@@ -168,7 +168,7 @@ const describeDataSetNow =
     isEnabled,
     isUnchanged: before.includes(operation.name) === isEnabled,
     tables: tablesFilledBy(operation).map(({ name }) => `market.${name}`),
-    schedule: operation.schedule,
+    schedule: { at: operation.schedule.at, on: operation.schedule.on },
   });
 
 function changeText({ name, isEnabled, isUnchanged, tables, schedule }: Changed): string {

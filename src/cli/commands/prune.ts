@@ -40,19 +40,17 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { prunable, prune } = await import('../../load/state/answers/answers.ts');
   const { db, clock } = await openContext(cli, { config });
   const before = new Date(clock.now() - days * DAY_MS);
-  const dryRun = flags.dryRun === true;
+  const isDryRun = flags.dryRun === true;
   const pruneAll = async (only: boolean) => {
-    const { answers, ...freed } = only ? await prunable(db.drizzle, before) : await prune(db, before);
     return {
-      responses: answers,
-      ...freed,
+      ...(only ? await prunable(db.drizzle, before) : await prune(db, before)),
       rejects: await pruneRejects(db.drizzle, before, only),
       findings: await pruneFindings(db.drizzle, before, only),
       hours: await pruneHours(db.drizzle, before, only),
     };
   };
   const textOf = ({
-    responses,
+    answers,
     bodies,
     bytes,
     rejects,
@@ -60,14 +58,14 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
     hours,
   }: Awaited<ReturnType<typeof pruneAll>>) => {
     const megabytes = count(Math.round(bytes / 10_000) / 100);
-    return `${plural(responses, 'answer')} older than ${plural(days, 'day')} and ${count(bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`;
+    return `${plural(answers, 'answer')} older than ${plural(days, 'day')} and ${count(bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`;
   };
   // What would be deleted is only counted if somebody can be asked.
-  if (!dryRun && flags.yes !== true && cli.ask !== undefined) {
+  if (!isDryRun && flags.yes !== true && cli.ask !== undefined) {
     const what = `This deletes for good ${textOf(await pruneAll(true))}.`;
     if (!(await confirm(cli, what, flags))) return;
   }
-  const pruned = await pruneAll(dryRun);
-  if (flags.json === true) return printJson(cli, { before: before.toISOString(), dryRun, ...pruned });
-  print(cli, `${dryRun ? 'would delete' : 'deleted'} ${textOf(pruned)}`);
+  const pruned = await pruneAll(isDryRun);
+  if (flags.json === true) return printJson(cli, { before: before.toISOString(), isDryRun, ...pruned });
+  print(cli, `${isDryRun ? 'would delete' : 'deleted'} ${textOf(pruned)}`);
 }

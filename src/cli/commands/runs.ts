@@ -31,7 +31,10 @@ function windowsText({ windows, suspicious, rejected }: RunReport): string {
 
 export const commands: Commands = {
   runs(command, cli) {
-    command.addHelpText('after', examples('eod runs', 'eod runs 12', 'eod runs --limit 100 --json'));
+    command.addHelpText(
+      'after',
+      examples('eod runs', 'eod runs 12', 'eod runs --limit 100 --json', 'eod runs resume 12'),
+    );
     listOf(command, 'the number of a run')
       .argument('[id]', 'number of a run, to show that one')
       .addOption(limitOption(20))
@@ -39,8 +42,10 @@ export const commands: Commands = {
       .action((id: string | undefined, flags: JsonFlag & { readonly limit: number }) =>
         id === undefined ? listRuns(cli, flags) : showRun(cli, parseListed(command, 'run', id), flags),
       );
-    addResume(command.command('resume').description('The same as "eod resume".'), cli);
-    addCancel(command.command('cancel').description('The same as "eod cancel".'), cli);
+    const resume = command.command('resume');
+    addResume(resume.description('Continue a run: what is left of a stopped one, or what failed.'), cli);
+    const cancel = command.command('cancel');
+    addCancel(cancel.description('Cancel a run. What it has loaded stays; the rest is not asked for.'), cli);
   },
   run(command, cli) {
     command
@@ -57,7 +62,7 @@ function addResume(command: Command, cli: Cli): void {
   command
     .addArgument(runIdArgument())
     .addOption(jsonOption())
-    .addHelpText('after', examples('eod resume 12'))
+    .addHelpText('after', examples('eod runs resume 12'))
     .action((runId: number, flags: JsonFlag) => resumeRun(cli, runId, flags));
 }
 
@@ -66,7 +71,7 @@ function addCancel(command: Command, cli: Cli): void {
     .addArgument(runIdArgument())
     .addOption(yesOption())
     .addOption(jsonOption())
-    .addHelpText('after', examples('eod cancel 12'))
+    .addHelpText('after', examples('eod runs cancel 12'))
     .action((runId: number, flags: JsonFlag & YesFlag) => cancelRun(cli, runId, flags));
 }
 

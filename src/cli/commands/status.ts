@@ -142,7 +142,7 @@ function operationsText(
   { missingOf, recent }: SessionCounts,
 ): string {
   const counts: readonly Column<OperationStatus>[] = [
-    { head: 'late', cell: (one) => (one.late ? 'yes' : '') },
+    { head: 'late', cell: (one) => (one.isLate ? 'yes' : '') },
     { head: 'missing sessions', cell: (one) => one.missingSessions },
     { head: 'rows that day', cell: (one) => one.lastRecords },
     { head: 'open rejects', cell: (one) => one.openRejects },

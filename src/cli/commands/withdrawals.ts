@@ -40,6 +40,10 @@ function sampleText(row: HeldBack['rows'][number]): string {
     .join(' ');
 }
 
+/** The older spelling of the verb, which lists nothing. */
+const acceptOption = () =>
+  integerOption('--accept <id>', 'the same as the verb "accept"', { least: 1 }).hideHelp().conflicts('limit');
+
 export const commands: Commands = {
   withdrawals(command, cli) {
     command.addHelpText(
@@ -48,7 +52,7 @@ export const commands: Commands = {
     );
     listOf(command, 'the number of a withdrawal')
       .argument('[id]', 'number of a withdrawal, to show all its rows')
-      .addOption(integerOption('--accept <id>', 'the same as the verb "accept"', { least: 1 }).hideHelp())
+      .addOption(acceptOption())
       .addOption(limitOption(50))
       .addOption(jsonOption())
       .action((id: string | undefined, flags: Flags) => {

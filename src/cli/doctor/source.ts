@@ -322,7 +322,7 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
     return failed(
       'quota',
       `no calls are made: the source refused the key ("${refusal}")`,
-      'correct EOD_ACCESS_KEY, or have the key renewed, then "eod resume" what was blocked',
+      'correct EOD_ACCESS_KEY, or have the key renewed, then "eod runs resume" what was blocked',
     );
   }
   const [nightly, backfill] = (['nightly', 'backfill'] as const).map(

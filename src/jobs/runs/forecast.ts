@@ -23,7 +23,7 @@ export interface OperationForecast extends Pair {
   /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are asked for. */
   readonly outOfReach: number;
   /** Are the instruments not known yet? Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
-  readonly estimated: boolean;
+  readonly isEstimated: boolean;
 }
 
 export interface Forecast extends DayRange {
@@ -42,7 +42,7 @@ export interface Forecast extends DayRange {
   readonly callsPerHour: number;
   readonly leftThisHour: number;
   /** Are the instruments of some operation not known yet? */
-  readonly estimated: boolean;
+  readonly isEstimated: boolean;
   readonly operations: readonly OperationForecast[];
 }
 
@@ -80,7 +80,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
       operation,
       exchange,
       ...(tallies.get(key) ?? NOTHING),
-      estimated: deferred.has(key),
+      isEstimated: deferred.has(key),
     }),
   );
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
@@ -95,7 +95,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
     skipped: sum('skipped'),
     outOfReach: sum('outOfReach'),
     reachesBackTo: reach,
-    estimated: operations.some((one) => one.estimated),
+    isEstimated: operations.some((one) => one.isEstimated),
     operations,
   };
 }

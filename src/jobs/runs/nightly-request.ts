@@ -74,12 +74,12 @@ export function nightlyTarget({
   const reach = addDays(date, -config.EOD_HISTORY_DAYS);
   // The watermark is after `date` if the run of an older night is repeated; then `date` counts.
   const edge = watermark === null || watermark > date ? date : watermark;
-  const lookback = operation.schedule.lookback ? config.EOD_LOOKBACK_SESSIONS : 0;
+  const lookback = operation.schedule.hasLookback ? config.EOD_LOOKBACK_SESSIONS : 0;
   const first = calendar.lastSessions(exchange, edge, lookback + 1)[0] ?? edge;
   const from = first < reach ? reach : first;
   return {
     ...base,
     from: awaited !== null && awaited < from ? awaited : from,
-    refetchFrom: operation.schedule.lookback ? from : null,
+    refetchFrom: operation.schedule.hasLookback ? from : null,
   };
 }

@@ -177,7 +177,7 @@ function isFiltered({ operation, options }: PlanInput): boolean {
     furtherParams(options).length > 0 ||
     operation.request.options.some(
       (option) =>
-        option.filters && options[option.param] !== undefined && options[option.param] !== option.fallback,
+        option.isFilter && options[option.param] !== undefined && options[option.param] !== option.fallback,
     )
   );
 }

@@ -65,7 +65,7 @@ function writtenSql(table: TableDefinition, where: string): string {
   const same = table.key.map((column) => `b.${quote(column)} = a.${quote(column)}`).join(' and ');
   const columns = table.fields.map(({ column }) => column);
   return `
-      select case when b.revision is null then 'inserted' when b.withdrawn then 'relisted' else 'changed' end as _change,
+      select case when b.revision is null then 'inserted' when b.withdrawn then 'relisted' else 'updated' end as _change,
         ${list(columns, 'a.')}, to_jsonb(b) as _found, case when b.revision is not null then ${textsSql(table, 'b')} end as _before,
         ${textsSql(table, 'a')} as _after
       from ${live} a left join ${history} b on ${same} and b.revision = a.revision - 1 where a.load_id = $1 ${where}
@@ -85,6 +85,10 @@ async function readDifferences(
   return rows.map((row) => describeDifference(table, row));
 }
 
+/** The order in which changes are listed: corrections first. */
+const inOrder = (change: string) =>
+  `array_position(array['updated', 'withdrawn', 'relisted', 'inserted'], ${change})`;
+
 /** Some of the rows of these days that a load has written. @param each how many of each kind of change. */
 export function sampleDifferences(
   client: Queryable,
@@ -96,7 +100,7 @@ export function sampleDifferences(
      ), numbered as (
        select *, row_number() over (partition by _change order by ${list(table.key)}) as _place from written
      )
-     select ${CHANGED} from numbered where _place <= $2 order by _change, _place`;
+     select ${CHANGED} from numbered where _place <= $2 order by ${inOrder('_change')}, _place`;
   return readDifferences(client, table, text, [loadId, each]);
 }
 
@@ -155,7 +159,7 @@ export interface Versions {
 
 /**
  * What differs in the tables of a data set between two versions, from their revisions. Lists at most `limit` rows,
- * changed ones first and new ones last, and says how many more there are.
+ * updated ones first and new ones last, and says how many more there are.
  */
 export async function compareVersions(
   client: Queryable,
@@ -163,7 +167,7 @@ export async function compareVersions(
   { from, to }: Versions,
   limit: number,
 ) {
-  const counts = { inserted: 0, changed: 0, withdrawn: 0, relisted: 0 };
+  const counts = { inserted: 0, updated: 0, withdrawn: 0, relisted: 0 };
   const rows: RowDifference[] = [];
   for (const table of tablesFilledBy(dataSet)) {
     const totals = await client.query<{ change: Change; rows: number }>(
@@ -172,11 +176,11 @@ export async function compareVersions(
     );
     for (const total of totals.rows) counts[total.change] += total.rows;
     const shown = `${compared(table)} select change, before, after from compared
-        order by array_position(array['changed', 'withdrawn', 'relisted', 'inserted'], change), ${list(table.key)} limit $3`;
+        order by ${inOrder('change')}, ${list(table.key)} limit $3`;
     const bounds = [from.version, to.version, limit - rows.length];
     for (const row of await readDifferences(client, table, shown, bounds)) rows.push(row);
   }
-  const all = counts.inserted + counts.changed + counts.withdrawn + counts.relisted;
+  const all = counts.inserted + counts.updated + counts.withdrawn + counts.relisted;
   return {
     operation: dataSet.name,
     from: from.at,
@@ -208,7 +212,7 @@ function compared(table: TableDefinition): string {
       select ${list(table.key, 'k.')},
         case when b.revision is not null then ${textsSql(table, 'b')} when a.revision is not null and w.revision is not null then ${textsSql(table, 'w')} end as before,
         case when a.revision is not null then ${textsSql(table, 'a')} else ${textsSql(table, 'w')} end as after,
-        case when a.revision is null then 'withdrawn' when b.revision is not null then 'changed'
+        case when a.revision is null then 'withdrawn' when b.revision is not null then 'updated'
           when w.revision is not null then 'relisted' else 'inserted' end as change
       from touched k
       left join market.${quote(`${table.name}_at`)}($2) a using (${keys})

@@ -48,8 +48,8 @@ const ratios = defineTable({
     numeric('eodClosePrice', 'eod_close_price', 'Closing price of the day.', { unit: 'rupees' }),
     numeric('currentPrice', 'current_price', 'Current market price.', { unit: 'rupees' }),
     numeric('stockPrice', 'stock_price', 'Stock price, where the answer names one.', { unit: 'rupees' }),
-    numeric('week52High', 'week52_high', 'Highest price of 52 weeks.', { unit: 'rupees' }),
-    numeric('week52Low', 'week52_low', 'Lowest price of 52 weeks.', { unit: 'rupees' }),
+    numeric('week52High', 'week52_high_price', 'Highest price of 52 weeks.', { unit: 'rupees' }),
+    numeric('week52Low', 'week52_low_price', 'Lowest price of 52 weeks.', { unit: 'rupees' }),
     numeric('eps', 'eps', 'Earnings per share.', { unit: 'rupees' }),
     numeric('peRatio', 'pe_ratio', 'Price to earnings.', { unit: 'ratio' }),
     numeric('bookValuePerShare', 'book_value_per_share', 'Book value per share.', { unit: 'rupees' }),
@@ -141,8 +141,8 @@ export const natureOption = {
   param: 'natureOfReport',
   meaning: 'only Standalone or only Consolidated figures; both when not given',
   values: NATURES,
-  closed: true,
-  filters: false,
+  isClosed: true,
+  isFilter: false,
 } as const;
 
 /** The sample from the service's documentation: an object without an envelope. */

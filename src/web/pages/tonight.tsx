@@ -79,7 +79,7 @@ interface NightSummary {
 function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = sessions.filter(({ lastDue }) => lastDue !== null);
-  const missing = due.filter(({ late }) => late);
+  const missing = due.filter(({ isLate }) => isLate);
   const older = sessions.reduce((sum, one) => sum + missingBefore(one), 0);
   const latest = due
     .map((one) => one.lastDue ?? '')
@@ -119,7 +119,7 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
 }
 
 /** How many of the last sessions before the latest are missing. */
-const missingBefore = ({ missingSessions, late }: LatestSession) => missingSessions - (late ? 1 : 0);
+const missingBefore = ({ missingSessions, isLate }: LatestSession) => missingSessions - (isLate ? 1 : 0);
 
 function NightSummaryBox({
   summary: { mark, title, text },
@@ -267,10 +267,10 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
   {
     head: 'Latest session',
-    cell: ({ lastDue, late, reason }) =>
+    cell: ({ lastDue, isLate, reason }) =>
       lastDue === null ? (
         <Badge mark="none">not due yet</Badge>
-      ) : late ? (
+      ) : isLate ? (
         <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`}</Badge>
       ) : (
         <Badge mark="complete">{lastDue}</Badge>

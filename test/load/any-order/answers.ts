@@ -182,7 +182,7 @@ export function questionOf(answer: Answer) {
   const { kind, from, to, part, nature, symbols } = answer;
   const { operation, asks } = kindOf(kind);
   const once = asks === 'once';
-  const filter = operationNamed(operation).request.options.find(({ filters }) => filters);
+  const filter = operationNamed(operation).request.options.find(({ isFilter }) => isFilter);
   const params: Record<string, string> =
     asks === 'instrument'
       ? { variant: 'eod', natureOfReport: nature }

@@ -83,9 +83,9 @@ const ratioBounds: Check = {
       cross join lateral (select coalesce(r.current_price, r.eod_close_price) as price) as p
       cross join lateral (values
         (r.dividend_yield between 0 and 100, 'dividend yield from 0 to 100', 'dividend yield ' || r.dividend_yield),
-        (r.week52_low <= r.week52_high, '52-week low up to the high', format('%s to %s', r.week52_low, r.week52_high)),
-        (r.variant = 'quarter' or p.price between r.week52_low and r.week52_high,
-         format('price from %s to %s', r.week52_low, r.week52_high), 'price ' || p.price),
+        (r.week52_low_price <= r.week52_high_price, '52-week low up to the high', format('%s to %s', r.week52_low_price, r.week52_high_price)),
+        (r.variant = 'quarter' or p.price between r.week52_low_price and r.week52_high_price,
+         format('price from %s to %s', r.week52_low_price, r.week52_high_price), 'price ' || p.price),
         (abs(r.pe_ratio) < 100000 and sign(r.pe_ratio) * sign(r.eps) >= 0,
          'P/E of the sign of EPS, below 100000', format('P/E %s with EPS %s', r.pe_ratio, r.eps)),
         (r.face_value > 0, 'face value above 0', 'face value ' || r.face_value),

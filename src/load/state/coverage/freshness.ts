@@ -14,13 +14,13 @@ import { listAskedPairs } from './days.ts';
 /** How recent and how complete the data of an operation and exchange is. */
 export interface Freshness extends Pair {
   /** Was it ever asked for or imported, with whatever result? */
-  readonly wasAsked: boolean;
+  readonly hasBeenAsked: boolean;
   /** The last complete session; null if there is none. */
   readonly lastComplete: Day | null;
   /** The last session whose data should be stored by now. */
   readonly lastDue: Day | null;
   /** Is that session missing? */
-  readonly late: boolean;
+  readonly isLate: boolean;
   /** Why it is missing, and what the source or the failure said; null if it is not. */
   readonly reason: GapReason | null;
   readonly detail: string | null;
@@ -34,7 +34,7 @@ export interface Freshness extends Pair {
 
 /** What the sessions of an operation and exchange say. */
 export interface PairSummary {
-  readonly freshness: Omit<Freshness, 'wasAsked'>;
+  readonly freshness: Omit<Freshness, 'hasBeenAsked'>;
   /** All of them, those that are complete, and those that should be stored and are not, by day. */
   readonly sessions: readonly SessionState[];
   readonly complete: readonly SessionState[];
@@ -75,7 +75,7 @@ function summarize({ operation, exchange }: Pair, sessions: readonly SessionStat
       exchange,
       lastComplete: last?.day ?? null,
       lastDue: latest?.day ?? null,
-      late: isLate,
+      isLate,
       reason: isLate ? latest.reason : null,
       detail: isLate ? latest.detail : null,
       missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
@@ -117,11 +117,11 @@ export async function readFreshness(context: CompletenessContext): Promise<Fresh
   const others = [...asked.values()].filter((pair) => !scheduled.has(pairName(pair)));
   const undecided = await read([...rest, ...others], { expected: rest, others });
   return [...decided, ...undecided]
-    .map(({ freshness }) => ({ ...freshness, wasAsked: asked.has(pairName(freshness)) }))
+    .map(({ freshness }) => ({ ...freshness, hasBeenAsked: asked.has(pairName(freshness)) }))
     .sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
 }
 
 /** Was nothing ever loaded, imported or answered in vain? */
-export function isUnused(sets: readonly Pick<Freshness, 'wasAsked'>[]): boolean {
-  return sets.every(({ wasAsked }) => !wasAsked);
+export function isUnused(sets: readonly Pick<Freshness, 'hasBeenAsked'>[]): boolean {
+  return sets.every(({ hasBeenAsked }) => !hasBeenAsked);
 }

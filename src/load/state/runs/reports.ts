@@ -25,7 +25,7 @@ import { withdrawalsOfRuns } from '../withdrawals.ts';
 import { emptySessionsOfRuns } from './outcomes.ts';
 import type { WindowState } from './request.ts';
 
-export type Change = 'inserted' | 'changed' | 'withdrawn' | 'relisted';
+export type Change = 'inserted' | 'updated' | 'withdrawn' | 'relisted';
 
 /** How one row differs between two moments. Values are text, so that no digit is lost on the way. */
 export interface RowDifference {
