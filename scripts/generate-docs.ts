@@ -291,9 +291,32 @@ function reference(all: readonly Described[], resultOf: (name: string) => string
   return ['Columns that several of these have:', lines.join('\n'), ...sections].join('\n\n');
 }
 
-/** The tables of the schema etl and their columns. */
+/** The tables of etl that people query. Of the others the page has a line each, and psql the columns. */
+const READ_BY_PEOPLE = [
+  'runs',
+  'loads',
+  'withdrawals',
+  'coverage',
+  'rejects',
+  'sessions',
+  'event_decisions',
+  'checked_days',
+  'findings',
+].map((name) => `etl.${name}`);
+
+/** The tables of the schema etl, with the columns of those that people query. */
 function tableList(): string {
-  return reference(described(readFileSync(pageFile(COMMENTS), 'utf8'), 'etl'), () => null);
+  const all = described(readFileSync(pageFile(COMMENTS), 'utf8'), 'etl');
+  const others = all.filter(({ name }) => !READ_BY_PEOPLE.includes(name));
+  return [
+    reference(
+      all.filter(({ name }) => READ_BY_PEOPLE.includes(name)),
+      () => null,
+    ),
+    '### Other tables',
+    'Those that the work itself needs; `\\d+ etl.windows` in psql describes the columns.',
+    others.map(({ name, text }) => `- \`${name}\`: ${text}`).join('\n'),
+  ].join('\n\n');
 }
 
 /** The views and functions of the schema market. */

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, describe, expect } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -353,17 +354,51 @@ test('without a configuration it says what is missing; with one that cannot be r
   expect(stderr).toContain('EOD_CONCURRENCY');
 });
 
-test('it does not warn of tables that the next command makes by itself', async () => {
+describe('a private Postgres as an interrupted first command leaves it', () => {
   const own = temporaryFolder();
-  // A private Postgres as an interrupted first command leaves it.
-  const server = await startEmbeddedPostgres({ dataDir: join(own, '.eod', 'postgres') });
-  await server.stop();
-  const { json } = await runJson<Examination>(['doctor', '--offline'], { cwd: own, env: {} });
-  expect(json.checks).toContainEqual({
-    name: 'migrations',
-    state: 'skipped',
-    found: 'there are no tables yet; the next command that uses them brings them up to date',
-    remedy: null,
+  const closed = join(own, 'closed');
+  const options = { cwd: own, env: { EOD_DATA_DIR: closed } };
+  let data = '';
+
+  beforeAll(async () => {
+    // Into such a folder of root, like /root, the account that the server runs under may not go.
+    mkdirSync(closed, { mode: 0o700 });
+    const server = await startEmbeddedPostgres({ dataDir: join(closed, 'postgres') });
+    await server.stop();
+    data = JSON.parse(readFileSync(join(closed, 'postgres', 'server.json'), 'utf8')).data;
   });
-  expect(json.checks.filter(({ state }) => state === 'warning')).toEqual([]);
+  afterAll(() => rmSync(dirname(data), { recursive: true, force: true }));
+
+  test('no warning of tables that the next command makes by itself', async () => {
+    const { json } = await runJson<Examination>(['doctor', '--offline'], options);
+    expect(json.checks).toContainEqual({
+      name: 'migrations',
+      state: 'skipped',
+      found: 'there are no tables yet; the next command that uses them brings them up to date',
+      remedy: null,
+    });
+    expect(json.checks.filter(({ state }) => state === 'warning')).toEqual([]);
+  });
+
+  test('doctor and config name the folder in which its files really are, and why', async () => {
+    const isRoot = process.getuid?.() === 0;
+    expect(data.startsWith(closed)).toBe(!isRoot);
+    const { json } = await runJson<Examination>(['doctor', '--offline'], options);
+    const found = (name: string) => json.checks.find((one) => one.name === name)?.found;
+    const place = isRoot ? data : closed;
+    expect(found('database')).toContain(`the private Postgres in ${place}: version`);
+    expect(found('disk')).toMatch(
+      new RegExp(
+        `free in ${place} \\(the private Postgres${isRoot ? ', because Postgres does not run as root' : ''}`,
+      ),
+    );
+    const { json: settings } = await runJson<Record<string, { value: unknown; instead?: unknown }>>(
+      ['config'],
+      options,
+    );
+    expect(settings.EOD_DATA_DIR).toMatchObject({ value: closed, from: 'environment' });
+    expect(settings.EOD_DATA_DIR?.instead).toEqual(
+      isRoot ? { path: data, why: expect.stringMatching(/may not enter .*closed/) } : undefined,
+    );
+  });
 });

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import {
   fileSettings,
@@ -6,6 +7,7 @@ import {
   withoutEmpty,
   withProxies,
 } from '../../core/environment.ts';
+import { clusterPlace } from '../../load/database/embedded/account.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, table } from '../output.ts';
@@ -17,6 +19,8 @@ interface Setting {
   readonly from: string;
   /** Of a default that depends on how eod is run: a clause that follows "because". */
   readonly why?: string;
+  /** Where the private Postgres really is, if that is not in the data folder. */
+  readonly instead?: { readonly path: string; readonly why: string };
 }
 
 const COLUMNS: readonly Column<Setting>[] = [
@@ -40,8 +44,11 @@ async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
     return printJson(cli, Object.fromEntries(shown.map(({ name, ...one }) => [name, one])));
   }
   print(cli, table(COLUMNS, shown));
-  for (const { name, value, why } of shown) {
+  for (const { name, value, why, instead } of shown) {
     if (why !== undefined) print(cli, `\n${name} is ${value}, because ${why}.`);
+    if (instead !== undefined) {
+      print(cli, `\nThe private Postgres is in ${instead.path}, because ${instead.why}.`);
+    }
   }
 }
 
@@ -58,6 +65,8 @@ async function currentSettings(cli: Cli): Promise<Setting[]> {
       ? fileSetting
       : 'default';
   };
+  const { path, why } = clusterPlace(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
+  const isElsewhere = config.DATABASE_URL === undefined && why !== null;
   return Object.keys(settings).map((name) => {
     const from = originOf(name);
     return {
@@ -65,6 +74,7 @@ async function currentSettings(cli: Cli): Promise<Setting[]> {
       value: shownValue(name, config[name] ?? null),
       from,
       ...(name === 'EOD_DATA_DIR' && from === 'default' ? { why: defaultDataFolder(cli).why } : {}),
+      ...(name === 'EOD_DATA_DIR' && isElsewhere ? { instead: { path, why } } : {}),
     };
   });
 }

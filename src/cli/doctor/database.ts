@@ -5,6 +5,7 @@ import { messageOf } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
 import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
+import { clusterPlace } from '../../load/database/embedded/account.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import {
   type RoleRights,
@@ -65,7 +66,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
   );
   const place =
     config.DATABASE_URL === undefined
-      ? `the private Postgres in ${config.EOD_DATA_DIR}`
+      ? `the private Postgres in ${folderOf(cli, config)}`
       : `Postgres at ${placeOf(url)}`;
   let facts: ServerFacts;
   try {
@@ -97,6 +98,12 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
   };
 }
 
+/** The folder of the private Postgres as it is set, or the one that is used instead; the check `disk` says why. */
+function folderOf({ cwd }: Cli, { EOD_DATA_DIR }: Config): string {
+  const { path, why } = clusterPlace(resolve(cwd, EOD_DATA_DIR, 'postgres'));
+  return why === null ? EOD_DATA_DIR : path;
+}
+
 /**
  * Starts the private Postgres and returns its address; returns a check instead if there is none or it does not start.
  */
@@ -109,7 +116,7 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
       const { version } = await findBinaries();
       return ok(
         'database',
-        `DATABASE_URL is not set: the first command that needs it creates a private Postgres ${version.split('-')[0]} in ${config.EOD_DATA_DIR}`,
+        `DATABASE_URL is not set: the first command that needs it creates a private Postgres ${version.split('-')[0]} in ${folderOf(cli, config)}`,
       );
     }
     const { startEmbeddedPostgres } = await import('../../load/database/embedded/index.ts');
@@ -120,7 +127,11 @@ async function privateUrl(cli: Cli, config: Config): Promise<string | Check> {
     );
     return server.url;
   } catch (error) {
-    return failed('database', `the private Postgres in ${config.EOD_DATA_DIR}: ${messageOf(error)}`, remedy);
+    return failed(
+      'database',
+      `the private Postgres in ${folderOf(cli, config)}: ${messageOf(error)}`,
+      remedy,
+    );
   }
 }
 

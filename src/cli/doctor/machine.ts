@@ -3,6 +3,7 @@ import { access, constants, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
+import { clusterPlace } from '../../load/database/embedded/account.ts';
 import { type Check, failed, isBelow, ok, warning } from './check.ts';
 
 /** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
@@ -22,12 +23,13 @@ const LEAST_BYTES = 0.5 * GB;
 
 /** Checks the free space where the private Postgres keeps its data, or on the disk of this machine. */
 export async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
-  const folder = resolve(cwd, EOD_DATA_DIR);
-  let seen = folder;
-  while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
   const isPrivate = DATABASE_URL === undefined;
+  const folder = resolve(cwd, EOD_DATA_DIR);
+  const place = isPrivate ? clusterPlace(resolve(folder, 'postgres')) : null;
+  let seen = place === null || place.why === null ? folder : place.path;
+  while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
   const what = isPrivate
-    ? 'the private Postgres'
+    ? `the private Postgres${place?.why ? `, because ${place.why}` : ''}`
     : 'files of this machine; the disk of Postgres cannot be seen from here';
   try {
     if (!statSync(seen).isDirectory()) {

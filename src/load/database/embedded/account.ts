@@ -54,8 +54,13 @@ function lookUp(name: string): Account | undefined {
   }
 }
 
+/** The account that `serverAccount` would return, but none is created: null if that would be needed. */
+function knownAccount(): Account | undefined | null {
+  return process.getuid?.() === 0 ? (lookUp('postgres') ?? null) : undefined;
+}
+
 /** May this account enter all folders above `path`? It may not enter /root (mode 0700), for example. */
-export function reachable(path: string, account: Account): boolean {
+function reachable(path: string, account: Account): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
     if (existsSync(folder)) {
       const { mode, uid, gid } = statSync(folder);
@@ -73,16 +78,22 @@ const PLACES = {
 } as const;
 
 /**
- * A folder to use instead of `path`, outside of home directories that the account may not enter, and owned by it. One
- * that is there already goes on being used: earlier versions put data into /var/tmp.
+ * The path of a folder to use instead of `path`, outside of home directories that the account may not enter. One that
+ * is there already goes on being used: earlier versions put data into /var/tmp.
  */
-export function substituteFolder(path: string, kind: keyof typeof PLACES, account: Account): string {
+function substitutePath(path: string, kind: keyof typeof PLACES, account: Account): string {
   const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
   const folders = PLACES[kind].map((place) => join(place, `eod-${kind}-${hash}`));
-  const folder =
+  return (
     folders.find((one) => existsSync(one)) ??
     folders.find((one) => isWritable(dirname(one))) ??
-    (folders[0] as string);
+    (folders[0] as string)
+  );
+}
+
+/** Creates the folder that `substitutePath` names, owned by the account. */
+export function substituteFolder(path: string, kind: keyof typeof PLACES, account: Account): string {
+  const folder = substitutePath(path, kind, account);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid } = statSync(folder);
   // The data must not go into a folder that another user has created there.
@@ -99,6 +110,32 @@ function isWritable(folder: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Where the files of a private Postgres are, or will be. */
+interface ClusterPlace {
+  readonly path: string;
+  /** Why that is not in the data folder, as a clause that follows "because"; null if it is. */
+  readonly why: string | null;
+}
+
+/**
+ * `home/data`, or a substitute where the server's account cannot enter `home`. Creates nothing.
+ *
+ * @param account null if it has yet to be created, and with it the name of its folder: then `path` is where that goes.
+ */
+export function clusterPlace(
+  home: string,
+  account: Account | undefined | null = knownAccount(),
+): ClusterPlace {
+  // An account that is to be created owns nothing yet.
+  const runsAs = account === null ? { uid: -1, gid: -1 } : account;
+  if (runsAs === undefined || reachable(home, runsAs)) return { path: join(home, 'data'), why: null };
+  const substitute = substitutePath(home, 'data', runsAs);
+  return {
+    path: account === null ? dirname(substitute) : join(substitute, 'data'),
+    why: `Postgres does not run as root, and the account that it runs under may not enter ${home}`,
+  };
 }
 
 /** The folder of the programs, or of a copy of them where the account cannot reach the programs themselves. */

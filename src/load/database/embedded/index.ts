@@ -12,7 +12,7 @@ import {
 import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
-import { type Account, reachable, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
+import { type Account, clusterPlace, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
 import { addressOf, findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
@@ -115,16 +115,16 @@ async function discardOrphan(home: string, data: string): Promise<void> {
   for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true, force: true });
 }
 
-/** `home/data`, or a substitute folder where the server's account cannot enter `home`. */
+/** Creates the folder that `clusterPlace` names. */
 function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
-  const data = join(home, 'data');
-  const isReachable = account === undefined || reachable(home, account);
-  const folder = isReachable ? data : join(substituteFolder(home, 'data', account), 'data');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (account !== undefined) chownSync(folder, account.uid, account.gid);
-  if (!isReachable)
-    log?.info({ home, folder }, 'the server account cannot enter the data folder, using another');
-  return folder;
+  const { path, why } = clusterPlace(home, account);
+  if (account !== undefined && why !== null) {
+    substituteFolder(home, 'data', account);
+    log?.info({ home, path }, 'the server account cannot enter the data folder, using another');
+  }
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (account !== undefined) chownSync(path, account.uid, account.gid);
+  return path;
 }
 
 function holders(home: string): string[] {
