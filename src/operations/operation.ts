@@ -9,11 +9,16 @@ export type Exchange = (typeof EXCHANGES)[number];
 /** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
 const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
 
+/** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
+export function exchangeNamed(named: unknown): Exchange | undefined {
+  if (typeof named !== 'string') return undefined;
+  const spelled = named.trim().toUpperCase();
+  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+}
+
 /** Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. */
 export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exchange'>): boolean {
-  if (typeof named !== 'string') return false;
-  const spelled = named.trim().toUpperCase();
-  const known = EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+  const known = exchangeNamed(named);
   return known !== undefined && known !== exchange;
 }
 
@@ -238,10 +243,15 @@ export interface DataSet {
   readonly summary: string;
   /** A record is stored by the shape that reads most of its fields, of those it has. */
   readonly shapes: readonly [Shape, ...Shape[]];
+  /**
+   * The exchanges' UDiFF files that have its records: those of a segment. `exchanges` says of which exchange their rows
+   * are, by the exchange that they name.
+   */
+  readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
   /** Exchanges it is requested for when the user names none. */
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly string[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
   /** The name of the list of records in the answer, if it is not `Value`. */
@@ -361,5 +371,5 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
   const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
   if (named !== undefined) return named;
-  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
+  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.some((one) => one === exchange));
 }
