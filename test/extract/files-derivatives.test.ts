@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { readAnswer } from '../../src/extract/index.ts';
+import { hasDuplicates } from '../../src/load/market/merge/merge.ts';
 import derivatives from '../../src/operations/catalogue/GetBhavCopyFO.ts';
 import { dataSets } from '../../src/operations/registry.ts';
 import { EncodedRows } from '../../src/operations/rows.ts';
@@ -123,6 +124,22 @@ describe("the exchanges' files of derivatives", () => {
     expect(sessionOf(`${spelled}\n`).rows).toBeInstanceOf(EncodedRows);
     expect(sessionOf(`${BSE}${lines[0]?.replace(',BSE,', ',XBSE,')}\n`).rows).toHaveLength(22);
   });
+});
+
+test.each([
+  ['7.15', '7.25', false],
+  ['100', '1000', false],
+  ['0.10', '0.01', false],
+  ['7.50', '7.5', true],
+  ['7.00', '7', true],
+  ['0.00', '', true],
+  ['70', '7e1', true],
+  ['70', '70', true],
+])('strikes %s and %s: may they be one contract? %s', (one, other, expected) => {
+  const at = (strike: string) => oneRow(NSE, { StrkPric: strike, OptnTp: 'CE' });
+  const { rows } = sessionOf(`${at(one)}${at(other).split('\n')[1]}\n`);
+  expect(rows).toBeInstanceOf(EncodedRows);
+  expect(hasDuplicates(table, rows)).toBe(expected);
 });
 
 describe('the answer', () => {
