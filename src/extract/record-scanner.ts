@@ -107,7 +107,12 @@ export function createRecordScanner(
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
     if (sources.length === 0 && !isValid) return null;
     const isLookedAt =
-      isDay || isExchange || counted.includes(column) || textOf !== undefined || allowed !== undefined;
+      isDay ||
+      isExchange ||
+      counted.includes(column) ||
+      textOf !== undefined ||
+      allowed !== undefined ||
+      field.blanks !== undefined;
     const valid = isLookedAt ? undefined : VALID[kind];
     columns.push({
       keys: sources.map((key) => keyAt.get(key) as number),

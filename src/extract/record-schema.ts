@@ -79,7 +79,7 @@ function fieldReader(field: Field, inKey: boolean, timeZone: string): ValueReade
   const absent = field.required === true && blank === null ? new InvalidValue('is missing') : blank;
   return (sent) => {
     const value = read(sent);
-    if (value === null) return absent;
+    if (value === null || (typeof value === 'string' && field.blanks?.includes(value))) return absent;
     return inKey && typeof value === 'string' && value.length > MAX_KEY_TEXT
       ? new InvalidValue(`is longer than ${MAX_KEY_TEXT} characters, too long for a key`)
       : value;

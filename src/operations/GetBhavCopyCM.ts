@@ -1,10 +1,18 @@
-import { date, int8, numeric, text } from './fields.ts';
 import { deliveries } from './files/Deliveries.ts';
 import { defineOperation } from './operation.ts';
 import { defineTable } from './table.ts';
+import { UDIFF_FIELDS } from './udiff.ts';
 
-const DERIVATIVES = 'Means nothing in the cash market.';
-const meaningless = true;
+/** Columns that only derivatives have. */
+const DERIVATIVES = [
+  'expiry_date',
+  'actual_expiry_date',
+  'strike_price',
+  'option_type',
+  'underlying_price',
+  'open_interest',
+  'open_interest_change',
+];
 
 const table = defineTable({
   name: 'bhavcopy_cm',
@@ -22,60 +30,11 @@ const table = defineTable({
       day: ['trade_date'],
     },
   ],
-  fields: [
-    text('symbol', 'symbol', 'Ticker symbol; unique per day only together with the series.', {
-      required: true,
-    }),
-    text(
-      'sctySrs',
-      'series',
-      'Series (NSE) or group (BSE) the security trades in; empty when the source leaves it out.',
-      { absent: '' },
-    ),
-    date('tradDt', 'trade_date', 'Trading day (session).', { required: true }),
-    text('instrumentName', 'instrument_name', 'Name of the instrument kind.'),
-    date('bizDt', 'business_date', 'Business day the file belongs to.'),
-    text('sgmt', 'segment', 'Market segment; CM is the cash market.'),
-    text('src', 'source_exchange', 'Exchange that wrote the record.'),
-    text('finInstrmTp', 'instrument_type', 'Type of the financial instrument, e.g. STK.'),
-    int8(
-      'finInstrmId',
-      'exchange_instrument_id',
-      'Number of the instrument on its exchange (BSE: the scrip code).',
-    ),
-    text('isin', 'isin', 'International Securities Identification Number; shared by T+0 lines.'),
-    date('expiry', 'expiry_date', `Expiry. ${DERIVATIVES}`, { meaningless }),
-    date('finInstrmActlXpryDt', 'actual_expiry_date', `Actual expiry. ${DERIVATIVES}`, { meaningless }),
-    numeric('strikePrice', 'strike_price', `Strike price. ${DERIVATIVES}`, { unit: 'rupees', meaningless }),
-    text('optionType', 'option_type', `Call or put. ${DERIVATIVES}`, { meaningless }),
-    text('finInstrmNm', 'instrument_full_name', 'Full name of the security.'),
-    numeric('openPrice', 'open_price', 'Opening price.', { unit: 'rupees' }),
-    numeric('highPrice', 'high_price', 'Highest price.', { unit: 'rupees' }),
-    numeric('lowPrice', 'low_price', 'Lowest price.', { unit: 'rupees' }),
-    numeric('closePrice', 'close_price', 'Closing price.', { unit: 'rupees' }),
-    numeric('lastPrice', 'last_price', 'Price of the last trade.', { unit: 'rupees' }),
-    numeric(
-      'prevClosePrice',
-      'previous_close_price',
-      'Closing price of the session before; 0 on the day of listing.',
-      { unit: 'rupees' },
-    ),
-    numeric('underlyingPrice', 'underlying_price', `Price of the underlying. ${DERIVATIVES}`, {
-      unit: 'rupees',
-      meaningless,
-    }),
-    numeric('sttlmPric', 'settlement_price', 'Settlement price; blank for T+0 lines.', { unit: 'rupees' }),
-    int8('oi', 'open_interest', `Open interest. ${DERIVATIVES}`, { unit: 'contracts', meaningless }),
-    int8('oiChng', 'open_interest_change', `Change of the open interest. ${DERIVATIVES}`, {
-      unit: 'contracts',
-      meaningless,
-    }),
-    int8('ttq', 'traded_quantity', 'Total traded quantity.', { unit: 'shares' }),
-    numeric('ttlTrfVal', 'turnover', 'Total traded value.', { unit: 'rupees' }),
-    int8('totalTradesNo', 'trade_count', 'Number of trades.', { unit: 'trades' }),
-    text('ssnId', 'session_id', 'Session of the day, e.g. F1.'),
-    int8('newBrdLotQty', 'board_lot_quantity', 'Board lot.', { unit: 'shares' }),
-  ],
+  fields: UDIFF_FIELDS.map((field) =>
+    DERIVATIVES.includes(field.column)
+      ? { ...field, meaning: `${field.meaning} Means nothing in the cash market.`, meaningless: true }
+      : field,
+  ),
 });
 
 export default defineOperation({
@@ -93,6 +52,7 @@ export default defineOperation({
       fullSet: 'days',
     },
   ],
+  udiff: { segment: 'CM', exchanges: { BSE: 'BSE', NSE: 'NSE' } },
   alsoInFiles: [deliveries],
   windows: { per: 'session' },
   publishedAt: '21:15',

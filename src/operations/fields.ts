@@ -26,6 +26,8 @@ interface FieldOptions {
   readonly required?: boolean;
   /** The value of a key column when the source sends none, because a key cannot be null. */
   readonly absent?: '' | 0;
+  /** Texts that mean that there is no value. */
+  readonly blanks?: readonly string[];
   /** Other source fields that may have the value, tried in order after the first. */
   readonly orElse?: readonly string[];
   /** Does it mean nothing in this data set? Then what cannot be read is null, and the answer has a warning. */

@@ -9,11 +9,16 @@ export type Exchange = (typeof EXCHANGES)[number];
 /** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
 const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
 
+/** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
+export function exchangeNamed(named: unknown): Exchange | undefined {
+  if (typeof named !== 'string') return undefined;
+  const spelled = named.trim().toUpperCase();
+  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+}
+
 /** Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. */
 export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exchange'>): boolean {
-  if (typeof named !== 'string') return false;
-  const spelled = named.trim().toUpperCase();
-  const known = EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+  const known = exchangeNamed(named);
   return known !== undefined && known !== exchange;
 }
 
@@ -78,16 +83,31 @@ export function furtherParams(params: Readonly<Record<string, string>>): [name: 
     .map(([name, value]) => [name.slice(FURTHER.length), value]);
 }
 
+/** Days that a request can name, relative to the day of the call: `{ value: 'Previous7days', from: -7, to: 0 }`. */
+export interface NamedSpan {
+  /** The value of the parameter `range`. */
+  readonly value: string;
+  readonly from: number;
+  readonly to: number;
+}
+
 /** The parameters of a request, besides `accessKey`, `exchange` and `format`. */
 interface RequestShape {
-  /** `range`: from and to; `day`: date; `none`: the operation takes no dates. */
-  readonly dates: 'range' | 'day' | 'none';
+  /**
+   * `range`: from and to as moments; `years`: from and to as the years of the range; `day`: date; `spans`: range, the
+   * name of the shortest of `spans` that contains the days asked for; `none`: the operation takes no dates.
+   */
+  readonly dates: 'range' | 'years' | 'day' | 'spans' | 'none';
+  /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be asked for. */
+  readonly spans?: readonly NamedSpan[];
+  /** Parameters that every request has, by the source's name. */
+  readonly fixed?: Readonly<Record<string, string>>;
   /** Set if only some requests of the operation have the date: does this one? */
   readonly datedWhen?: (asked: Pick<AskedFor, 'params' | 'instruments'>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
-  /** Does it take `dTFormat`? */
-  readonly dTFormat: boolean;
+  /** Does it take `dTFormat`? A text is the name of the parameter, where the source spells it otherwise. */
+  readonly dTFormat: boolean | string;
   readonly options: readonly RequestOption[];
 }
 
@@ -181,6 +201,21 @@ type WindowPolicy =
       readonly questions: (input: QuestionInput) => readonly Question[];
     }
   /**
+   * One window for each stored row of another operation, which lists what can be asked for: a statement, a filing. A row
+   * is asked for once, and again when it changes.
+   */
+  | {
+      readonly per: 'row';
+      /** The operation whose first table has the rows. */
+      readonly of: string;
+      /** The column of those rows that names the instrument. */
+      readonly instrument: string;
+      /** The columns of those rows that give the parameters of a request, by the source's parameter name. */
+      readonly params: Readonly<Record<string, string>>;
+      /** The column of those rows with the day that is sent as `date`, if the operation takes one. */
+      readonly day?: string;
+    }
+  /**
    * Nothing is requested: the records come from imported files or are computed from stored data. As nobody asks for
    * them, they have no coverage.
    */
@@ -193,6 +228,8 @@ export interface Schedule {
   readonly on: 'daily' | 'friday' | 'saturday' | 'sunday';
   /** Are the last EOD_LOOKBACK_SESSIONS sessions asked for again, to get late corrections? */
   readonly hasLookback: boolean;
+  /** Are its instruments spread over the week, so that each night asks for a seventh of them? */
+  readonly spread?: 'week';
 }
 
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
@@ -209,12 +246,19 @@ export interface DataSet {
   readonly summary: string;
   /** A record is stored by the shape that reads most of its fields, of those it has. */
   readonly shapes: readonly [Shape, ...Shape[]];
+  /**
+   * The exchanges' UDiFF files that have its records: those of a segment. `exchanges` says of which exchange their rows
+   * are, by the exchange that they name.
+   */
+  readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
   /** Exchanges it is requested for when the user names none. */
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly string[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
+  /** The name of the list of records in the answer, if it is not `Value`. */
+  readonly envelope?: string;
   /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
   readonly publishedAt: string;
   /** Null if nothing is requested. */
@@ -330,5 +374,5 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
   const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
   if (named !== undefined) return named;
-  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
+  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.some((one) => one === exchange));
 }

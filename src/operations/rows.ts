@@ -1,4 +1,4 @@
-import type { Field } from './fields.ts';
+import type { Field, Kind } from './fields.ts';
 import type { Row, Scalar, TableDefinition } from './table.ts';
 
 const NEEDS_ESCAPE = /[\\\t\n\r]/;
@@ -75,7 +75,7 @@ export class EncodedRows implements Iterable<Row> {
     }
   }
 
-  /** Do two rows have the same key? Only valid for tables in which equal keys always have the same text. */
+  /** Do two rows have the same key, or can that not be ruled out? Only for tables with keys of `COMPARED_KINDS`. */
   hasDuplicates(): boolean {
     this.duplicates ??= this.findDuplicates();
     return this.duplicates;
@@ -83,11 +83,40 @@ export class EncodedRows implements Iterable<Row> {
 
   private findDuplicates(): boolean {
     const keys = new Set<string>();
+    const numbers = this.table.fields
+      .slice(0, this.table.key.length)
+      .flatMap(({ kind }, at) => (kind === 'numeric' ? [at] : []));
     for (let at = 0; at < this.length; at += 1) {
-      keys.add(this.text.toString('latin1', at === 0 ? 0 : this.ends[at - 1], this.keyEnds[at]));
+      let key = this.text.toString('latin1', at === 0 ? 0 : this.ends[at - 1], this.keyEnds[at]);
+      if (numbers.length > 0) {
+        const texts = key.split('\t');
+        for (const one of numbers) {
+          const number = shortDecimal(texts[one] as string);
+          if (number === null) return true;
+          texts[one] = number;
+        }
+        key = texts.join('\t');
+      }
+      keys.add(key);
     }
     return keys.size < this.length;
   }
+}
+
+/** Kinds of key columns whose values are equal in Postgres only if they are equal here, numbers by `shortDecimal`. */
+export const COMPARED_KINDS: ReadonlySet<Kind> = new Set([
+  'text',
+  'int2',
+  'int4',
+  'boolean',
+  'date',
+  'numeric',
+]);
+
+/** The shortest text of a plain decimal: 7.50 is 7.5. Null for other texts, because 1e1 and 10 are the same number. */
+function shortDecimal(text: string): string | null {
+  if (!/^(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return null;
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
 /** How often each value of a column occurs, in the order of first occurrence. */

@@ -30,7 +30,7 @@ export interface TableDefinition {
   readonly key: readonly string[];
   /** Every data column: key columns first, then values, then source audit. */
   readonly fields: readonly Field[];
-  /** The date column of the key, if there is one: coverage, partitions and locks use it. */
+  /** The column of `partitionBy`, or else the first date column of the key, if there is one: coverage, partitions and locks use it. */
   readonly dateColumn: string | null;
   /** Is the table partitioned by year of `dateColumn`? */
   readonly partitioned: boolean;
@@ -107,7 +107,7 @@ export function defineTable(options: TableOptions): TableDefinition {
     return field;
   });
   const fields = [...keyFields, ...all.filter((field) => !options.key.includes(field.column))];
-  const dateColumn = keyFields.find((field) => field.kind === 'date')?.column ?? null;
+  const dateColumn = options.partitionBy ?? keyFields.find((field) => field.kind === 'date')?.column ?? null;
   return {
     name: options.name,
     comment: options.comment,

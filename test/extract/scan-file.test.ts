@@ -4,17 +4,23 @@ import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
 import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
-import { dataSetNamed } from '../../src/operations/registry.ts';
+import derivatives from '../../src/operations/catalogue/GetBhavCopyFO.ts';
+import type { DataSet } from '../../src/operations/operation.ts';
+import { dataSets } from '../../src/operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../src/operations/rows.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
 
 const ZONE = 'Asia/Kolkata';
 
+const KNOWN = [...dataSets.filter(({ name }) => name !== derivatives.name), derivatives];
+
 const FIXTURES = [
   'bhavcopy/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv',
   'bhavcopy/BhavCopy_BSE_CM_0_0_0_20250909_F_0000.CSV',
   'files/sec_bhavdata_full_15112024.csv',
+  'derivatives/BhavCopy_NSE_FO_0_0_0_20250312_F_0000.csv',
+  'derivatives/BhavCopy_BSE_FO_0_0_0_20250312_F_0000.CSV',
 ].map((path) => readFileSync(new URL(`../fixtures/${path}`, import.meta.url), 'utf8'));
 
 const OLD_NSE = [
@@ -35,7 +41,7 @@ const TEMPLATES = [...FIXTURES, OLD_NSE].map((text) =>
 function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
   let sessions: readonly FileSession[];
   try {
-    sessions = readCsvFile('any.csv', toBuffer(text), ZONE);
+    sessions = readCsvFile('any.csv', toBuffer(text), ZONE, KNOWN);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     return { scanned: false, result: error.message };
@@ -43,7 +49,7 @@ function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.
   return {
     scanned: sessions.some(({ rows }) => rows instanceof EncodedRows),
     result: sessions.map(({ content: _, rows, also, ...facts }) => {
-      const { table } = dataSetNamed(facts.dataSet).shapes[0];
+      const { table } = (KNOWN.find(({ name }) => name === facts.dataSet) as DataSet).shapes[0];
       return {
         ...facts,
         text: textOf(table, rows),

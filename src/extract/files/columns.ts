@@ -1,7 +1,9 @@
 import type { Field } from '../../operations/fields.ts';
+import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
+import { printable } from '../sanitize.ts';
 import { type FileField, type FileFormat, FORMATS, fileDay, listDay } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
@@ -10,6 +12,8 @@ export type FileRow = Readonly<Record<string, unknown>>;
 /** The columns of one file, matched to the fields of its format. */
 export interface FileColumns {
   readonly format: FileFormat;
+  /** The data set that its rows are records of. */
+  readonly dataSet: DataSet;
   /** The row as a record of the data set: its fields with their texts in the file, and null for blank cells. */
   record(row: FileRow): Record<string, string | null>;
   /** What the row has for another table, as a record of that data set; null if this file has nothing for it. */
@@ -28,12 +32,20 @@ export interface FileColumns {
   unknown(fields: readonly Field[]): string[];
 }
 
+/** The segment of files that do not name it. */
+const CASH_MARKET = 'CM';
+
 /**
- * Finds the format that a header belongs to, and its columns.
+ * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
- * @throws PipelineError `unreadable` for unknown headers, and for known ones that lack a needed column.
+ * @param dataSets whose files are known.
+ * @throws PipelineError `unreadable` for unknown headers and segments, and for headers that lack a needed column.
  */
-export function columnsOf(header: readonly string[]): FileColumns {
+export function columnsOf(
+  header: readonly string[],
+  first: FileRow,
+  dataSets: readonly DataSet[],
+): FileColumns {
   const byName = new Map(header.map((name) => [name.trim().replace(/\s+/g, ' ').toUpperCase(), name]));
   const own = (column: string) => byName.get(column.toUpperCase());
   const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
@@ -42,11 +54,15 @@ export function columnsOf(header: readonly string[]): FileColumns {
       unknownFormat: true,
     });
   }
-  const lacking = format.needs.filter((column) => own(column) === undefined);
+  const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
+  const dataSet =
+    format.dataSet === null ? dataSetOfSegment(dataSets, segment) : dataSetNamed(format.dataSet);
+  const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
+  const lacking = needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
-  const needed = [...format.marks, ...format.needs].map((column) => own(column) as string);
+  const needed = needs.map((column) => own(column) as string);
   const readDay = format.bySession || format.exchange === null ? fileDay : listDay;
-  const presentOf = (dataSet: string, fields: FileFormat['fields']) =>
+  const presentOf = (dataSet: DataSet, fields: FileFormat['fields']) =>
     Object.entries(fields).flatMap(([source, field]) => {
       const column = own(field.column) ?? own(field.orColumn ?? field.column);
       if (column === undefined) return [];
@@ -57,13 +73,15 @@ export function columnsOf(header: readonly string[]): FileColumns {
     for (const { source, column, read } of fields) record[source] = textOf(row[column], read);
     return record;
   };
-  const present = presentOf(format.dataSet, format.fields);
-  const also = format.also === undefined ? [] : presentOf(format.also.dataSet, format.also.fields);
+  const present = presentOf(dataSet, format.fields);
+  const also =
+    format.also === undefined ? [] : presentOf(dataSetNamed(format.also.dataSet), format.also.fields);
   const hasAll = also.length > 0 && also.length === Object.keys(format.also?.fields ?? {}).length;
   const audit: readonly string[] = SOURCE_AUDIT;
   const found = new Map([...also, ...present].map((one) => [one.source, one]));
   return {
     format,
+    dataSet,
     record: recordOf(present),
     also: hasAll ? recordOf(also) : null,
     texts: new Map(
@@ -73,7 +91,7 @@ export function columnsOf(header: readonly string[]): FileColumns {
       const one = found.get(source);
       return one === undefined ? null : textOf(row[one.column], one.read);
     },
-    text: (row, column) => textOf(row[own(column) ?? ''], undefined),
+    text: (row, column) => textOf(row[own(column) ?? '']),
     nameOf: (source) => found.get(source)?.column ?? source,
     missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
     unknown: (fields) =>
@@ -87,14 +105,30 @@ export function columnsOf(header: readonly string[]): FileColumns {
   };
 }
 
+function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSet {
+  const found = dataSets.find(({ udiff }) => udiff?.segment === segment);
+  if (found !== undefined) return found;
+  const known = dataSets.flatMap(({ udiff }) => udiff?.segment ?? []);
+  throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`);
+}
+
+/** The columns that tell the rows of a segment apart: without one of them, some would be taken for others. */
+function keyColumns({ dataSet, fields }: FileFormat, { shapes }: DataSet): string[] {
+  if (dataSet !== null) return [];
+  const { table } = shapes[0];
+  return table.fields
+    .filter((field) => table.key.includes(field.column))
+    .flatMap((field) => (field.from === 'answer' ? (fields[field.source]?.column ?? []) : []));
+}
+
 /** Is this field of a data set a day? */
-const isDay = (dataSet: string, source: string) =>
-  dataSetNamed(dataSet).shapes[0].table.fields.some(
+const isDay = ({ shapes }: DataSet, source: string) =>
+  shapes[0].table.fields.some(
     (field) => field.from === 'answer' && field.source === source && field.kind === 'date',
   );
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
-function textOf(value: unknown, read: FileField['read']): string | null {
+function textOf(value: unknown, read?: FileField['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);

@@ -25,8 +25,8 @@ export interface FileField {
 /** A file format. It is recognized by the header of a file, not by its name. */
 export interface FileFormat {
   readonly name: FormatName;
-  /** The data set that its rows are records of. */
-  readonly dataSet: string;
+  /** The data set that its rows are records of; null if that depends on the segment (`DataSet.udiff`). */
+  readonly dataSet: string | null;
   /** The exchange that publishes such files; null if the rows name it. */
   readonly exchange: 'NSE' | 'BSE' | null;
   /** A header that has all of these columns is of this format. */
@@ -73,10 +73,11 @@ const plain = {
 const fieldsOf = (columns: Readonly<Record<string, string>>): Record<string, FileField> =>
   Object.fromEntries(Object.entries(columns).map(([column, source]) => [source, { column }]));
 
-/** `BhavCopy_NSE_CM_0_0_0_YYYYMMDD_F_0000.csv`, and the same of BSE. */
+/** `BhavCopy_NSE_CM_0_0_0_YYYYMMDD_F_0000.csv`, and the same of BSE and of other segments. */
 const UDIFF: FileFormat = {
   ...plain,
   name: 'udiff',
+  dataSet: null,
   exchange: null,
   marks: ['TradDt', 'TckrSymb'],
   needs: [

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import { EXCHANGES } from '../../operations/operation.ts';
-import { dataSetNamed } from '../../operations/registry.ts';
+import { type DataSet, EXCHANGES, exchangeNamed } from '../../operations/operation.ts';
+import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import { decodeText } from '../body.ts';
@@ -124,9 +124,15 @@ export function isImportName(path: string): boolean {
 /**
  * Reads a file that is not in an archive, as `FileSession.content` holds it.
  *
+ * @param known the data sets of which files are read.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
-export function readCsvFile(name: string, bytes: Buffer, timeZone: string): FileSession[] {
+export function readCsvFile(
+  name: string,
+  bytes: Buffer,
+  timeZone: string,
+  known: readonly DataSet[] = dataSets,
+): FileSession[] {
   if (isGzip(bytes)) throw badFile('is compressed with gzip more than once; unpack it');
   refuseOtherContainers(bytes);
   const content = { name: keptName(name), bytes };
@@ -134,9 +140,10 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
     ? null
     : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
+        columnsOf: (header, first) => columnsOf(header, first, known),
         exchangeOf,
-        readersOf({ format }, exchange) {
-          const { reader, alsoReader } = newGroup(format, exchange, timeZone);
+        readersOf(columns, exchange) {
+          const { reader, alsoReader } = newGroup(columns, exchange, timeZone);
           return {
             read: (source) => readRow(reader, { ...source, named: null }),
             readAlso: (source) => readAlso(alsoReader, source),
@@ -151,7 +158,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
   const { rows, warnings } = parseRows(bytes);
   const [first] = rows;
   if (first === undefined) throw badFile('contains no rows');
-  const columns = columnsOf(Object.keys(first));
+  const columns = columnsOf(Object.keys(first), first, known);
   const { bySession, datedByName } = columns.format;
   const named = datedByName ? dayInName(name) : null;
   if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
@@ -169,7 +176,7 @@ export function readCsvFile(name: string, bytes: Buffer, timeZone: string): File
     const exchange = exchangeOf(columns, row);
     let group = groups.get(exchange);
     if (group === undefined) {
-      group = newGroup(columns.format, exchange, timeZone);
+      group = newGroup(columns, exchange, timeZone);
       groups.set(exchange, group);
     }
     const found = readRow(group.reader, { columns, row, position, named });
@@ -280,17 +287,19 @@ function decode(bytes: Buffer): string {
 function exchangeOf(columns: FileColumns, row: FileRow): string {
   const { format } = columns;
   if (format.exchange !== null) return format.exchange;
+  const { udiff } = columns.dataSet;
   const segment = columns.value(row, 'sgmt');
-  if (segment !== null && segment !== 'CM')
-    throw badFile(`is of the segment ${segment}, not the cash market`);
-  const exchange =
+  if (udiff !== undefined && segment !== null && segment !== udiff.segment)
+    throw badFile(`has rows of the segments ${udiff.segment} and ${segment}`);
+  const named =
     format.exchangeColumn === undefined
       ? columns.value(row, 'src')
-      : (columns.text(row, format.exchangeColumn)?.toUpperCase() ?? null);
-  const known: readonly string[] = EXCHANGES;
-  if (exchange === null || !known.includes(exchange)) {
+      : columns.text(row, format.exchangeColumn);
+  const found = exchangeNamed(named);
+  const exchange = found === undefined || udiff === undefined ? found : udiff.exchanges[found];
+  if (exchange === undefined) {
     throw badFile(
-      `has rows of ${exchange ?? 'an exchange that it does not name'}; known are ${known.join(' and ')}`,
+      `has rows of ${named ?? 'an exchange that it does not name'}; known are ${EXCHANGES.join(' and ')}`,
     );
   }
   return exchange;
@@ -313,13 +322,14 @@ interface OpenGroup {
   readonly rejects: Reject[];
 }
 
-function newGroup({ dataSet, also }: FileFormat, exchange: string, timeZone: string): OpenGroup {
+function newGroup({ dataSet, format }: FileColumns, exchange: string, timeZone: string): OpenGroup {
+  const { also } = format;
   const asked = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  const readerOf = (name: string) => createRecordReader(dataSetNamed(name), asked, timeZone);
+  const readerOf = (one: DataSet) => createRecordReader(one, asked, timeZone);
   return {
     reader: readerOf(dataSet),
     byDay: new Map(),
-    alsoReader: also === undefined ? null : readerOf(also.dataSet),
+    alsoReader: also === undefined ? null : readerOf(dataSetNamed(also.dataSet)),
     alsoByDay: new Map(),
     rejects: [],
   };
@@ -378,20 +388,19 @@ function sessionsOf(
   file: Pick<FileSession, 'content' | 'warnings'> & { readonly columns: FileColumns },
 ): FileSession[] {
   const { columns, content, warnings } = file;
-  const { format } = columns;
+  const { format, dataSet } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
   if (days.length === 0) {
     const problem = rejects[0]?.problems[0];
     throw badFile(`has no valid row; in the first, ${problem?.path ?? ''} ${problem?.message ?? ''}`);
   }
-  const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const all = days.map(([day]) => day).sort();
   const parts = format.bySession
     ? days.map(([day, rows]) => ({ day, to: day, rows }))
     : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => [...rows]) }];
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
-    dataSet: format.dataSet,
+    dataSet: dataSet.name,
     exchange,
     day,
     to,
@@ -405,7 +414,7 @@ function sessionsOf(
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1,
     withoutTickers: format.withoutTickers,
-    unknown: columns.unknown(fields),
+    unknown: columns.unknown(dataSet.shapes[0].table.fields),
     rounded: roundedIn(format),
     sometimesBlank: format.sometimesBlank,
   }));
@@ -413,6 +422,7 @@ function sessionsOf(
 
 /** The columns that files of a format round, and by how much. */
 function roundedIn(format: FileFormat): Record<string, number> {
+  if (format.dataSet === null) return {};
   const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const columnOf = (source: string) =>
     fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;

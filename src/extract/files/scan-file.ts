@@ -9,7 +9,7 @@ import { createCsvScanner } from '../csv-values.ts';
 import { createLayouts } from '../layout.ts';
 import { createRecordScanner } from '../record-scanner.ts';
 import type { Reject } from '../types.ts';
-import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
+import type { FileColumns, FileRow } from './columns.ts';
 
 /** A row that was parsed on its own, with its day, or the reject that it becomes. */
 export type ReadRow = { readonly row: Row; readonly day: string } | Reject;
@@ -23,6 +23,7 @@ export interface SourceRow {
 
 /** How rows that cannot be scanned are read. */
 interface RowReading {
+  readonly columnsOf: (header: readonly string[], first: FileRow) => FileColumns;
   readonly exchangeOf: (columns: FileColumns, row: FileRow) => string;
   /** Makes the readers of an exchange's rows: of the rows themselves, and of what they have for another table. */
   readonly readersOf: (
@@ -61,7 +62,7 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
   if (start === 0 || start > LONGEST_HEADER || bytes.includes('"') || !isUtf8(bytes)) return null;
   const header = bytes.toString('utf8', 0, start);
   const first = rowAt(bytes, header, start);
-  const columns = first === null ? null : knownColumns(Object.keys(first.row));
+  const columns = first === null ? null : knownColumns(first.row, reading);
   if (first === null || columns === null) return null;
   const exchange = reading.exchangeOf(columns, first.row);
   const { read, readAlso } = reading.readersOf(columns, exchange);
@@ -86,11 +87,10 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
           blankHyphens: true,
         }),
       texts: columns.texts,
-      only: onlyOf(columns, exchange),
+      only: onlyOf(columns, first.row),
     });
   };
-  const { format } = columns;
-  const dataSet = dataSetNamed(format.dataSet);
+  const { format, dataSet } = columns;
   const scan = scannerOf(dataSet, columns.record(first.row));
   if (scan === null) return null;
   const lines = new RowsWriter(dataSet.shapes[0].table);
@@ -149,10 +149,10 @@ function rowAt(
 }
 
 /** The columns of a file whose rows can be scanned: rows of a session, with its date; else null. */
-function knownColumns(header: readonly string[]): FileColumns | null {
+function knownColumns(first: FileRow, reading: Pick<RowReading, 'columnsOf'>): FileColumns | null {
   let columns: FileColumns;
   try {
-    columns = columnsOf(header);
+    columns = reading.columnsOf(Object.keys(first), first);
   } catch (error) {
     if (error instanceof PipelineError) return null;
     throw error;
@@ -162,10 +162,11 @@ function knownColumns(header: readonly string[]): FileColumns | null {
 }
 
 /** Rows of another segment or exchange are not scanned, so that they are parsed and their problem is reported. */
-function onlyOf({ format }: FileColumns, exchange: string): ReadonlyMap<string, readonly Scalar[]> {
-  if (format.exchange !== null) return new Map();
+function onlyOf(columns: FileColumns, first: FileRow): ReadonlyMap<string, readonly Scalar[]> {
+  const { udiff } = columns.dataSet;
+  if (columns.format.exchange !== null || udiff === undefined) return new Map();
   return new Map<string, readonly Scalar[]>([
-    ['sgmt', [null, 'CM']],
-    ['src', [exchange]],
+    ['sgmt', [null, udiff.segment]],
+    ['src', [columns.value(first, 'src')]],
   ]);
 }

@@ -5,9 +5,8 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
-import type { Kind } from '../../../operations/fields.ts';
 import { tables } from '../../../operations/registry.ts';
-import { countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
+import { COMPARED_KINDS, countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
@@ -152,9 +151,6 @@ function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer
   return pipeline(Readable.from(pieces), client.query(copyFrom(statement)));
 }
 
-/** Kinds whose values are equal in Postgres only if they are equal here. */
-const EXACT_KINDS: ReadonlySet<Kind> = new Set(['text', 'int2', 'int4', 'boolean', 'date']);
-
 /**
  * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
  * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
@@ -210,8 +206,9 @@ interface NewRows {
 /** Do two rows have the same key, or can that not be ruled out? */
 export function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
   const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
-  if (!kinds.every((kind) => EXACT_KINDS.has(kind))) return true;
+  if (!kinds.every((kind) => COMPARED_KINDS.has(kind))) return true;
   if (rows instanceof EncodedRows) return rows.hasDuplicates();
+  if (kinds.includes('numeric')) return true;
   // No value contains NUL.
   return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
 }

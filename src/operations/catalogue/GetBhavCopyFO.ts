@@ -1,0 +1,134 @@
+import { text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { type OwnMeaning, UDIFF_FIELDS } from '../udiff.ts';
+
+/** In files of both exchanges the open interest is a multiple of the lot. */
+const UNDERLYING = 'units of the underlying';
+
+/** What differs from the cash market, by column. */
+const OWN: Readonly<Record<string, OwnMeaning>> = {
+  symbol: { meaning: 'Ticker symbol of the underlying, as the files have it, e.g. NIFTY or RELIANCE.' },
+  series: { meaning: 'Empty: derivatives have no series.' },
+  segment: { meaning: 'Market segment; FO are the equity derivatives.' },
+  source_exchange: { meaning: 'Exchange that wrote the record: BSE for BFO, NSE for NFO.' },
+  instrument_type: {
+    meaning: 'IDF or IDO: future or option on an index; STF or STO: on a share.',
+  },
+  exchange_instrument_id: {
+    meaning: 'Number of the contract on its exchange; not part of the key, as the source may send 0.',
+  },
+  isin: { meaning: 'Usually blank for derivatives.' },
+  expiry_date: { meaning: 'Day on which the contract expires.', required: true },
+  actual_expiry_date: { meaning: 'Day on which it expires in fact, if a holiday moves it.' },
+  strike_price: { meaning: 'Strike price; 0 for futures.', absent: 0 },
+  option_type: {
+    meaning: 'CE (call) or PE (put); empty for futures.',
+    absent: '',
+    // The source's identifiers have FF for futures, the exchange's older files XX.
+    blanks: ['FF', 'XX'],
+  },
+  instrument_full_name: { meaning: 'Name of the contract, e.g. NIFTY25MARFUT.' },
+  close_price: {
+    meaning:
+      'Closing price, also where nothing was traded; on the day of expiry BSE prints that of the underlying.',
+  },
+  previous_close_price: { meaning: 'Closing price of the session before.' },
+  settlement_price: { meaning: 'Settlement price.' },
+  open_interest: { meaning: 'Open interest.', unit: UNDERLYING },
+  open_interest_change: { meaning: 'Change of the open interest.', unit: UNDERLYING },
+  traded_quantity: {
+    meaning:
+      'Total traded quantity. NSE counts contracts, BSE units of the underlying, as their turnover shows; times board_lot_quantity, contracts are units.',
+    unit: `contracts (NSE), ${UNDERLYING} (BSE)`,
+  },
+  turnover: { meaning: 'Total traded value: for options of strike and premium together.' },
+  board_lot_quantity: { meaning: 'Units of the underlying in a contract.', unit: UNDERLYING },
+};
+
+/*
+ * The terms are the key: the source's own identifiers are made of them, each exchange has one contract with the same
+ * terms, and they tell contracts apart even if the source sends no number (FinInstrmId). The instrument type is not
+ * among them, because whether there is an option type tells the same.
+ */
+const table = defineTable({
+  name: 'bhavcopy_fo',
+  comment:
+    'Bhav copy of derivatives: the end-of-day trade file of futures and options, one row per contract and session. Partitioned by year of trade_date.',
+  key: ['exchange', 'symbol', 'expiry_date', 'strike_price', 'option_type', 'trade_date'],
+  partitionBy: 'trade_date',
+  fields: [
+    ...UDIFF_FIELDS.map((field) => ({ ...field, ...OWN[field.column] })),
+    text(
+      'identifier',
+      'identifier',
+      "The source's name of the contract, with which it is asked for; exchange files have none.",
+    ),
+  ],
+});
+
+/**
+ * Documented: the parameters, the fields, which are those of the cash market's bhav copy, and that an `Identifier` comes
+ * with them. Assumed, because no sample is published: that symbol and terms are sent as the exchanges write them.
+ */
+export default defineOperation({
+  name: 'GetBhavCopyFO',
+  summary: 'Bhav copy of derivatives: end-of-day prices, volumes and open interest of futures and options',
+  exchanges: ['BFO'],
+  request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
+  // `Src` names the exchange (BSE), not the segment that was asked (BFO), so there is no `exchangeColumn`.
+  shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'identifier', dated: true, fullSet: 'days' }],
+  udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
+  windows: { per: 'session' },
+  publishedAt: '21:15',
+  schedule: { at: '21:15', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: {
+      exchange: 'BFO',
+      from: '2025-03-12',
+      to: '2025-03-12',
+      instruments: ['IF_SENSEX_25MAR2025_FF_0'],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          Identifier: 'IF_SENSEX_25MAR2025_FF_0',
+          InstrumentName: '',
+          Sgmt: 'FO',
+          Src: 'BSE',
+          FinInstrmTp: 'IDF',
+          FinInstrmId: 8001,
+          ISIN: '',
+          Symbol: 'SENSEX',
+          SctySrs: '',
+          OptionType: '',
+          FinInstrmNm: 'SENSEX25MARFUT',
+          SsnId: 'F1',
+          TradDt: '03-12-2025',
+          BizDt: '03-12-2025',
+          Expiry: '03-25-2025',
+          FinInstrmActlXpryDt: '03-25-2025',
+          StrikePrice: 0,
+          OpenPrice: 74210.05,
+          HighPrice: 74520,
+          LowPrice: 73805.5,
+          ClosePrice: 74105.25,
+          LastPrice: 74098,
+          PrevClosePrice: 74402.6,
+          UnderlyingPrice: 74011.4,
+          SttlmPric: 74105.25,
+          OI: 4860,
+          OIChng: 60,
+          TTQ: 2300,
+          TtlTrfVal: 170522365,
+          TotalTradesNo: 50,
+          NewBrdLotQty: 20,
+          ReceivedAt: '03-12-2025 21:02:11',
+          SavedAt: '03-12-2025 21:02:14',
+        },
+      ],
+    },
+  },
+});
