@@ -75,16 +75,31 @@ export function furtherParams(params: Readonly<Record<string, string>>): [name: 
     .map(([name, value]) => [name.slice(FURTHER.length), value]);
 }
 
+/** Days that a request can name, relative to the day of the call: `{ value: 'Previous7days', from: -7, to: 0 }`. */
+export interface NamedSpan {
+  /** The value of the parameter `range`. */
+  readonly value: string;
+  readonly from: number;
+  readonly to: number;
+}
+
 /** The parameters of a request, besides `accessKey`, `exchange` and `format`. */
 interface RequestShape {
-  /** `range`: from and to; `day`: date; `none`: the operation takes no dates. */
-  readonly dates: 'range' | 'day' | 'none';
+  /**
+   * `range`: from and to as moments; `years`: from and to as the years of the range; `day`: date; `spans`: range, the
+   * name of the shortest of `spans` that contains the days asked for; `none`: the operation takes no dates.
+   */
+  readonly dates: 'range' | 'years' | 'day' | 'spans' | 'none';
+  /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be asked for. */
+  readonly spans?: readonly NamedSpan[];
+  /** Parameters that every request has, by the source's name. */
+  readonly fixed?: Readonly<Record<string, string>>;
   /** Set if only some requests of the operation have the date: does this one? */
   readonly datedWhen?: (asked: Pick<AskedFor, 'params' | 'instruments'>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
-  /** Does it take `dTFormat`? */
-  readonly dTFormat: boolean;
+  /** Does it take `dTFormat`? A text is the name of the parameter, where the source spells it otherwise. */
+  readonly dTFormat: boolean | string;
   readonly options: readonly RequestOption[];
 }
 
@@ -178,6 +193,21 @@ type WindowPolicy =
       readonly questions: (input: QuestionInput) => readonly Question[];
     }
   /**
+   * One window for each stored row of another operation, which lists what can be asked for: a statement, a filing. A row
+   * is asked for once, and again when it changes.
+   */
+  | {
+      readonly per: 'row';
+      /** The operation whose first table has the rows. */
+      readonly of: string;
+      /** The column of those rows that names the instrument. */
+      readonly instrument: string;
+      /** The columns of those rows that give the parameters of a request, by the source's parameter name. */
+      readonly params: Readonly<Record<string, string>>;
+      /** The column of those rows with the day that is sent as `date`, if the operation takes one. */
+      readonly day?: string;
+    }
+  /**
    * Nothing is requested: the records come from imported files or are computed from stored data. As nobody asks for
    * them, they have no coverage.
    */
@@ -190,6 +220,8 @@ export interface Schedule {
   readonly on: 'daily' | 'friday' | 'saturday' | 'sunday';
   /** Are the last EOD_LOOKBACK_SESSIONS sessions asked for again, to get late corrections? */
   readonly lookback: boolean;
+  /** Are its instruments spread over the week, so that each night asks for a seventh of them? */
+  readonly spread?: 'week';
 }
 
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
@@ -212,6 +244,8 @@ export interface DataSet {
   readonly exchanges: readonly Exchange[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
+  /** The name of the list of records in the answer, if it is not `Value`. */
+  readonly envelope?: string;
   /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
   readonly publishedAt: string;
   /** Null if nothing is requested. */
