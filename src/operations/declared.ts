@@ -81,8 +81,8 @@ export async function importDeclared(
   { name, path, from }: DeclaredFile,
   taken: Map<string, TableDefinition>,
 ): Promise<Operation> {
-  const file = basename(path);
-  const refuse = (problem: string) => usageError(`${from === 'folder' ? path : file}: ${problem}`);
+  const file = from === 'folder' ? path : basename(path);
+  const refuse = (problem: string) => usageError(`${file}: ${problem}`);
   if (from === 'folder') letModulesImport();
   let module: { readonly default?: unknown };
   try {
@@ -96,8 +96,8 @@ export async function importDeclared(
         : `it cannot be imported: ${messageOf(error)}`,
     );
   }
-  const [problem] = checkDeclaration(module.default);
-  if (problem !== undefined) throw refuse(problem);
+  const errors = checkDeclaration(module.default, { file }).filter(({ level }) => level === 'error');
+  if (errors.length > 0) throw usageError(errors.map(({ text }) => text).join('\n'));
   const operation = module.default as Operation;
   if (operation.name !== name) {
     throw refuse(`it declares ${operation.name}: name the file ${operation.name}${extname(file)}`);
