@@ -6,7 +6,7 @@ import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { type CountRule, openAnswer } from './envelope.ts';
-import { createRecordReader } from './records.ts';
+import { createRecordReader, type RecordReader } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
 import { scanCsv } from './scan-csv.ts';
@@ -41,7 +41,8 @@ export function readAnswer(
 ): Extracted {
   const { count = 'check' } = settings;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
-  if (raw.body.length >= scanFrom) {
+  // A record that fills two tables is not scanned.
+  if (raw.body.length >= scanFrom && operation.also === undefined) {
     const { linesOf, addRow, finishRows } = writeRows();
     const taking = createTaking(operation, asked, raw, settings, addRow);
     const reading = {
@@ -60,7 +61,7 @@ export function readAnswer(
   }
   const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(raw.body, context);
   const { addRow, finishRows } = raw.body.length >= WORTH_WRITING ? writeRows() : keepRows();
-  const { take, finish } = createTaking(operation, asked, raw, settings, addRow);
+  const { take, finish, besides } = createTaking(operation, asked, raw, settings, addRow);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
@@ -70,7 +71,7 @@ export function readAnswer(
   return {
     ...finish(warnings, records.length),
     batches: finishRows(),
-    fetched: records.length,
+    fetched: records.length + besides(),
     ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(miscount === undefined ? {} : { miscount }),
     ...(listsNothing === undefined ? {} : { listsNothing }),
@@ -122,8 +123,12 @@ function createTaking(
   const strayDays = new Set<string>();
   const changed = isRedacted(raw.body);
   let strays = 0;
+  const also = createAlsoReader(operation, asked, timeZone);
+  let rowsBesides = 0;
   return {
     reader,
+    /** How many rows and rejects there are besides those of the operation's own tables. */
+    besides: () => rowsBesides,
     take(position: number, record: unknown): void {
       const result = reader.read(record);
       const stray = result.table === null ? null : strayProblem(operation, asked, result);
@@ -131,6 +136,11 @@ function createTaking(
       if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
       if (result.table !== null && stray === null) {
         addRow(result.table, result.row);
+        const other = also?.read(record);
+        if (other === undefined) return;
+        rowsBesides += 1;
+        if (other.table === null) rejects.push({ position, record: sanitizeRecord(record), ...other });
+        else addRow(operation.also?.table ?? other.table, other.row);
         return;
       }
       const { table: _, ...reject } =
@@ -150,6 +160,18 @@ function createTaking(
         .map((name) => printable(name.slice(0, 200))),
     }),
   };
+}
+
+/** Reads records for the table that they fill besides; null if there is none. */
+function createAlsoReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader | null {
+  const { also } = operation;
+  if (also === undefined) return null;
+  const table = { ...also.table, fields: also.fields };
+  return createRecordReader(
+    { ...operation, shapes: [{ table, has: [], dated: false, fullSet: 'none' }] },
+    asked,
+    timeZone,
+  );
 }
 
 /** What to do about an answer that has only records of one day, and none of those asked for. */

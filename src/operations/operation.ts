@@ -1,7 +1,7 @@
 import type { Config } from '../core/config.ts';
 import type { DayRange } from '../core/days.ts';
 import type { AskedFor } from './fields.ts';
-import type { Row, TableDefinition } from './table.ts';
+import type { Row, TableDefinition, TableReading } from './table.ts';
 
 export const EXCHANGES = ['BSE', 'NSE'] as const;
 export type Exchange = (typeof EXCHANGES)[number];
@@ -240,8 +240,10 @@ export interface DataSet {
   readonly shapes: readonly [Shape, ...Shape[]];
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
+  /** A table of another data set that its answers fill besides: each record that is stored is a row there as well. */
+  readonly also?: TableReading;
   /** Exchanges it is requested for when the user names none. */
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly string[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
   /** The name of the list of records in the answer, if it is not `Value`. */
@@ -333,8 +335,8 @@ export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shape
 }
 
 /** All tables in which its records are stored. */
-export function tablesFilledBy({ shapes, alsoInFiles = [] }: DataSet): TableDefinition[] {
-  return [...shapes.map(({ table }) => table), ...alsoInFiles];
+export function tablesFilledBy({ shapes, also, alsoInFiles = [] }: DataSet): TableDefinition[] {
+  return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table]), ...alsoInFiles];
 }
 
 /** Names of other data sets with files that also fill a table of the named ones (`alsoInFiles`). */
@@ -361,5 +363,6 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
   const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
   if (named !== undefined) return named;
-  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchange));
+  const chosen: readonly string[] = config.EOD_EXCHANGES;
+  return operation.exchanges.filter((exchange) => chosen.includes(exchange));
 }
