@@ -1,4 +1,5 @@
 import { type Day, eachDay, weekday } from '../core/days.ts';
+import { exchangeOfSegment } from '../core/exchanges.ts';
 import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
 
 /** Why a day is or is not a session. */
@@ -23,9 +24,6 @@ interface Market {
   readonly sessions: Map<number, readonly Day[]>;
 }
 
-/** The exchange whose sessions one has: further markets of BSE, such as BFO and BSE_IDX, have those of BSE. */
-export const calendarOf = (exchange: string): Exchange => (exchange.startsWith('B') ? 'BSE' : 'NSE');
-
 /**
  * Builds a calendar from lists of entries; later lists override earlier ones.
  *
@@ -35,7 +33,7 @@ export const calendarOf = (exchange: string): Exchange => (exchange.startsWith('
 export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   const nse = market('NSE', lists);
   const bse = market('BSE', lists);
-  const of = (exchange: string): Market => (calendarOf(exchange) === 'BSE' ? bse : nse);
+  const of = (exchange: string): Market => (exchangeOfSegment(exchange) === 'BSE' ? bse : nse);
 
   return {
     isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),

@@ -3,8 +3,8 @@ import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { type PipelineError, usageError } from '../core/errors.ts';
+import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { didYouMean, type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
-import { EXCHANGES } from '../operations/operation.ts';
 import { PAGE_WIDTH } from './output.ts';
 
 export { exampleDays };
@@ -213,7 +213,7 @@ export function parseMoment(flag: string, text: string, { config }: Pick<DayCont
 
 /** Parses a list of exchanges, in any case; undefined if none is given. @throws PipelineError `usage` */
 export function parseExchanges(text: string | undefined): string[] | undefined {
-  return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGES, 'exchange');
+  return text === undefined ? undefined : parseChoices('--exchange', text, EXCHANGE_CODES, 'exchange');
 }
 
 /** Parses a comma-separated list of known words, in any case, without repeats. @throws PipelineError `usage` */

@@ -1,8 +1,18 @@
-import { type Day, dayEnd, dayStart, isDay } from '../core/days.ts';
+import { type Day, type DayRange, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { AskedFor } from '../operations/fields.ts';
-import { furtherParams, isDated, MAX_INSTRUMENTS_PER_CALL, type Operation } from '../operations/operation.ts';
+import {
+  asksInstruments,
+  dateFormatParam,
+  furtherParams,
+  isDated,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+  rowParams,
+  spanLimits,
+  spanOf,
+} from '../operations/operation.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<
@@ -14,7 +24,8 @@ type RequestSettings = Pick<
  * The URL of a request. It contains the access key: never log or store it.
  *
  * @throws PipelineError `bad_request` if the request itself is wrong: more than 25 instruments, a blank instrument,
- *   days that do not exist or are reversed. Such a request is never sent.
+ *   days that do not exist or are reversed; `range_refused` if the operation has no name for the days, which the source
+ *   would refuse too. Such a request is never sent.
  */
 export function buildUrl(settings: RequestSettings, operation: Operation, asked: AskedFor): string {
   const { request } = operation;
@@ -32,8 +43,15 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
     const value = asked.params[option.param] ?? option.fallback;
     if (value !== undefined && value !== '') add(option.param, encode(value));
   }
-  for (const [name, value] of furtherParams(asked.params)) add(encode(name), encode(value));
-  if (request.dTFormat) add('dTFormat', settings.dateFormat);
+  for (const name of rowParams(operation)) add(encode(name), encode(asked.params[name] ?? ''));
+  const further = furtherParams(asked.params);
+  for (const [name, value] of Object.entries(request.fixed ?? {})) {
+    const isReplaced = further.some(([other]) => other.toLowerCase() === name.toLowerCase());
+    if (!isReplaced) add(encode(name), encode(value));
+  }
+  for (const [name, value] of further) add(encode(name), encode(value));
+  const dateFormat = dateFormatParam(operation);
+  if (dateFormat !== null) add(dateFormat, settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;
 }
@@ -44,8 +62,12 @@ function addInstruments(operation: Operation, asked: AskedFor, add: Add): void {
   const { instruments } = asked;
   const takes = operation.request.instruments;
   if (instruments.length === 0) {
-    if (operation.windows.per === 'instrument')
-      throw badRequest(operation, 'asks for one instrument, got none');
+    if (asksInstruments(operation)) {
+      throw badRequest(
+        operation,
+        `asks for ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`,
+      );
+    }
     return;
   }
   const most = takes === 'many' ? MAX_INSTRUMENTS_PER_CALL : takes === 'one' ? 1 : 0;
@@ -59,9 +81,9 @@ function addInstruments(operation: Operation, asked: AskedFor, add: Add): void {
 }
 
 function addDates(
-  dates: 'range' | 'day',
+  dates: Exclude<Operation['request']['dates'], 'none'>,
   operation: Operation,
-  { from, to }: AskedFor,
+  { from, to, calledOn }: AskedFor,
   { dateDialect, timeZone }: RequestSettings,
   add: Add,
 ): void {
@@ -71,6 +93,17 @@ function addDates(
   if (dates === 'day') {
     if (from !== to) throw badRequest(operation, `takes one day a request, got ${from} to ${to}`);
     add('date', iso ? from : epoch(dayStart, from, timeZone));
+    return;
+  }
+  if (dates === 'years') {
+    add('from', String(Number(from.slice(0, 4))));
+    add('to', String(Number(to.slice(0, 4))));
+    return;
+  }
+  if (dates === 'spans') {
+    const span = spanOf(operation, { from, to }, calledOn);
+    if (span === undefined) throw outOfSpans(operation, { from, to }, calledOn);
+    add('range', encode(span.value));
     return;
   }
   add(iso ? 'fromDate' : 'from', iso ? from : epoch(dayStart, from, timeZone));
@@ -98,6 +131,15 @@ function encode(value: string): string {
 /** Makes the function that removes the access key from a text, both plain and as it is encoded in a URL. */
 export function keyRedactor(accessKey: string): (text: string) => string {
   return redactor([accessKey]);
+}
+
+/** Worded like the source's own refusal, so that gaps say that it has no data that old (RANGE_REFUSED_LINE). */
+function outOfSpans(operation: Operation, { from, to }: DayRange, calledOn: Day): PipelineError {
+  const days = from === to ? from : `${from} to ${to}`;
+  return new PipelineError(
+    `Date is out of the allowed range: ${operation.name} answers for ${spanLimits(operation)}, and ${days} cannot be asked for on ${calledOn}`,
+    { kind: 'range_refused' },
+  );
 }
 
 function badRequest(operation: Operation, problem: string): PipelineError {

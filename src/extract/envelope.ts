@@ -99,16 +99,27 @@ function openText(text: string, context: EnvelopeContext, wrappings: number, utf
   throw unknownDiagnostic(text, context.redact);
 }
 
+/** The names that the list of records may have in its envelope, in lower case: the declared one before the usual one. */
+function listNames({ envelope }: Pick<Operation, 'envelope'>): readonly string[] {
+  return envelope === undefined ? ['value'] : [...new Set([envelope.toLowerCase(), 'value'])];
+}
+
 /** Matches up to the first record of a list, alone or in an envelope with only plain values before it. */
-const LIST_START =
-  /^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"value"\s*:\s*)?\[\s*(?=\{)/i;
+function listStart(names: readonly string[]): RegExp {
+  const name = names.map((one) => one.replace(/\W/g, '\\$&')).join('|');
+  return new RegExp(
+    String.raw`^(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[^\s"{}[\],:]+)\s*,\s*)*"(?:${name})"\s*:\s*)?\[\s*(?=\{)`,
+    'i',
+  );
+}
 
 /** How many bytes of a body are searched for the list of records, and how many may follow the list. */
 const LONGEST_ENVELOPE = 2_000;
 
 /** The offset of the first record of a JSON body with a list of records, alone or in an envelope; null if not found. */
-export function findRecords(body: Buffer): number | null {
-  return LIST_START.exec(body.toString('latin1', 0, LONGEST_ENVELOPE))?.[0].length ?? null;
+export function findRecords(body: Buffer, operation: Pick<Operation, 'envelope'>): number | null {
+  const start = body.toString('latin1', 0, LONGEST_ENVELOPE);
+  return listStart(listNames(operation)).exec(start)?.[0].length ?? null;
 }
 
 /**
@@ -210,12 +221,13 @@ function memberOf(entries: readonly [string, unknown][], name: string): unknown 
 
 function openObject(object: object, context: EnvelopeContext, wrappings: number): Records {
   const entries = Object.entries(object);
-  const value = memberOf(entries, 'value');
+  const name = listNames(context.operation).find((one) => entries.some(([key]) => key.toLowerCase() === one));
+  const value = name === undefined ? undefined : memberOf(entries, name);
   // Records of financial ratios have a field `value`, so an object with one is an envelope only if that is a list.
   if (!Array.isArray(value) && fitsAnyShape(context.operation, Object.keys(object))) {
     return { records: [object], warnings: [] };
   }
-  const enveloped = wrappings > 0 && entries.some(([key]) => key.toLowerCase() === 'value');
+  const enveloped = wrappings > 0 && name !== undefined;
   if (!enveloped || !hasRecords(value)) throwError(entries, enveloped, context);
   if (enveloped) {
     const inside = value === '' ? noRecords() : openJson(value, context, wrappings - 1);

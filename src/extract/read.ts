@@ -1,12 +1,12 @@
 import { REDACTED } from '../core/environment.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import { type Operation, strayExchange } from '../operations/operation.ts';
+import { answersMoreDays, type Operation, strayExchange } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { type CountRule, openAnswer } from './envelope.ts';
-import { createRecordReader, type RecordReader } from './records.ts';
+import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
 import { scanCsv } from './scan-csv.ts';
@@ -25,8 +25,8 @@ const WORTH_SCANNING = 64 * 1024;
 const WORTH_WRITING = 1024 * 1024;
 
 /**
- * Reads an answer and validates its records; pure. Each record becomes a row of one table or a reject, so `fetched` is
- * always their sum. A large answer in JSON or CSV is read from its bytes record by record, with the same result as if it
+ * Reads an answer and validates its records; pure. Each record becomes a row of one table or a reject, or is left out
+ * because its day was not asked for; `fetched` is always the sum of the first two. A large answer in JSON or CSV is read from its bytes record by record, with the same result as if it
  * were parsed as a whole, except that its rows are COPY text.
  *
  * @param scanFrom the size in bytes from which on an answer is not parsed as a whole.
@@ -56,12 +56,12 @@ export function readAnswer(
     const scanned = scanAnswer(raw.body, reading) ?? scanCsv(raw.body, reading);
     if (scanned !== null) {
       const { records, warnings, ...others } = scanned;
-      return { ...taking.finish(warnings, records), batches: finishRows(), fetched: records, ...others };
+      return { ...taking.finish(warnings, records), batches: finishRows(), ...others };
     }
   }
   const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(raw.body, context);
   const { addRow, finishRows } = raw.body.length >= WORTH_WRITING ? writeRows() : keepRows();
-  const { take, finish, besides } = createTaking(operation, asked, raw, settings, addRow);
+  const { take, finish } = createTaking(operation, asked, raw, settings, addRow);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
@@ -71,7 +71,6 @@ export function readAnswer(
   return {
     ...finish(warnings, records.length),
     batches: finishRows(),
-    fetched: records.length + besides(),
     ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(miscount === undefined ? {} : { miscount }),
     ...(listsNothing === undefined ? {} : { listsNothing }),
@@ -124,13 +123,23 @@ function createTaking(
   const changed = isRedacted(raw.body);
   let strays = 0;
   const also = createAlsoReader(operation, asked, timeZone);
-  let rowsBesides = 0;
+  /** Rows and rejects besides those of the operation's own tables. */
+  let besides = 0;
+  /** Records of days that were not asked for, where a request can only name a longer span. */
+  let leftOut = 0;
+  const isLeftOut = (result: RecordResult): boolean => {
+    if (!answersMoreDays(operation)) return false;
+    const day = result.table === null ? result.day : dayOfRow(operation, result);
+    return day !== undefined && !isAskedDay(asked, day);
+  };
   return {
     reader,
-    /** How many rows and rejects there are besides those of the operation's own tables. */
-    besides: () => rowsBesides,
     take(position: number, record: unknown): void {
       const result = reader.read(record);
+      if (isLeftOut(result)) {
+        leftOut += 1;
+        return;
+      }
       const stray = result.table === null ? null : strayProblem(operation, asked, result);
       if (stray !== null) strays += 1;
       if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
@@ -138,7 +147,7 @@ function createTaking(
         addRow(result.table, result.row);
         const other = also?.read(record);
         if (other === undefined) return;
-        rowsBesides += 1;
+        besides += 1;
         if (other.table === null) rejects.push({ position, record: sanitizeRecord(record), ...other });
         else addRow(operation.also?.table ?? other.table, other.row);
         return;
@@ -152,9 +161,15 @@ function createTaking(
     },
     /** @param records how many the answer has. */
     finish: (warnings: readonly string[], records: number) => ({
+      fetched: records - leftOut + besides,
       ...withTrialDay(rejects, strays === records && strayDays.size === 1 ? [...strayDays][0] : undefined),
       ...(strays > 0 ? { strays } : {}),
-      warnings: [...warnings, ...reader.warnings(), ...(changed ? [REDACTED_NOTE] : [])],
+      warnings: [
+        ...warnings,
+        ...reader.warnings(),
+        ...(changed ? [REDACTED_NOTE] : []),
+        ...(leftOut > 0 ? [leftOutText(leftOut)] : []),
+      ],
       unknownFields: [...reader.unknownFields()]
         .slice(0, MAX_UNKNOWN)
         .map((name) => printable(name.slice(0, 200))),
@@ -172,6 +187,19 @@ function createAlsoReader(operation: Operation, asked: AskedFor, timeZone: strin
     asked,
     timeZone,
   );
+}
+
+/** A request can only name more days than were asked for, so this is normal. */
+const leftOutText = (records: number): string =>
+  `${records === 1 ? 'a record is' : `${records} records are`} of days that were not asked for, and left out`;
+
+/** The day of a row whose records have the day that was asked for; undefined if they have none. */
+function dayOfRow(
+  { shapes }: Operation,
+  { table, row }: { readonly table: TableDefinition; readonly row: Row },
+): string | undefined {
+  const isDated = shapes.some((shape) => shape.table === table && shape.dated);
+  return isDated && table.dateColumn !== null ? String(row[table.dateColumn]) : undefined;
 }
 
 /** What to do about an answer that has only records of one day, and none of those asked for. */

@@ -1,6 +1,6 @@
 import { safeParse } from 'zod/v4/core';
 import type { AskedFor, Field, Kind, WorkOut } from '../operations/fields.ts';
-import type { DataSet, Shape } from '../operations/operation.ts';
+import { asksInstruments, type DataSet, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { createLayouts, type Layout, plainName } from './layout.ts';
@@ -54,7 +54,7 @@ export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone
   // Values of fields that mean nothing and could not be read, by their path: the first of each.
   const unread = new Map<string, string>();
   // Only the request names the instrument of such records. If it names none, they are rejects.
-  const nameless = operation.windows.per === 'instrument' && asked.instruments.length === 0;
+  const nameless = asksInstruments(operation) && asked.instruments.length === 0;
 
   // One `sent` serves the whole answer; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { AskedFor } from '../operations/fields.ts';
+import { asksInstruments } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import type { TableDefinition } from '../operations/table.ts';
 import { MAX_CONTAINERS } from './decimals.ts';
@@ -43,8 +44,8 @@ interface ScannedAnswer {
  */
 export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null {
   const { operation, asked, timeZone, reader, linesOf, take } = reading;
-  if (operation.windows.per === 'instrument' || asked.instruments.length > 0) return null;
-  const start = findRecords(body);
+  if (asksInstruments(operation) || asked.instruments.length > 0) return null;
+  const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
   const scanners = new Map<Layout, RecordScanner>();
   let scan: RecordScanner | undefined;

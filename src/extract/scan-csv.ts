@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { PipelineError } from '../core/errors.ts';
+import { asksInstruments } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import { countCells, looksLikeCsv, MAX_ROW_BYTES, MAX_ROWS, MAX_UNEVEN_ROWS, readCsv } from './csv.ts';
 import { createCsvScanner } from './csv-values.ts';
@@ -20,7 +21,7 @@ export function scanCsv(
   reading: Reading,
 ): { readonly records: number; readonly warnings: readonly string[]; readonly lineEnd: true } | null {
   const { operation, asked, timeZone, reader, linesOf, take } = reading;
-  if (operation.windows.per === 'instrument' || asked.instruments.length > 0) return null;
+  if (asksInstruments(operation) || asked.instruments.length > 0) return null;
   const start = body.indexOf('\n') + 1;
   // A last line without an end may have been cut off, which is found out when the whole text is parsed.
   if (start === 0 || start > LONGEST_HEADER || body.at(-1) !== LINE_FEED || !isUtf8(body)) return null;

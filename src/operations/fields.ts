@@ -142,6 +142,22 @@ export function derived(column: string, kind: Kind, meaning: string, value: Work
   return { from: 'derived', column, kind, meaning, value };
 }
 
+/**
+ * Counts equal records of an answer, 1, 2, …, for the key of a set without a natural one: equal lines are rows of their
+ * own, and the same answer in another order has the same rows. `sources` must be all fields that tell two records apart,
+ * the values too; the table's key must have the columns of all of them, and this one.
+ */
+export function occurrence(column: string, sources: readonly string[]): DerivedField {
+  const meaning = 'Which of the equal records of the answer it is, from 1.';
+  return derived(column, 'int4', meaning, (_get, read, memory) => {
+    // Other columns of the table count in the same memory.
+    const record = JSON.stringify([column, ...sources.map((source) => read(source, 'text'))]);
+    const place = (memory.get(record) ?? 0) + 1;
+    memory.set(record, place);
+    return place;
+  });
+}
+
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 export function symbolOf(idField: string, seriesField?: string): DerivedField {
   return derived('symbol', 'text', 'Ticker symbol: scrip_id less its series suffix.', (_get, read) => {

@@ -1,20 +1,27 @@
 import type { Config } from '../core/config.ts';
-import type { DayRange } from '../core/days.ts';
+import { type Day, type DayRange, daysBetween, weekday } from '../core/days.ts';
+import { EXCHANGES, type Exchange, exchangeOfSegment, SEGMENTS } from '../core/exchanges.ts';
+import { largest } from '../core/largest.ts';
 import type { AskedFor } from './fields.ts';
 import type { Row, TableDefinition, TableReading } from './table.ts';
 
-export const EXCHANGES = ['BSE', 'NSE'] as const;
-export type Exchange = (typeof EXCHANGES)[number];
+export type { Exchange };
+export { EXCHANGES };
 
 /** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
 const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
 
-/** Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. */
+/**
+ * Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. A record of
+ * a segment may name the segment, or the exchange that runs it.
+ */
 export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exchange'>): boolean {
   if (typeof named !== 'string') return false;
   const spelled = named.trim().toUpperCase();
-  const known = EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
-  return known !== undefined && known !== exchange;
+  if (spelled === exchange) return false;
+  const whole = EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+  if (whole !== undefined) return whole !== exchangeOfSegment(exchange);
+  return SEGMENTS[spelled] !== undefined;
 }
 
 /** The operation whose data shows which days were sessions, and which instruments there are. */
@@ -224,6 +231,20 @@ export interface Schedule {
   readonly spread?: 'week';
 }
 
+const WEEK = 7;
+
+/** Of instruments that are spread over the week, those of a day: a symbol always has the same weekday. */
+export function instrumentsOfDay(instruments: readonly string[], day: Day): readonly string[] {
+  return instruments.filter((symbol) => hashOf(symbol) % WEEK === weekday(day));
+}
+
+/** FNV-1a, which spreads short texts evenly. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
+  return hash;
+}
+
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
 export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>> = {
   daily: null,
@@ -242,7 +263,7 @@ export interface DataSet {
   readonly alsoInFiles?: readonly TableDefinition[];
   /** A table of another data set that its answers fill besides: each record that is stored is a row there as well. */
   readonly also?: TableReading;
-  /** Exchanges it is requested for when the user names none. */
+  /** Exchanges and segments (`BFO`, `BSE_IDX`) it is requested for when the user names none. */
   readonly exchanges: readonly string[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
@@ -299,10 +320,66 @@ export function isDated({ request }: Operation, asked: Pick<AskedFor, 'params' |
   return request.dates !== 'none' && (request.datedWhen?.(asked) ?? true);
 }
 
+/** Is each of its requests about one or several instruments? */
+export function asksInstruments({ windows }: Pick<DataSet, 'windows'>): boolean {
+  return windows.per === 'instrument' || windows.per === 'row';
+}
+
+/** The parameters of a request that rows of another operation give and that are no options of users. */
+export function rowParams({ windows, request }: Pick<DataSet, 'windows' | 'request'>): string[] {
+  if (windows.per !== 'row') return [];
+  return Object.keys(windows.params).filter((name) => request.options.every(({ param }) => param !== name));
+}
+
+/** Do its answers list more days than were asked for, because a request can only name a longer span? */
+export function answersMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
+  return request.dates === 'spans' || request.dates === 'years';
+}
+
+/** The shortest named span that contains these days, as of a day; undefined if none does. */
+export function spanOf(
+  { request }: Pick<DataSet, 'request'>,
+  { from, to }: DayRange,
+  asOf: Day,
+): NamedSpan | undefined {
+  const [first, last] = [daysBetween(asOf, from), daysBetween(asOf, to)];
+  return (request.spans ?? [])
+    .filter((span) => span.from <= first && last <= span.to)
+    .sort((a, b) => a.to - a.from - (b.to - b.from))[0];
+}
+
+/** How many days to come the named spans reach; 0 if none does. */
+export function daysAhead({ request }: Pick<DataSet, 'request'>): number {
+  return largest(
+    (request.spans ?? []).map(({ to }) => to),
+    0,
+  );
+}
+
+/** The days that an operation with named spans can be asked for, in words. */
+export function spanLimits({ request }: Pick<DataSet, 'request'>): string {
+  const spans = request.spans ?? [];
+  const back = largest(
+    spans.map(({ from }) => -from),
+    0,
+  );
+  const ahead = daysAhead({ request });
+  const next = `the next ${ahead} days`;
+  if (back === 0 && ahead > 0) return next;
+  return `the last ${back} days${ahead > 0 ? ` and ${next}` : ''}`;
+}
+
+/** The name of the parameter that says how dates are to be written; null if the operation has none. */
+export function dateFormatParam({ request }: Pick<DataSet, 'request'>): string | null {
+  if (request.dTFormat === true) return 'dTFormat';
+  return request.dTFormat === false ? null : request.dTFormat;
+}
+
 /** The variants of the questions about each day for which data is expected; null if none is expected for any day. */
 export function expectedVariants(operation: Operation): string[] | null {
   const { windows } = operation;
-  if (windows.per === 'once' || (windows.per === 'instrument' && windows.days === 'none')) return null;
+  if (windows.per === 'once' || windows.per === 'row') return null;
+  if (windows.per === 'instrument' && windows.days === 'none') return null;
   // What is expected is the whole list, whatever has changed on single days.
   if (partsOf(operation) !== undefined) return null;
   if (windows.per !== 'instrument') return [''];
@@ -358,11 +435,10 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
 
 /**
  * The exchanges an operation is requested for when the user names none: those of EOD_OPERATION_EXCHANGES, or its own,
- * limited to EOD_EXCHANGES.
+ * limited to EOD_EXCHANGES, where a segment counts as the exchange that runs it.
  */
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
   const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];
   if (named !== undefined) return named;
-  const chosen: readonly string[] = config.EOD_EXCHANGES;
-  return operation.exchanges.filter((exchange) => chosen.includes(exchange));
+  return operation.exchanges.filter((exchange) => config.EOD_EXCHANGES.includes(exchangeOfSegment(exchange)));
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.ts';
 import { isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
+import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { EXCHANGES } from '../operations/operation.ts';
 import { operationNamed } from '../operations/registry.ts';
 import { CASINGS, ENVELOPES } from './answer/format.ts';
 import { type Behaviour, CONTENT_TYPES, type SandboxOptions, SHAPES } from './behaviour.ts';
@@ -234,7 +234,9 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     description: 'exchanges the key has no right to',
     parse: (value) =>
       behave({
-        disabledExchanges: names(value).map((name) => parseChoice('--disable-exchanges', name, EXCHANGES)),
+        disabledExchanges: names(value).map((name) =>
+          parseChoice('--disable-exchanges', name, EXCHANGE_CODES),
+        ),
       }),
   },
   {

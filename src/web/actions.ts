@@ -1,6 +1,7 @@
 import formbody from '@fastify/formbody';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { messageOf, usageError } from '../core/errors.ts';
+import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { decideEvent, ratioOfFactor } from '../jobs/events/decide-event.ts';
 import { planReplay } from '../jobs/replay/plan-replay.ts';
@@ -8,7 +9,6 @@ import { workReplay } from '../jobs/replay/work-replay.ts';
 import { gapRequest, readGaps } from '../jobs/runs/read-gaps.ts';
 import { cancelRun, resumeRun, startRun } from '../jobs/runs/run-control.ts';
 import { openRunsProgress, readRunSummary } from '../load/state/runs/reports.ts';
-import { EXCHANGES } from '../operations/operation.ts';
 import { operations } from '../operations/registry.ts';
 import type { Access, Visitor } from './access.ts';
 import { runIdOf } from './pages/asked.ts';
@@ -90,8 +90,8 @@ export async function serveActions(
       if (operation !== undefined && !operations.some(({ name }) => name === operation)) {
         throw usageError('there is no such operation');
       }
-      if (exchange !== undefined && !EXCHANGES.some((name) => name === exchange)) {
-        throw usageError(`exchanges are ${EXCHANGES.join(' and ')}`);
+      if (exchange !== undefined && !EXCHANGE_CODES.some((name) => name === exchange)) {
+        throw usageError(`exchanges are ${EXCHANGE_CODES.join(', ')}`);
       }
       const { gaps, total } = await readGaps(context, {
         ...(operation === undefined

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
-import { planDeferred, planInput } from '../../src/jobs/runs/plan-run.ts';
+import { planInput, planKnown } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -154,7 +154,11 @@ test('a plan reads what is known of its own days and instruments, however much e
   }
   const known = async (operation: string, instruments: string[], refetchFrom: string | null = null) => {
     const target = { operation, exchange: 'BSE', from, to, refetchFrom };
-    const input = await planInput(context, { instruments, options: {}, live: false }, target);
+    const input = await planInput(
+      context,
+      { kind: 'backfill', instruments, options: {}, live: false },
+      target,
+    );
     return [...input.answered].map(([question, who]) => `${question} ${who}`).sort();
   };
   const week = eachDay(from, to);
@@ -180,7 +184,8 @@ test('instruments are asked for as the exchange spells them, so that no case mak
       to: '2025-08-29',
       refetchFrom: null,
     };
-    return (await planInput(context, { instruments, options: {}, live: false }, target)).instruments;
+    return (await planInput(context, { kind: 'backfill', instruments, options: {}, live: false }, target))
+      .instruments;
   };
   expect(await plannedFor('NSE', ['tcs', 'TCS', 's001', 'Mixed', 'mixed', 'Nifty 50'])).toEqual([
     'TCS',
@@ -212,6 +217,6 @@ test('years of a few hundred instruments are planned, however many windows that 
   expect(operations).toEqual([
     expect.objectContaining({ operation: 'GetFinRatioEOD', exchange: 'BSE', requests }),
   ]);
-  const later = await planDeferred(context, request, request.targets);
-  expect([...later]).toHaveLength(300 * 2 * sessions);
+  const later = await planKnown(context, request, request.targets);
+  expect([...later.windows]).toHaveLength(300 * 2 * sessions);
 });

@@ -46,6 +46,7 @@ function market(): Market {
 
 /** What is asked of an operation, but for its days. */
 const ASKED = {
+  segment: 'NSE',
   exchange: 'NSE',
   range: null,
   day: null,

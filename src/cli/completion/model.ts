@@ -1,8 +1,8 @@
 import type { Command, Option } from 'commander';
+import { EXCHANGE_CODES } from '../../core/exchanges.ts';
 import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import { checks } from '../../load/market/checks/index.ts';
 import { SEVERITIES } from '../../load/state/findings.ts';
-import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSets, operations, tables } from '../../operations/registry.ts';
 import { CASINGS, ENVELOPES } from '../../sandbox/answer/format.ts';
 import { CONTENT_TYPES, SHAPES } from '../../sandbox/behaviour.ts';
@@ -48,10 +48,10 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   '--check': checks.map(({ name }) => name),
   '--content-type': CONTENT_TYPES,
   '--dialect': DIALECTS,
-  '--disable-exchanges': EXCHANGES,
+  '--disable-exchanges': EXCHANGE_CODES,
   '--disable-operations': operationNames,
   '--envelope': ENVELOPES,
-  '--exchange': EXCHANGES,
+  '--exchange': EXCHANGE_CODES,
   '--fail-on': SEVERITIES,
   '--fault': FAULT_KINDS,
   '--format': FORMATS,

@@ -8,7 +8,7 @@ import { largest } from '../../core/largest.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
-import { exchangesOf } from '../../operations/operation.ts';
+import { exchangesOf, instrumentsOfDay } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import { count, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
@@ -141,7 +141,12 @@ export function callsOfNight(
         from,
         operation,
         sessions: calendar.sessions(exchange, from, target.to),
-        instruments: request.instruments === 'none' || windows.per !== 'instrument' ? [] : instruments,
+        instruments:
+          request.instruments === 'none' || windows.per !== 'instrument'
+            ? []
+            : operation.schedule.spread === 'week'
+              ? instrumentsOfDay(instruments, session)
+              : instruments,
         options: {},
         answered: new Map(),
         today: session,

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
-import { calendarOf } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
+import { exchangeOfSegment } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasAskedSymbol, listedInFull } from '../../load/market/fold/fold-sql.ts';
@@ -259,7 +259,7 @@ export async function planReplayOfSession(
   const exchanges = pairs
     .map((pair) => pair.exchange)
     // Other exchanges follow these two, and add nothing to the calendar.
-    .filter((one) => calendarOf(exchange) === exchange && calendarOf(one) === exchange);
+    .filter((one) => exchangeOfSegment(exchange) === exchange && exchangeOfSegment(one) === exchange);
   const from = calendar.lastSessions(exchange, day, config.EOD_LOOKBACK_SESSIONS + 1)[0] ?? day;
   return planReplay(context, { exchanges: [...new Set(exchanges)], from, to: day }, { session });
 }

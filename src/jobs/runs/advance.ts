@@ -1,11 +1,11 @@
 import { transaction } from '../../load/database/transaction.ts';
-import { lockOpenRun, takeDeferred } from '../../load/state/runs/runs.ts';
+import { deferTargets, lockOpenRun, takeDeferred } from '../../load/state/runs/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
-import { planDeferred, planSeenParts } from './plan-run.ts';
+import { planKnown, planSeenParts } from './plan-run.ts';
 
 /**
  * Advances a run after a window has ended: once no window is open, it plans the deferred targets, then the parts that
@@ -14,8 +14,7 @@ import { planDeferred, planSeenParts } from './plan-run.ts';
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   const { db } = context;
   if (await hasOpenWindows(db.drizzle, runId)) return;
-  const planned = (await planDeferredTargets(context, runId)) || (await planShownParts(context, runId));
-  if (planned) {
+  while ((await planDeferredTargets(context, runId)) || (await planShownParts(context, runId))) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(db.drizzle, runId)) return;
   }
@@ -34,7 +33,10 @@ async function planDeferredTargets(context: QueueContext, runId: number): Promis
   return transaction(context.db, async (tx) => {
     const deferred = await takeDeferred(tx, runId);
     if (deferred === null) return false;
-    await insertWindows(tx, runId, await planDeferred(context, deferred.request, deferred.targets));
+    const plan = await planKnown(context, deferred.request, deferred.targets);
+    await insertWindows(tx, runId, plan.windows);
+    // Those that wait for others of these are planned when these are loaded.
+    if (plan.deferred.length > 0) await deferTargets(tx, runId, plan.deferred);
     return true;
   });
 }

@@ -115,13 +115,14 @@ function addWindow(tally: Tally, { state, from, operation }: PlannedWindow, reac
   if (from < reach && !isQuarterly(operationNamed(operation))) tally.outOfReach += 1;
 }
 
-/** The plan input of a deferred target, with the instruments known now. */
+/** The plan input of a deferred target, with the instruments or rows known now. */
 async function inputWithKnownInstruments(
   context: Context,
   request: RunRequest,
   target: Target,
 ): Promise<PlanInput> {
   const { config } = context;
+  if (operationNamed(target.operation).windows.per === 'row') return planInput(context, request, target);
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Stand for instruments that the bhav copies of the run will tell. No symbol starts with a space.

@@ -70,7 +70,8 @@ export function nightlyTarget({
   config,
 }: NightlyInput): Target {
   const base = { operation: operation.name, exchange, to: date };
-  if (operation.windows.per === 'once') return { ...base, from: date, refetchFrom: null };
+  if (operation.windows.per === 'once' || operation.windows.per === 'row')
+    return { ...base, from: date, refetchFrom: null };
   const reach = addDays(date, -config.EOD_HISTORY_DAYS);
   // The watermark is after `date` if the run of an older night is repeated; then `date` counts.
   const edge = watermark === null || watermark > date ? date : watermark;

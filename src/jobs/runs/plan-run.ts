@@ -1,8 +1,10 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
-import { type Day, eachDay } from '../../core/days.ts';
+import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import { pairName } from '../../core/pair.ts';
+import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
   type AnswerCount,
@@ -16,6 +18,8 @@ import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
 import {
   BHAV_COPY,
+  daysAhead,
+  instrumentsOfDay,
   isPart,
   isQuarterly,
   type Operation,
@@ -39,36 +43,69 @@ import { syncSessions, unknownYears } from './sync-sessions.ts';
 export interface RunPlan {
   /** Generated when they are iterated. */
   readonly windows: Iterable<PlannedWindow>;
-  /** Targets that can only be planned when the bhav copies of this run are loaded. */
+  /** Targets that can only be planned when others of this run are loaded, which tell what to ask. */
   readonly deferred: readonly Target[];
 }
 
 /**
  * Plans every target of a request, less what is covered now. Targets that ask instrument by instrument are deferred if
- * the same run is about to load the bhav copies that tell the instruments.
+ * the same run is about to load the bhav copies that tell the instruments, and those that ask about the rows of another
+ * operation if it is about to load these.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
   await syncSessions(context);
   warnOfUnknownYears(context, request.targets);
-  const inputs: PlanInput[] = [];
-  const deferred: Target[] = [];
+  return planKnown(context, request, request.targets);
+}
+
+/** Plans these targets of a run, but for those that wait for others of them. */
+export async function planKnown(
+  context: Context,
+  request: RunRequest,
+  targets: readonly Target[],
+): Promise<RunPlan> {
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
-  const immediate = request.targets.filter(
-    (target) => named || operationNamed(target.operation).windows.per !== 'instrument',
-  );
-  for (const target of immediate) inputs.push(await planInput(context, request, target));
-  const listsComing = new Set(
-    inputs
-      .filter(({ operation }) => operation.name === BHAV_COPY)
-      .filter(hasPending)
-      .map(({ exchange }) => exchange),
-  );
-  for (const target of request.targets) {
-    if (immediate.includes(target)) continue;
-    if (listsComing.has(target.exchange)) deferred.push(target);
-    else inputs.push(await planInput(context, request, target));
+  /** What tells the questions of a target, by `pairName`. */
+  const listOf = ({ operation, exchange }: Target): string | null => {
+    const list = listedBy(operationNamed(operation), named);
+    return list === null ? null : pairName({ operation: list, exchange });
+  };
+  const awaited = new Set(targets.map(listOf));
+  const inputs = new Map<Target, PlanInput>();
+  /** Pairs that are about to be loaded. */
+  const coming = new Set<string>();
+  const deferred = new Set<Target>();
+  const depth = (target: Target) => depthOf(target.operation, named);
+  for (const target of [...targets].sort((a, b) => depth(a) - depth(b))) {
+    if (coming.has(listOf(target) ?? '')) {
+      deferred.add(target);
+      coming.add(pairName(target));
+      continue;
+    }
+    const input = await planInput(context, request, target);
+    inputs.set(target, input);
+    if (awaited.has(pairName(target)) && hasPending(input)) coming.add(pairName(target));
   }
-  return { windows: planTargets(inputs), deferred };
+  return {
+    windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])),
+    deferred: targets.filter((target) => deferred.has(target)),
+  };
+}
+
+/** The operation whose rows tell what another one asks for; null if that is known without rows. */
+function listedBy({ windows }: Operation, named: boolean): string | null {
+  if (windows.per === 'row') return windows.of;
+  return windows.per === 'instrument' && !named ? BHAV_COPY : null;
+}
+
+/** More than any chain of operations has; a circle of them ends here. */
+const DEEPEST = 5;
+
+/** How many operations one after the other tell what an operation asks for. */
+function depthOf(name: string, named: boolean, deepest = DEEPEST): number {
+  const operation = operations.find((one) => one.name === name);
+  const list = operation === undefined ? null : listedBy(operation, named);
+  return list === null || deepest === 0 ? 0 : 1 + depthOf(list, named, deepest - 1);
 }
 
 function hasPending(input: PlanInput): boolean {
@@ -91,18 +128,7 @@ function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target
   log.warn({ years }, 'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)');
 }
 
-/** Plans the deferred targets of a run. */
-export async function planDeferred(
-  context: Context,
-  request: RunRequest,
-  targets: readonly Target[],
-): Promise<Iterable<PlannedWindow>> {
-  const inputs: PlanInput[] = [];
-  for (const target of targets) inputs.push(await planInput(context, request, target));
-  return planTargets(inputs);
-}
-
-type PlanRequest = Pick<RunRequest, 'instruments' | 'options' | 'live'>;
+type PlanRequest = Pick<RunRequest, 'kind' | 'instruments' | 'options' | 'live'>;
 
 /** Far more than any ticker has; longer names would not fit into the index of the coverage table. */
 const MAX_INSTRUMENT_LENGTH = 200;
@@ -121,14 +147,19 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
   const trialDay = clock.trialDay;
+  // A night is about one day; what the source says of days to come is asked for with it.
+  const { windows } = operation;
+  const isAhead = request.kind === 'nightly' && windows.per === 'range';
+  const ahead = isAhead ? Math.min(daysAhead(operation), windows.days - 1) : 0;
+  const range = { ...target, to: addDays(target.to, ahead) };
   const input = {
     operation,
     exchange: target.exchange,
     ...(trialDay === undefined
-      ? { from: target.from, to: target.to, sessions: sessionsOf(calendar, operation, target) }
+      ? { from: range.from, to: range.to, sessions: sessionsOf(calendar, operation, range) }
       : rangeOnTrialDay(operation, target, trialDay)),
     trialDay,
-    instruments: [...new Set(instruments)],
+    instruments: instrumentsOfRun(operation, [...new Set(instruments)], request.kind, target.to, trialDay),
     options: request.options,
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),
@@ -136,8 +167,65 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     windowDays: await windowDays(context, operation),
     seenParts: await storedParts(context, operation, target.exchange),
   };
-  return { ...input, answered: await readAnswered(context, input) };
+  const rows = await readRows(context, input, request.kind);
+  return { ...input, rows, answered: await readAnswered(context, input) };
 }
+
+/** The instruments that a run asks for: a night asks for its part of those that are spread over the week. */
+function instrumentsOfRun(
+  { schedule, windows }: Operation,
+  instruments: readonly string[],
+  kind: RunRequest['kind'],
+  day: Day,
+  trialDay: Day | undefined,
+): readonly string[] {
+  const isSpread = kind === 'nightly' && schedule.spread === 'week' && windows.per === 'instrument';
+  // A trial address has one day for ever, so the other instruments would never be asked for.
+  return isSpread && trialDay === undefined ? instrumentsOfDay(instruments, day) : instruments;
+}
+
+/** What the stored rows of another operation leave to be asked; undefined if the operation asks about no rows. */
+async function readRows(
+  { config, db }: Context,
+  input: Omit<PlanInput, 'answered'>,
+  kind: RunRequest['kind'],
+): Promise<RowQuestions | undefined> {
+  const { operation, exchange, instruments, options, from, to, refetchFrom } = input;
+  const { windows } = operation;
+  if (windows.per !== 'row') return undefined;
+  const table = operations.find(({ name }) => name === windows.of)?.shapes[0].table;
+  if (table === undefined) return undefined;
+  const { params, instrument, day } = windows;
+  const columns = { instrument, values: Object.values(params), day };
+  const needed = [instrument, ...columns.values, ...(day === undefined ? [] : [day])];
+  const unknown = needed.find((column) => table.fields.every((field) => field.column !== column));
+  if (unknown !== undefined) {
+    throw usageError(
+      `${operation.name} asks by the column ${unknown} of market.${table.name}, which has none`,
+    );
+  }
+  const only = Object.entries(params).flatMap(([param, column]) => {
+    const value = options[param];
+    return value === undefined ? [] : [[column, value] as const];
+  });
+  const isNight = kind === 'nightly';
+  return readRowQuestions(db.pool, {
+    table,
+    columns,
+    operation: operation.name,
+    exchange,
+    instruments,
+    only: Object.fromEntries(only),
+    // The day of a row that has none of its own is when it was loaded, which the user does not mean.
+    days: isNight || day === undefined ? null : { from, to },
+    answered: !isNight && refetchFrom !== null ? [] : answeredStates(operation),
+    timeZone: config.EOD_TIMEZONE,
+  });
+}
+
+/** The states of coverage that count as an answer: a day that should have records and was empty is asked for again. */
+const answeredStates = ({ emptyIsNormal }: Operation) =>
+  emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const);
 
 /**
  * Spells instruments as the exchange does. The source finds `tcs` as well as `TCS`, but rows and coverage of both would
@@ -236,18 +324,19 @@ async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>)
   const days =
     windows.per === 'instrument'
       ? windows.questions(input).map(({ to }) => to)
-      : windows.per === 'once'
-        ? [input.today]
-        : partsOf(operation) === undefined
-          ? input.sessions
-          : [...input.sessions, input.today];
+      : windows.per === 'row'
+        ? []
+        : windows.per === 'once'
+          ? [input.today]
+          : partsOf(operation) === undefined
+            ? input.sessions
+            : [...input.sessions, input.today];
   const asked = {
     operation: operation.name,
     exchange: input.exchange,
     days: days.filter((day) => refetchFrom === null || day < refetchFrom),
     instruments: operation.request.instruments === 'none' ? [] : input.instruments,
-    // A day that should have records and was empty is asked for again.
-    states: operation.emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const),
+    states: answeredStates(operation),
   };
   const answered = new Map<string, Answered>();
   const some: AnswerCount[] = [];

@@ -1,4 +1,5 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
+import { MOST_ROW_QUESTIONS, type RowQuestions, rowVariant } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   furtherParam,
@@ -9,6 +10,8 @@ import {
   partsOf,
   partVariant,
   type Question,
+  spanLimits,
+  spanOf,
 } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
 
@@ -34,6 +37,8 @@ export interface PlanInput extends DayRange {
   readonly windowDays?: number | undefined;
   /** Values of parts that the operation does not declare, and that stored rows have. */
   readonly seenParts?: readonly string[];
+  /** What the stored rows of another operation leave to be asked, if this one asks about them. */
+  readonly rows?: RowQuestions | undefined;
 }
 
 const COVERED = 'loaded already';
@@ -129,6 +134,8 @@ export function planWindows(
       return [planOnce(input)];
     case 'instrument':
       return planQuestions(input, repeated);
+    case 'row':
+      return planRows(input);
     case 'session':
       return planDays(input, 1);
     case 'range':
@@ -248,11 +255,14 @@ function planParts(input: PlanInput): PlannedWindow[] {
   });
 }
 
-function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
-  if (input.sessions.length === 0) {
-    yield noSession(input);
+function* planDays(asked: PlanInput, days: number): Generator<PlannedWindow> {
+  if (asked.sessions.length === 0) {
+    yield noSession(asked);
     return;
   }
+  const input = asked.operation.request.dates === 'spans' ? reachableDays(asked) : asked;
+  if (input.sessions.length < asked.sessions.length) yield outOfReach(asked, input);
+  if (input.sessions.length === 0) return;
   const answers = new Map(input.sessions.map((day) => [day, answerOf(input, day, '')]));
   const different = instrumentsDiffer(answers.values());
   const shared = sharedFields(input);
@@ -266,6 +276,30 @@ function* planDays(input: PlanInput, days: number): Generator<PlannedWindow> {
     for (const range of ranges) yield windowOf(shared, range, instruments);
     first = last;
   }
+}
+
+/** The days of the range that a named span reaches from today. */
+function reachableDays(input: PlanInput): PlanInput {
+  const { operation, today } = input;
+  const reaches = (day: Day) => spanOf(operation, { from: day, to: day }, today) !== undefined;
+  const days = eachDay(input.from, input.to).filter(reaches);
+  return {
+    ...input,
+    from: days[0] ?? input.from,
+    to: days.at(-1) ?? input.to,
+    sessions: input.sessions.filter(reaches),
+  };
+}
+
+/** One window for the days that no span reaches: nothing is asked. */
+function outOfReach(asked: PlanInput, { sessions }: PlanInput): PlannedWindow {
+  const left = asked.sessions.filter((day) => !sessions.includes(day));
+  const { name } = asked.operation;
+  const range = { from: left[0] ?? asked.from, to: left.at(-1) ?? asked.to };
+  return skipAll(
+    { ...asked, ...range },
+    `the source answers ${name} only for ${spanLimits(asked.operation)}`,
+  );
 }
 
 function noSession(input: PlanInput): PlannedWindow {
@@ -290,11 +324,16 @@ function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: num
   const ranges: { from: Day; to: Day; limit: Day }[] = [];
   for (const day of wanted) {
     const last = ranges.at(-1);
-    if (last !== undefined && day <= last.limit) last.to = day;
+    const fits = last !== undefined && day <= last.limit && isOneSpan(input, { from: last.from, to: day });
+    if (fits) last.to = day;
     else ranges.push({ from: day, to: day, limit: addDays(day, days - 1) });
   }
   return ranges.map(({ from, to }) => ({ from, to }));
 }
+
+/** Can one request ask for the whole range? */
+const isOneSpan = ({ operation, today }: PlanInput, range: DayRange) =>
+  operation.request.dates !== 'spans' || spanOf(operation, range, today) !== undefined;
 
 /**
  * The needed sessions, and the closed days before and after them: some operations have records of days that are not
@@ -394,10 +433,71 @@ function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Genera
   });
   const different = instrumentsDiffer(questions.map(({ answer }) => answer));
   const shared = sharedFields(input);
-  let ranges: QuestionRange[] | undefined;
-  for (const [place, instrument] of input.instruments.entries()) {
-    if (ranges === undefined || different) ranges = questionRanges(questions, place);
-    for (const range of ranges) yield windowOf(shared, range, [instrument]);
+  const groups = different ? groupsOf(input, questions) : [{ place: 0, instruments: input.instruments }];
+  for (const { place, instruments } of groups) {
+    const ranges = questionRanges(questions, place);
+    for (const batch of instrumentBatches(operation, instruments)) {
+      for (const range of ranges) yield windowOf(shared, range, batch);
+    }
+  }
+}
+
+/** Instruments with the same answered questions, in their order; `place` is that of the first. */
+interface InstrumentGroup {
+  readonly place: number;
+  readonly instruments: readonly string[];
+}
+
+/** The instruments that one call can ask the same: those with the same answered questions if it takes many. */
+function groupsOf(
+  { operation, instruments }: PlanInput,
+  questions: readonly PlannedQuestion[],
+): InstrumentGroup[] {
+  if (operation.request.instruments !== 'many') {
+    return instruments.map((instrument, place) => ({ place, instruments: [instrument] }));
+  }
+  const groups = new Map<string, { place: number; instruments: string[] }>();
+  for (const [place, instrument] of instruments.entries()) {
+    const known = questions.map(({ answer }) => (areAnswered(answer, place, place + 1) ? '1' : '0')).join('');
+    const group = groups.get(known);
+    if (group === undefined) groups.set(known, { place, instruments: [instrument] });
+    else group.instruments.push(instrument);
+  }
+  return [...groups.values()];
+}
+
+/** One window for each question that the stored rows of another operation leave to be asked. */
+function* planRows(input: PlanInput): Generator<PlannedWindow> {
+  const { windows, name } = input.operation;
+  if (windows.per !== 'row') return;
+  const { questions, more, hasRows } = input.rows ?? { questions: [], more: false, hasRows: false };
+  if (!hasRows) {
+    const whose = input.instruments.length === 0 ? '' : ' about these instruments';
+    const reason = `it asks about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;
+    yield skipAll(input, reason);
+    return;
+  }
+  if (questions.length === 0) {
+    yield skipAll(input, COVERED);
+    return;
+  }
+  const names = Object.keys(windows.params);
+  // What a row gives is not a filter, even if the user has chosen among the rows by it.
+  const others = Object.entries(ownOptions(input)).filter(([param]) => !names.includes(param));
+  const options = Object.fromEntries(others);
+  const shared = sharedFields({ ...input, options });
+  for (const { instrument, values, day } of questions) {
+    const own = Object.fromEntries(names.map((param, at) => [param, values[at] as string]));
+    const variant = rowVariant(values);
+    yield windowOf(shared, { from: day, to: day, params: { ...options, ...own }, variant, ...ASKED }, [
+      instrument,
+    ]);
+  }
+  if (more) {
+    yield skipAll(
+      input,
+      `a run asks at most ${MOST_ROW_QUESTIONS} questions of ${name}: the next one asks for the others`,
+    );
   }
 }
 

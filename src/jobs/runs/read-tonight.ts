@@ -19,7 +19,7 @@ export type WaitReason =
   | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
   | { readonly why: 'calls_used'; readonly until: string }
   | { readonly why: 'key_refused'; readonly line: string }
-  | { readonly why: 'bhav_copies' };
+  | { readonly why: 'lists' };
 
 /** A run that has not ended. */
 export interface OpenRun extends RunProgress {
@@ -79,6 +79,6 @@ function waitReasonsOf(
     ...(workers.seen > 0 ? [] : [{ why: 'no_worker' as const, lastSeenAt: workers.lastSeenAt }]),
     ...(keyRefused === null ? [] : [{ why: 'key_refused' as const, line: keyRefused }]),
     ...(until === null ? [] : [{ why: 'calls_used' as const, until }]),
-    ...(run.deferred ? [{ why: 'bhav_copies' as const }] : []),
+    ...(run.deferred ? [{ why: 'lists' as const }] : []),
   ];
 }

@@ -1,6 +1,7 @@
-import { type Calendar, calendarOf } from '../../calendar/calendar.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
+import { exchangeOfSegment } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
 import {
   digestSessions,
@@ -103,7 +104,7 @@ async function learnFrom({ db, calendar }: SessionsOf, rows: readonly SessionRow
     .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
     .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1));
   const unknown = observed.filter(
-    ({ exchange, day }) => calendarOf(exchange) === exchange && !calendar.isSession(exchange, day),
+    ({ exchange, day }) => exchangeOfSegment(exchange) === exchange && !calendar.isSession(exchange, day),
   );
   // Answers that this process has stored since knew nothing of them either, so they are replayed once more.
   if (begun.has(calendar)) for (const session of unknown) await noteReplay(db.drizzle, session, null);

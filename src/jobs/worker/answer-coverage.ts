@@ -41,6 +41,8 @@ function daysOf(
   sessions: readonly Day[],
   calledOn: Day,
 ): readonly Day[] {
+  // The day of a row says which state of it was asked about, whether the request names it or not.
+  if (dataSet.windows.per === 'row') return [window.to];
   if (!dependsOnDays(dataSet, window)) return [calledOn];
   return dataSet.windows.per === 'instrument' ? [window.to] : sessions;
 }
@@ -115,6 +117,9 @@ function emptyStateOf(
   return (day) => (day < emptyBefore ? 'empty' : 'not_published');
 }
 
+/** The day of records that have none. */
+const ANY_DAY = '';
+
 /** Counts the records of each day and, if a window asks for instruments, of each of these ('' counts all of a day). */
 function tallyOf(
   dataSet: DataSet,
@@ -132,22 +137,27 @@ function tallyOf(
     // Rows of a table in `alsoInFiles` come from the same lines of the file and are not counted twice.
     if (shape === undefined) continue;
     const dayColumn = shape.dated ? table.dateColumn : null;
+    // Without a symbol in its records, what was asked for is all that is known of a single instrument.
+    const bySymbol = shape.symbolColumn !== undefined && asked.size > (dayColumn === null ? 1 : 0);
     if (dayColumn === null) {
-      undated += rows.length;
-      continue;
+      if (!bySymbol) undated += rows.length;
+    } else {
+      for (const [value, records] of countValues(rows, dayColumn)) {
+        days.set(dayOf(value), (days.get(dayOf(value)) ?? 0) + records);
+      }
     }
-    for (const [value, records] of countValues(rows, dayColumn)) {
-      days.set(dayOf(value), (days.get(dayOf(value)) ?? 0) + records);
-    }
-    if (asked.size === 0 || shape.symbolColumn === undefined) continue;
+    if (!bySymbol || shape.symbolColumn === undefined) continue;
     for (const row of rows) {
-      const day = dayOf(row[dayColumn]);
+      const day = dayColumn === null ? ANY_DAY : dayOf(row[dayColumn]);
       const symbol = String(row[shape.symbolColumn]).toUpperCase();
       if (!asked.has(symbol)) continue;
       const name = `${day}|${symbol}`;
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
   }
-  return (day, instrument) =>
-    undated + ((instrument === '' ? days.get(day) : counts.get(`${day}|${instrument.toUpperCase()}`)) ?? 0);
+  return (day, instrument) => {
+    if (instrument === '') return undated + (days.get(day) ?? 0);
+    const symbol = instrument.toUpperCase();
+    return undated + (counts.get(`${day}|${symbol}`) ?? 0) + (counts.get(`${ANY_DAY}|${symbol}`) ?? 0);
+  };
 }

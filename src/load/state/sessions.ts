@@ -2,11 +2,18 @@ import { createHash } from 'node:crypto';
 import { and, between, eq, isNull, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
+import { SEGMENTS } from '../../core/exchanges.ts';
 import { sessions } from './schema/knowledge.ts';
 import { runs } from './schema/work.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const SESSIONS = 'etl.sessions';
+
+/** SQL for the exchange whose sessions a segment has, as `exchangeOfSegment` says; `code` is an expression. */
+export function sessionsOfSql(code: string): string {
+  const cases = Object.entries(SEGMENTS).map(([segment, exchange]) => `when '${segment}' then '${exchange}'`);
+  return `case ${code} ${cases.join(' ')} when 'BSE' then 'BSE' else 'NSE' end`;
+}
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;

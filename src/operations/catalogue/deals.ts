@@ -1,7 +1,7 @@
-import { date, int4, int8, numeric, text } from '../fields.ts';
+import { date, int4, int8, numeric, occurrence, text } from '../fields.ts';
 import type { Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
-import { occurrence, previousDays, tickerIn, YESTERDAY } from './shared.ts';
+import { previousDays, tickerIn, YESTERDAY } from './shared.ts';
 
 /** The spans of both operations: the enumeration of the service is `BulkDealsRange`. */
 export const BULK_DEAL_SPANS = [YESTERDAY, ...previousDays([7, 15, 30])];

@@ -63,13 +63,6 @@ export function placeAmong(column: string, sources: readonly string[], meaning: 
   });
 }
 
-/**
- * Tells equal records of an answer apart, for sets without a natural key. The sources are all that tell records apart,
- * and the key has their columns, so that the same answer in another order has the same rows.
- */
-export const occurrence = (column: string, sources: readonly string[]): DerivedField =>
-  placeAmong(column, sources, 'Which of the equal records of the answer it is, from 1.');
-
 /** The longest text of a key. */
 const LONGEST = 200;
 

@@ -1,3 +1,4 @@
+import type { Day } from '../../core/days.ts';
 import type { Operation, Shape } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
@@ -16,23 +17,37 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 
 function inventedDataSets(operation: Operation): OperationDataSets {
-  const [{ table }] = operation.shapes;
+  const [shape] = operation.shapes;
+  const { table } = shape;
+  const symbol = table.fields.find(({ column }) => column === (shape.symbolColumn ?? table.names[0]?.symbol));
   return {
     sample: {
       table: table.name,
       records(market, query) {
-        const days =
-          query.day === null
-            ? sessionsOf(market, query)
-            : market.sessions(query.exchange, query.day, query.day);
-        const asked =
-          query.range === null && query.day === null ? [market.latestSession(query.exchange)] : days;
-        return asked.flatMap((day) =>
-          day === null ? [] : inventRecords(table, `${operation.name} ${query.exchange} ${day}`, day),
+        const instruments = query.instruments.length === 0 ? [null] : query.instruments;
+        return daysOf(operation, market, query).flatMap((day) =>
+          instruments.flatMap((instrument) => {
+            const asked = instrument === null ? '' : ` ${instrument} ${JSON.stringify(query.options)}`;
+            const identity = `${operation.name} ${query.segment} ${day}${asked}`;
+            const known =
+              instrument !== null && symbol?.from === 'answer' ? { [symbol.source]: instrument } : {};
+            return inventRecords(table, identity, day, known);
+          }),
         );
       },
     },
   };
+}
+
+/** The days of invented records: the sessions that were asked for, or the newest if none were. */
+function daysOf({ windows }: Operation, market: Market, query: Query): readonly Day[] {
+  const { exchange, day, range } = query;
+  // What a row of another operation is about, such as the end of a quarter, need not be a session.
+  if (windows.per === 'row' && day !== null) return [day];
+  if (day !== null) return market.sessions(exchange, day, day);
+  const latest = market.latestSession(exchange);
+  if (windows.per !== 'row' && range !== null) return sessionsOf(market, query);
+  return latest === null ? [] : [latest];
 }
 
 function shapeOf(operation: Operation, dataSet: DataSet): Shape {
@@ -88,6 +103,6 @@ export async function answer(
   const envelope = behaviour.envelope ?? (dataSet.bare === true ? 'bare-object' : 'value');
   return {
     contentType: contentType(operation, behaviour),
-    body: byteOrderMark + jsonBody(objects, envelope, behaviour.casing),
+    body: byteOrderMark + jsonBody(objects, envelope, behaviour.casing, operation.envelope),
   };
 }

@@ -47,7 +47,8 @@ function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): 
     case 'int2':
     case 'int4':
     case 'int8':
-      return seed % 10_000;
+      // A code of 0 names no instrument.
+      return 1 + (seed % 9_999);
     case 'numeric':
       return (seed % 1_000_000) / 100;
     case 'boolean':
@@ -59,11 +60,21 @@ function invent(field: AnswerField, identity: string, day: Day = '2025-01-01'): 
   }
 }
 
-/** A few records for one day of an operation that is not simulated. */
-export function inventRecords(table: TableDefinition, identity: string, day: Day): SourceRecord[] {
+/**
+ * A few records for one day of an operation that is not simulated.
+ *
+ * @param known values that are not invented, by source field: the instrument that was asked for.
+ */
+export function inventRecords(
+  table: TableDefinition,
+  identity: string,
+  day: Day,
+  known: SourceRecord = {},
+): SourceRecord[] {
   const fields = answerFields(table);
   const count = 3 + (daysBetween('2015-01-01', addDays(day, 1)) % 5);
-  return Array.from({ length: count }, (_, place) =>
-    Object.fromEntries(fields.map((field) => [field.source, invent(field, `${identity} ${place}`, day)])),
-  );
+  return Array.from({ length: count }, (_, place) => ({
+    ...Object.fromEntries(fields.map((field) => [field.source, invent(field, `${identity} ${place}`, day)])),
+    ...known,
+  }));
 }

@@ -1,9 +1,12 @@
 import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
+import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
 import {
-  EXCHANGES,
+  asksInstruments,
+  dateFormatParam,
   knownOption,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
+  rowParams,
 } from '../../operations/operation.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../query.ts';
@@ -28,11 +31,21 @@ function isoDay(name: string, text: string): Day {
 
 function known(operation: Operation, dialect: Dialect): Set<string> {
   const { request } = operation;
-  const names = ['accessKey', 'exchange', 'format', ...request.options.map((option) => option.param)];
-  if (request.dTFormat) names.push('dTFormat');
+  const names = [
+    'accessKey',
+    'exchange',
+    'format',
+    ...request.options.map((option) => option.param),
+    ...Object.keys(request.fixed ?? {}),
+    ...rowParams(operation),
+  ];
+  const dateFormat = dateFormatParam(operation);
+  if (dateFormat !== null) names.push(dateFormat);
   if (request.instruments === 'one') names.push('instrumentIdentifier');
   if (request.instruments === 'many') names.push('instrumentIdentifiers');
   if (request.dates === 'day') names.push('date');
+  if (request.dates === 'years') names.push('from', 'to');
+  if (request.dates === 'spans') names.push('range');
   if (request.dates === 'range') {
     if (dialect !== 'iso-date') names.push('from', 'to');
     if (dialect !== 'epoch') names.push('fromDate', 'toDate');
@@ -111,6 +124,43 @@ function readRange(
   return { from: days.from, to: addDays(days.to, -1) };
 }
 
+/** The days of the years that are asked for. */
+function readYears(given: Map<string, string>): Query['range'] {
+  const [from, to] = ['from', 'to'].map((name) => {
+    const year = given.get(name);
+    if (year !== undefined && !/^\d{4}$/.test(year)) throw invalid(name);
+    return year;
+  });
+  if (from === undefined && to === undefined) return null;
+  if (from === undefined || to === undefined) throw missing(from === undefined ? 'from' : 'to');
+  if (from > to) throw invalid('from');
+  return { from: `${from}-01-01`, to: `${to}-12-31` };
+}
+
+/** The days of the span that is named, from today on. */
+function readSpan(
+  { request }: Operation,
+  given: Map<string, string>,
+  market: Market,
+  readings: RequestReadings,
+): Query['range'] {
+  const name = given.get('range');
+  if (name === undefined) throw missing('range');
+  const span = (request.spans ?? []).find(({ value }) => isSame(value, name, readings));
+  if (span === undefined) throw invalid('range');
+  const today = market.today();
+  return { from: addDays(today, span.from), to: addDays(today, span.to) };
+}
+
+/** Checks the parameters that every request of the operation has. */
+function checkFixed({ request }: Operation, given: Map<string, string>, readings: RequestReadings): void {
+  for (const [name, value] of Object.entries(request.fixed ?? {})) {
+    const sent = given.get(name);
+    if (sent === undefined) throw missing(name);
+    if (!isSame(value, sent, readings)) throw invalid(name);
+  }
+}
+
 function readDay(given: Map<string, string>, dialect: Dialect): Day | null {
   const text = given.get('date');
   if (text === undefined) return null;
@@ -123,7 +173,7 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   if (operation.request.instruments === 'one') {
     const one = given.get('instrumentIdentifier')?.trim();
     if (one !== undefined) return [one];
-    if (operation.windows.per === 'instrument') throw missing('instrumentIdentifier');
+    if (asksInstruments(operation)) throw missing('instrumentIdentifier');
     return [];
   }
   // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
@@ -133,6 +183,7 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
       `Parameter instrumentIdentifiers is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`,
     );
   }
+  if (list.length === 0 && asksInstruments(operation)) throw missing('instrumentIdentifiers');
   return list;
 }
 
@@ -150,6 +201,11 @@ function readOptions(
     if (spelled === null || !isSame(spelled, value, readings)) throw invalid(param);
     options[param] = spelled;
   }
+  for (const name of rowParams(operation)) {
+    const value = given.get(name);
+    if (value === undefined) throw missing(name);
+    options[name] = value;
+  }
   return options;
 }
 
@@ -166,8 +222,11 @@ function checkSelection(query: Query): void {
     if (day === null) throw missing('date');
     return;
   }
-  if (options.type === undefined && day === null && options.period === undefined) throw missing('type');
+  const hasPeriods = operation.request.options.some(({ param }) => param === 'period');
+  if (hasPeriods && options.type === undefined && day === null && options.period === undefined)
+    throw missing('type');
   if (operation.request.datedWhen({ params: options, instruments }) && day === null) throw missing('date');
+  if (!hasPeriods) return;
   const quarterly = options.type === 'Quarter' || (options.type === undefined && day === null);
   if (!quarterly) return;
   if (options.period === undefined) throw missing('period');
@@ -214,17 +273,25 @@ export function readQuery(
   const given = collect(operation, search, readings);
   const code = given.get('exchange');
   if (code === undefined) throw missing('exchange');
-  const exchange = EXCHANGES.find((one) => isSame(one, code, readings));
-  if (exchange === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
+  const segment = [...EXCHANGES, ...operation.exchanges].find((one) => isSame(one, code, readings));
+  if (segment === undefined) throw new Diagnostic('Data for requested exchange is disabled.');
+  checkFixed(operation, given, readings);
+  const { dates } = operation.request;
   const query: Query = {
     operation,
-    exchange,
-    range: readRange(given, market, readings),
+    segment,
+    exchange: exchangeOfSegment(segment),
+    range:
+      dates === 'years'
+        ? readYears(given)
+        : dates === 'spans'
+          ? readSpan(operation, given, market, readings)
+          : readRange(given, market, readings),
     day: readDay(given, readings.dialect),
     instruments: readInstruments(operation, given),
     options: readOptions(operation, given, readings),
     format: oneOf(given, 'format', ['Json', 'Xml', 'Csv', 'CsvContent'], readings),
-    dates: oneOf(given, 'dTFormat', ['String', 'Epoch'], readings),
+    dates: oneOf(given, dateFormatParam(operation) ?? 'dTFormat', ['String', 'Epoch'], readings),
   };
   checkSelection(query);
   checkRangeLimits(query, limits, market.today());

@@ -86,7 +86,7 @@ export class Responder {
     const query = { ...this.#onTrialDay(asked), changesOnly: behaviour.classificationByChange };
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
-    this.#access.checkRights(operation.name, query.exchange, query.instruments);
+    this.#access.checkRights(operation.name, query.segment, query.instruments);
     this.#access.checkReady(requestKey(operation, search));
     const reply = await answer(market, query, behaviour, dataSets);
     const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));

@@ -1,7 +1,7 @@
 import { type Day, isDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import { EXCHANGE_CODES } from '../../core/exchanges.ts';
 import type { Pair } from '../../core/pair.ts';
-import { EXCHANGES } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Asked } from '../page.tsx';
 
@@ -10,8 +10,8 @@ import type { Asked } from '../page.tsx';
 /** The data set. @throws PipelineError `usage` if there is no such data set. */
 export function pairOf({ params }: Asked): Pair {
   const { operation = '', exchange = '' } = params;
-  const known =
-    operations.some(({ name }) => name === operation) && EXCHANGES.some((name) => name === exchange);
+  const found = operations.find(({ name }) => name === operation);
+  const known = found !== undefined && [...EXCHANGE_CODES, ...found.exchanges].includes(exchange);
   if (!known) throw usageError(`there is no data set ${operation} ${exchange}`);
   return { operation, exchange };
 }

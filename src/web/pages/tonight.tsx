@@ -258,8 +258,8 @@ function waitReasonText(reason: WaitReason, zone: string): string {
       return `waits for ${clock(reason.until)}: the calls of this hour are used up`;
     case 'key_refused':
       return 'waits for an access key that the source accepts';
-    case 'bhav_copies':
-      return 'plans the rest once its bhav copies are loaded, because they list the instruments';
+    case 'lists':
+      return 'plans the rest once what it has asked for is loaded, because that lists what else to ask for';
   }
 }
 

@@ -2,6 +2,7 @@ import pg, { type Pool } from 'pg';
 import type { Config } from '../../../core/config.ts';
 import { usageError } from '../../../core/errors.ts';
 import {
+  asksInstruments,
   type ExchangeSettings,
   exchangesOf,
   expectedVariants,
@@ -86,7 +87,7 @@ function freshness(table: TableDefinition, config: Settings): object {
     ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
     ...(parts === undefined ? [] : [`starts_with(c.variant, ${list([partVariant(parts, '')])})`]),
     // If exchanges without instruments are asked for, single instruments do not complete a day.
-    ...(filling.windows.per === 'instrument' ? [] : ["c.instrument = ''"]),
+    ...(asksInstruments(filling) ? [] : ["c.instrument = ''"]),
   ];
   const newest = `select max(c.day) from ${COVERAGE} c where ${conditions.join(' and ')}`;
   return {

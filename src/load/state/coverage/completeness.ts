@@ -8,6 +8,7 @@ import { RANGE_REFUSED_LINE } from '../../../core/errors.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { settings } from '../../../core/settings.ts';
 import {
+  asksInstruments,
   type ExchangeSettings,
   exchangesOf,
   expectedVariants,
@@ -19,7 +20,7 @@ import {
   QUARTER_AWAITED_DAYS,
 } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
-import { SESSIONS } from '../sessions.ts';
+import { SESSIONS, sessionsOfSql } from '../sessions.ts';
 import { COVERAGE } from './coverage.ts';
 import { COUNT_MISMATCH, type GapReason } from './gap-reasons.ts';
 
@@ -137,7 +138,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   from clock, pair p join operation o using (operation)
   join lateral (
     select s.day from ${SESSIONS} s
-     where not o.quarterly and s.exchange = p.exchange and s.day between p.from_day and p.to_day
+     where not o.quarterly and s.exchange = ${sessionsOfSql('p.exchange')} and s.day between p.from_day and p.to_day
     union all
     select q.day from (
       select (first_day + interval '3 months')::date - 1 as day
@@ -182,7 +183,7 @@ function operationRow(
   operation: Operation,
   { EOD_PUBLISHED_AT: publishedAt, EOD_LOOKBACK_SESSIONS: lookback }: ViewSettings,
 ): string {
-  const { name, emptyIsNormal, schedule, windows } = operation;
+  const { name, emptyIsNormal, schedule } = operation;
   const quarterly = isQuarterly(operation);
   const variants = expectedVariants(operation);
   const parts = partsOf(operation);
@@ -192,7 +193,7 @@ function operationRow(
     text(name),
     textArray(variants),
     textArray(parts === undefined ? null : parts.values.map((value) => partVariant(parts, value))),
-    String(windows.per !== 'instrument'),
+    String(!asksInstruments(operation)),
     String(quarterly),
     String(emptyIsNormal),
     `${WEEKDAYS[schedule.on] ?? 'null'}::int`,

@@ -1,12 +1,14 @@
 import { and, between, count, desc, eq, inArray, isNotNull, max, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
-import { EXCHANGES, expectedVariants } from '../../../operations/operation.ts';
+import { EXCHANGE_CODES } from '../../../core/exchanges.ts';
+import { expectedVariants } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
 import { isoText } from '../schema/columns.ts';
 import { sessions } from '../schema/knowledge.ts';
 import { accessKeys } from '../schema/source.ts';
 import { coverage, loads, runs, windows } from '../schema/work.ts';
+import { sessionsOfSql } from '../sessions.ts';
 import { isOpen } from '../windows/transitions.ts';
 import type { RunState } from './request.ts';
 
@@ -120,12 +122,15 @@ export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[
     })
     .from(coverage)
     .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
-    .innerJoin(sessions, and(eq(sessions.exchange, exchange), eq(sessions.day, day)))
+    .innerJoin(
+      sessions,
+      and(eq(sessions.exchange, sql.raw(sessionsOfSql('etl.coverage.exchange'))), eq(sessions.day, day)),
+    )
     .where(
       and(
         inArray(run_id, [...runIds]),
         inArray(operation, ALWAYS_WITH_RECORDS),
-        inArray(exchange, [...EXCHANGES]),
+        inArray(exchange, [...EXCHANGE_CODES]),
         between(day, runs.from_date, runs.to_date),
         eq(coverage.state, 'empty'),
       ),

@@ -215,6 +215,15 @@ export async function takeDeferred(tx: NodePgDatabase, runId: number) {
   return run;
 }
 
+/** Leaves targets of a run to be planned later. */
+export async function deferTargets(
+  tx: NodePgDatabase,
+  runId: number,
+  targets: readonly Target[],
+): Promise<void> {
+  await tx.update(runs).set({ deferred: targets }).where(eq(runs.id, runId));
+}
+
 /** Stores why running runs that ask the source cannot continue; no more of their windows are planned. */
 export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<void> {
   await tx
