@@ -99,6 +99,8 @@ interface RequestShape {
   readonly dates: 'range' | 'years' | 'day' | 'spans' | 'none';
   /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be asked for. */
   readonly spans?: readonly NamedSpan[];
+  /** For `dates: 'years'`: how many years before those of the range are asked for too, as their records may still come. */
+  readonly yearsBefore?: number;
   /** Parameters that every request has, by the source's name. */
   readonly fixed?: Readonly<Record<string, string>>;
   /** Set if only some requests of the operation have the date: does this one? */

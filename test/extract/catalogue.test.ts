@@ -6,6 +6,7 @@ import { InvalidValue } from '../../src/extract/values.ts';
 import type { AskedFor, Field } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import { catalogue, inCatalogue } from '../support/catalogue.ts';
 import { raw, SETTINGS } from './support.ts';
 
 /*
@@ -13,17 +14,7 @@ import { raw, SETTINGS } from './support.ts';
  * documentation says that its records may come.
  */
 
-const FOLDER = new URL('../../src/operations/catalogue/', import.meta.url);
-
-const operations = await Promise.all(
-  readdirSync(FOLDER)
-    .filter((file) => /^Get\w+\.ts$/.test(file))
-    .map(async (file) => (await import(new URL(file, FOLDER).href)).default as Operation),
-);
-
-const named = (name: string) => operations.find((operation) => operation.name === name) as Operation;
-
-const byName = operations.map((operation) => [operation.name, operation] as const);
+const byName = catalogue.map((operation) => [operation.name, operation] as const);
 
 const printed = (file: string) =>
   readFileSync(new URL(`../fixtures/service-samples/${file}`, import.meta.url), 'utf8');
@@ -77,7 +68,7 @@ const bodyOf = ({ envelope = 'Value' }: Operation, records: readonly SourceRecor
 
 /** Reads records that must all be stored, with nothing left over. */
 function readWhole(name: string, records: readonly SourceRecord[], changes: Partial<AskedFor> = {}) {
-  const operation = named(name);
+  const operation = inCatalogue(name);
   const found = read(operation, bodyOf(operation, records), changes);
   expect(found).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
   return found.rows;
@@ -111,7 +102,7 @@ function expectValues(table: TableDefinition, record: SourceRecord, row: Row) {
 
 describe('the published samples', () => {
   test('are there for all operations but those that print none', () => {
-    const without = operations.filter(({ name }) => !FIXTURES.some((file) => file.startsWith(`${name}.`)));
+    const without = catalogue.filter(({ name }) => !FIXTURES.some((file) => file.startsWith(`${name}.`)));
     expect(without.map(({ name }) => name)).toEqual([
       'GetCircuitFilterDetails',
       'GetCorporateAnnouncementsCategories',
@@ -151,7 +142,7 @@ describe('the published samples', () => {
 });
 
 /** The one record of a sample. */
-const one = (name: string, at = 0) => sampleOf(named(name))[at] as SourceRecord;
+const one = (name: string, at = 0) => sampleOf(inCatalogue(name))[at] as SourceRecord;
 
 describe('by hand', () => {
   test('bulk deals: the symbol beside the id, and equal lines counted', () => {
@@ -177,7 +168,7 @@ describe('by hand', () => {
   });
 
   test('deals in another order are the same rows', () => {
-    const deals = [...sampleOf(named('GetBlockDeals')), one('GetBlockDeals')];
+    const deals = [...sampleOf(inCatalogue('GetBlockDeals')), one('GetBlockDeals')];
     const rows = (records: readonly SourceRecord[]) =>
       readWhole('GetBlockDeals', records)
         .map((row) => JSON.stringify(row))
@@ -186,7 +177,7 @@ describe('by hand', () => {
   });
 
   test('block deals name companies where bulk deals have symbols', () => {
-    const [row] = readWhole('GetBlockDeals', sampleOf(named('GetBlockDeals')));
+    const [row] = readWhole('GetBlockDeals', sampleOf(inCatalogue('GetBlockDeals')));
     expect(row).toMatchObject({
       scrip_id: 'Hindustan Aeronautics Limited',
       symbol: null,
@@ -195,7 +186,10 @@ describe('by hand', () => {
   });
 
   test('deliveries of NSE fill both tables', () => {
-    const found = read(named('GetDeliverable'), bodyOf(named('GetDeliverable'), [one('GetDeliverable')]));
+    const found = read(
+      inCatalogue('GetDeliverable'),
+      bodyOf(inCatalogue('GetDeliverable'), [one('GetDeliverable')]),
+    );
     expect(found.batches.map(({ table, rows }) => [table.name, [...rows]])).toEqual([
       [
         'deliverable_prices',
@@ -231,7 +225,7 @@ describe('by hand', () => {
   });
 
   const deliveriesOf = (name: string, record: SourceRecord) =>
-    [...(read(named(name), bodyOf(named(name), [record])).batches[1]?.rows ?? [])][0];
+    [...(read(inCatalogue(name), bodyOf(inCatalogue(name), [record])).batches[1]?.rows ?? [])][0];
 
   test('deliveries lose the series suffix of the id', () => {
     const record = { ...one('GetDeliverable'), ScripId: 'ABHAPOWER.ST', Series: 'ST' };
@@ -266,7 +260,7 @@ describe('by hand', () => {
   });
 
   test('shareholdings: what was asked for is in the row, and the value has the name of the envelope', () => {
-    const rows = readWhole('GetSHPAdvanced', sampleOf(named('GetSHPAdvanced')));
+    const rows = readWhole('GetSHPAdvanced', sampleOf(inCatalogue('GetSHPAdvanced')));
     expect(rows[0]).toMatchObject({
       symbol: 'ARL',
       filing_date: '2025-02-27',
@@ -300,7 +294,7 @@ describe('by hand', () => {
   });
 
   test('participants: the day of the moment of publication', () => {
-    const rows = readWhole('GetFIIDII', sampleOf(named('GetFIIDII')));
+    const rows = readWhole('GetFIIDII', sampleOf(inCatalogue('GetFIIDII')));
     expect(rows).toHaveLength(5);
     expect(rows[1]).toMatchObject({
       client_type: 'DII',
@@ -315,7 +309,7 @@ describe('by hand', () => {
 
   test('the largest turnovers are ranked in the order of the answer', () => {
     const name = 'GetTurnoverDetailsOfTop15ScripsofAgroup';
-    expect(readWhole(name, sampleOf(named(name))).map((row) => [row.rank, row.scrip_name])).toEqual([
+    expect(readWhole(name, sampleOf(inCatalogue(name))).map((row) => [row.rank, row.scrip_name])).toEqual([
       [1, 'ULTRATECH CM'],
       [2, 'POLYCAB'],
       [3, 'CREDITACC'],
@@ -325,7 +319,7 @@ describe('by hand', () => {
   });
 
   test('registered data is stored as it was sent, shifted and with quotes', () => {
-    expect(readWhole('GetCompanyData', sampleOf(named('GetCompanyData')))[0]).toMatchObject({
+    expect(readWhole('GetCompanyData', sampleOf(inCatalogue('GetCompanyData')))[0]).toMatchObject({
       address: '" Maker Chambers IV   3rd Floor 222  Nariman Point',
       email: '400021',
       designation: '"022-3555 5000',

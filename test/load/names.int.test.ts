@@ -3,25 +3,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
+import { AVOIDED, type Column, problemsOf, relationOf } from '../support/names.ts';
 import { openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 // The rules of names at the top of docs/tables.md, for every table, view and function of the database.
-
-/** A column of a table or view, or of the rows that a function returns, or a parameter of a function. */
-interface Column {
-  readonly kind: 'relation' | 'function';
-  readonly schema: string;
-  /** Table, view or function. */
-  readonly of: string;
-  readonly name: string;
-  readonly isBoolean: boolean;
-  readonly comment: string | null;
-}
-
-/** Names that are those of the source's fields, or of the key, for ever. */
-const FIXED: readonly string[] = ['top_gainers_losers.quantity', 'series_changes.prev_series'];
 
 /** Tables and views that are not called by a plural. */
 const SINGULAR: readonly string[] = [
@@ -36,53 +23,6 @@ const SINGULAR: readonly string[] = [
   'market.prices_adjusted',
   'market.sectoral_classification',
 ];
-
-/** How a name ends whose values have a unit. */
-const ENDINGS: readonly (readonly [unit: RegExp, ending: string])[] = [
-  [/\bcrores?\b/i, '_crore'],
-  [/\blakhs?\b/i, '_lakh'],
-  [/\bthousands?\b/i, '_thousand'],
-  [/\bmillions?\b/i, '_million'],
-  [/\bpercentage points\b/i, '_percent_change'],
-  [/\bpercent\b/i, '_percent'],
-  [/\bmilliseconds\b/i, '_ms'],
-];
-
-/** What no name contains as a word or ends with. */
-const AVOIDED: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/(^|_)(pct|percentage|perc)(_|$)|_per$|^percent_|_percent_(?!change$)/, '_percent at the end'],
-  [/(^|_)(crores|lakhs|lacs?|cr|mn|rs)(_|$)|(^|_)(crore|lakh|ms)_/, 'the unit at the end, in the singular'],
-  [/(^|_)(qty|num|no_of|vol|px|prev)(_|$)/, 'the whole word'],
-  [/(^|_)(ticker|scripcode|scripid|security_code|security_id|bse_code|nse_symbol)$/, 'symbol or scrip_code'],
-];
-
-/** What is called otherwise in `market`, where prices and quantities are. */
-const AVOIDED_IN_MARKET: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/(^|_)(open|close|ltp)$|^(high|low|last)$/, 'a name that ends in _price'],
-  [/^(quantity|volume|shares|trades)$/, 'traded_quantity, turnover or trade_count'],
-];
-
-const relationOf = ({ schema, of }: Column) => `${schema}.${of}`;
-
-/** What is wrong with a name, by the rules. */
-function problemsOf({ schema, of, name, isBoolean, comment }: Column): string[] {
-  if (FIXED.includes(`${of}.${name}`)) return [];
-  const isMarket = schema.startsWith('market');
-  const problems = [...AVOIDED, ...(isMarket ? AVOIDED_IN_MARKET : [])].flatMap(([pattern, instead]) =>
-    pattern.test(name) ? [`instead: ${instead}`] : [],
-  );
-  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name)) problems.push('not in snake_case');
-  // Queries of history have used it from the start.
-  const isKnown = schema === 'market_history' && name === 'withdrawn';
-  if (isBoolean !== /^(is|has)_/.test(name) && !isKnown) problems.push('is_ and has_ are for booleans');
-  const [, unit] = /\bUnit: ([^.]+)\./.exec(comment ?? '') ?? [];
-  if (unit !== undefined) {
-    const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
-    const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;
-    if (due !== ending) problems.push(`it is in ${unit}: ${due ?? 'no unit'} at the end`);
-  }
-  return problems;
-}
 
 describe('names', () => {
   let db: Database;

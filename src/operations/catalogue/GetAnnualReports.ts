@@ -21,14 +21,13 @@ const table = defineTable({
 
 /**
  * Documented: the fields, and that `from` and `to` are years, not moments. Assumed: the key, because a company may file a
- * report twice, and that reports of a year that come in the next one are found by a range that begins in the year before.
- * The source receives them at 21:00.
+ * report twice, and that `Year` is what the years select by. As reports come in the year after theirs, that one is asked for too.
  */
 export default defineOperation({
   name: 'GetAnnualReports',
   summary: 'Links to annual reports',
   exchanges: ['BSE'],
-  request: { dates: 'years', instruments: 'many', dTFormat: true, options: [] },
+  request: { dates: 'years', yearsBefore: 1, instruments: 'many', dTFormat: true, options: [] },
   shapes: [
     {
       table,

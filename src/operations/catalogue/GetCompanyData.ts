@@ -50,7 +50,7 @@ export default defineOperation({
     per: 'instrument',
     days: 'none',
     // The operation takes no dates: its answer is that of the day of the call.
-    questions: ({ today }) => [{ variant: 'contacts', from: today, to: today, params: {} }],
+    questions: ({ today }) => [{ variant: '', from: today, to: today, params: {} }],
   },
   publishedAt: '21:15',
   schedule: { at: '22:52', on: 'daily', lookback: false, spread: 'week' },
@@ -61,7 +61,7 @@ export default defineOperation({
       from: '2025-04-08',
       to: '2025-04-08',
       instruments: ['RELIANCE'],
-      params: { variant: 'contacts' },
+      params: {},
     },
     answer: {
       Value: [

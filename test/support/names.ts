@@ -1,0 +1,62 @@
+/** The rules of names at the top of docs/tables.md. */
+
+/** A column of a table or view, or of the rows that a function returns, or a parameter of a function. */
+export interface Column {
+  readonly kind: 'relation' | 'function';
+  readonly schema: string;
+  /** Table, view or function. */
+  readonly of: string;
+  readonly name: string;
+  readonly isBoolean: boolean;
+  readonly comment: string | null;
+}
+
+/** Names that are those of the source's fields, or of the key, for ever. */
+const FIXED: readonly string[] = ['top_gainers_losers.quantity', 'series_changes.prev_series'];
+
+/** How a name ends whose values have a unit. */
+const ENDINGS: readonly (readonly [unit: RegExp, ending: string])[] = [
+  [/\bcrores?\b/i, '_crore'],
+  [/\blakhs?\b/i, '_lakh'],
+  [/\bthousands?\b/i, '_thousand'],
+  [/\bmillions?\b/i, '_million'],
+  [/\bpercentage points\b/i, '_percent_change'],
+  [/\bpercent\b/i, '_percent'],
+  [/\bmilliseconds\b/i, '_ms'],
+];
+
+/** What no name contains as a word or ends with. */
+export const AVOIDED: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/(^|_)(pct|percentage|perc)(_|$)|_per$|^percent_|_percent_(?!change$)/, '_percent at the end'],
+  [/(^|_)(crores|lakhs|lacs?|cr|mn|rs)(_|$)|(^|_)(crore|lakh|ms)_/, 'the unit at the end, in the singular'],
+  [/(^|_)(qty|num|no_of|vol|px|prev)(_|$)/, 'the whole word'],
+  [/(^|_)(ticker|scripcode|scripid|security_code|security_id|bse_code|nse_symbol)$/, 'symbol or scrip_code'],
+];
+
+/** What is called otherwise in `market`, where prices and quantities are. */
+const AVOIDED_IN_MARKET: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/(^|_)(open|close|ltp)$|^(high|low|last)$/, 'a name that ends in _price'],
+  [/^(quantity|volume|shares|trades)$/, 'traded_quantity, turnover or trade_count'],
+];
+
+export const relationOf = ({ schema, of }: Column) => `${schema}.${of}`;
+
+/** What is wrong with a name, by the rules. */
+export function problemsOf({ schema, of, name, isBoolean, comment }: Column): string[] {
+  if (FIXED.includes(`${of}.${name}`)) return [];
+  const isMarket = schema.startsWith('market');
+  const problems = [...AVOIDED, ...(isMarket ? AVOIDED_IN_MARKET : [])].flatMap(([pattern, instead]) =>
+    pattern.test(name) ? [`instead: ${instead}`] : [],
+  );
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name)) problems.push('not in snake_case');
+  // Queries of history have used it from the start.
+  const isKnown = schema === 'market_history' && name === 'withdrawn';
+  if (isBoolean !== /^(is|has)_/.test(name) && !isKnown) problems.push('is_ and has_ are for booleans');
+  const [, unit] = /\bUnit: ([^.]+)\./.exec(comment ?? '') ?? [];
+  if (unit !== undefined) {
+    const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
+    const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;
+    if (due !== ending) problems.push(`it is in ${unit}: ${due ?? 'no unit'} at the end`);
+  }
+  return problems;
+}
