@@ -418,17 +418,21 @@ export function tablesFilledBy({ shapes, also, alsoInFiles = [] }: DataSet): Tab
   return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table]), ...alsoInFiles];
 }
 
-/** Names of other data sets with files that also fill a table of the named ones (`alsoInFiles`). */
-export function dataSetsAlsoFilling(dataSets: readonly DataSet[], names: readonly string[]): string[] {
+/** Names of other data sets that also fill a table of the named ones: with some of their files, or with all answers. */
+export function dataSetsAlsoFilling(
+  dataSets: readonly DataSet[],
+  names: readonly string[],
+): { readonly inFiles: string[]; readonly inAnswers: string[] } {
   const filled = dataSets
     .filter(({ name }) => names.includes(name))
     .flatMap(({ shapes }) => shapes.map(({ table }) => table));
-  return dataSets
-    .filter(
-      ({ name, alsoInFiles = [] }) =>
-        !names.includes(name) && alsoInFiles.some((one) => filled.includes(one)),
-    )
-    .map(({ name }) => name);
+  const others = dataSets.filter(({ name }) => !names.includes(name));
+  const namesOf = (tables: (dataSet: DataSet) => readonly TableDefinition[]) =>
+    others.filter((one) => tables(one).some((table) => filled.includes(table))).map(({ name }) => name);
+  return {
+    inFiles: namesOf(({ alsoInFiles = [] }) => alsoInFiles),
+    inAnswers: namesOf(({ also }) => (also === undefined ? [] : [also.table])),
+  };
 }
 
 /** The settings that say which exchanges are asked for. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { buildUrl } from '../../src/extract/build-request.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
-import { type Operation, tablesFilledBy } from '../../src/operations/operation.ts';
+import { dataSetsAlsoFilling, type Operation, tablesFilledBy } from '../../src/operations/operation.ts';
 import { dataSets, operations as defaults, tables as defaultTables } from '../../src/operations/registry.ts';
 import { columnComment, readFrom, type TableDefinition } from '../../src/operations/table.ts';
 import { SETTINGS } from '../extract/support.ts';
@@ -170,6 +170,14 @@ describe('a table that answers of another operation fill', () => {
       source: 'Date',
       required: true,
     });
+  });
+
+  test('is replayed from their answers too', () => {
+    expect(dataSetsAlsoFilling([...dataSets, ...catalogue], ['Deliveries'])).toEqual({
+      inFiles: ['GetBhavCopyCM'],
+      inAnswers: expect.arrayContaining(['GetDeliverable', 'GetDeliveryVolumes']),
+    });
+    expect(dataSetsAlsoFilling([...dataSets, ...catalogue], ['GetBhavCopyCM']).inAnswers).toEqual([]);
   });
 
   test('has to have the columns', () => {
