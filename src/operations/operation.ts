@@ -190,8 +190,14 @@ type WindowPolicy =
   | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean; readonly parts?: Parts }
   /** One session a window. */
   | { readonly per: 'session' }
-  /** One window a run, without dates. */
-  | { readonly per: 'once' }
+  /**
+   * One window a run, without dates; with `questions` one for each of these values of options, by the day of the call,
+   * unless the user sets them.
+   */
+  | {
+      readonly per: 'once';
+      readonly questions?: (today: string) => readonly Readonly<Record<string, string>>[];
+    }
   /**
    * One window for each instrument and question. `days`: the days for which data is expected: sessions, last days of
    * quarters, or none in particular.

@@ -22,10 +22,12 @@ const table = defineTable({
   ],
 });
 
+const lastYears = (today: string) => [-1, 0].map((by) => ({ Year: String(Number(today.slice(0, 4)) + by) }));
+
 /**
  * Documented: the fields, `Year` with a capital letter, and that the current year is meant without it. Assumed: that a
- * request without instruments lists all companies of the year. There are no days: a nightly run compares the list with
- * the stored one, and other years are asked for by the option.
+ * request without instruments lists all companies of the year. There are no days: a nightly run asks for the year of the
+ * day and the one before, whose last statements still come; others are asked for by the option.
  */
 export default defineOperation({
   name: 'GetFinancialResultsItems',
@@ -38,7 +40,7 @@ export default defineOperation({
     options: [
       {
         param: 'Year',
-        meaning: 'the financial year, by its first calendar year; the current one when not given',
+        meaning: 'the financial year, by its first calendar year; this one and the last when not given',
         form: YEAR,
         filters: false,
       },
@@ -57,7 +59,7 @@ export default defineOperation({
       fullSet: 'none',
     },
   ],
-  windows: { per: 'once' },
+  windows: { per: 'once', questions: lastYears },
   publishedAt: '21:15',
   schedule: { at: '22:16', on: 'daily', lookback: false },
   emptyIsNormal: true,
