@@ -1,6 +1,10 @@
 import { describe, expect } from 'vitest';
+import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { raw, SETTINGS } from '../extract/support.ts';
+import { load } from '../load/support.ts';
+import { inCatalogue } from '../support/catalogue.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -143,6 +147,26 @@ describe('deliveries', () => {
     expect(await copyAnswers(context.db.drizzle, empty.db, asked, new AbortController().signal)).toBe(2);
     await replay(empty, asked);
     expect(await stored(empty)).toEqual(before);
+  });
+
+  test('that answers tell agree with those of files', async ({ context }) => {
+    const operation = inCatalogue('GetDeliverable');
+    const record = {
+      Date: '11-14-2024',
+      ScripId: 'AA.BE',
+      Series: 'BE',
+      TradedQty: 100,
+      DelQty: 60,
+      DelQtyPer: 60,
+    };
+    const asked = { ...operation.sample.asked, from: '2024-11-14', to: '2024-11-14', calledOn: '2024-11-14' };
+    const read = readAnswer(operation, asked, raw({ Value: [record] }), SETTINGS);
+    expect(read.fetched).toBe(2);
+    const batches = read.batches.filter(({ table }) => table.name === 'deliveries');
+    expect(await load(context.db, { batches })).toMatchObject({ inserted: 1 });
+    const report = await importInto(context, [positions('AA BE 100 60 60.00', 'BB EQ 50 50 100.00')]);
+    expect(report).toMatchObject({ inserted: 1, unchanged: 1, updated: 0, differences: [] });
+    expect(await stored(context)).toEqual(['AA BE 2024-11-14 100 60 60', 'BB EQ 2024-11-14 50 50 100.00']);
   });
 
   test('of both exchanges are beside the prices, though BSE tells no groups', async ({ context }) => {
