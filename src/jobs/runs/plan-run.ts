@@ -3,7 +3,6 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { pairName } from '../../core/pair.ts';
 import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
@@ -17,7 +16,6 @@ import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
 import {
-  BHAV_COPY,
   daysAhead,
   instrumentsOfDay,
   isPart,
@@ -39,6 +37,7 @@ import {
 } from './answered.ts';
 import { onTrialDay, type PlanInput, planTargets, planWindows } from './plan-windows.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
+import { listedBy, planUnlessWaiting } from './waiting-targets.ts';
 
 export interface RunPlan {
   /** Generated when they are iterated. */
@@ -65,47 +64,17 @@ export async function planKnown(
   targets: readonly Target[],
 ): Promise<RunPlan> {
   const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
-  /** What tells the questions of a target, by `pairName`. */
-  const listOf = ({ operation, exchange }: Target): string | null => {
-    const list = listedBy(operationNamed(operation), named);
-    return list === null ? null : pairName({ operation: list, exchange });
+  const listOf = (name: string) => {
+    const operation = operations.find((one) => one.name === name);
+    return operation === undefined ? null : listedBy(operation, named);
   };
-  const awaited = new Set(targets.map(listOf));
   const inputs = new Map<Target, PlanInput>();
-  /** Pairs that are about to be loaded. */
-  const coming = new Set<string>();
-  const deferred = new Set<Target>();
-  const depth = (target: Target) => depthOf(target.operation, named);
-  for (const target of [...targets].sort((a, b) => depth(a) - depth(b))) {
-    if (coming.has(listOf(target) ?? '')) {
-      deferred.add(target);
-      coming.add(pairName(target));
-      continue;
-    }
+  const deferred = await planUnlessWaiting(targets, listOf, async (target) => {
     const input = await planInput(context, request, target);
     inputs.set(target, input);
-    if (awaited.has(pairName(target)) && hasPending(input)) coming.add(pairName(target));
-  }
-  return {
-    windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])),
-    deferred: targets.filter((target) => deferred.has(target)),
-  };
-}
-
-/** The operation whose rows tell what another one asks for; null if that is known without rows. */
-function listedBy({ windows }: Operation, named: boolean): string | null {
-  if (windows.per === 'row') return windows.of;
-  return windows.per === 'instrument' && !named ? BHAV_COPY : null;
-}
-
-/** More than any chain of operations has; a circle of them ends here. */
-const DEEPEST = 5;
-
-/** How many operations one after the other tell what an operation asks for. */
-function depthOf(name: string, named: boolean, deepest = DEEPEST): number {
-  const operation = operations.find((one) => one.name === name);
-  const list = operation === undefined ? null : listedBy(operation, named);
-  return list === null || deepest === 0 ? 0 : 1 + depthOf(list, named, deepest - 1);
+    return () => hasPending(input);
+  });
+  return { windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])), deferred };
 }
 
 function hasPending(input: PlanInput): boolean {

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/waiting-targets.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { deals, details, items } from '../support/declared.ts';
+
+const LISTS: Readonly<Record<string, string>> = { Facts: 'Items', Items: 'Bhav', A: 'B', B: 'A' };
+const target = (operation: string, exchange = 'BSE') => ({ operation, exchange });
+
+/** What is planned, in which order, and what waits; `nothing`: what has nothing to ask for. */
+async function divided(names: readonly string[], nothing: readonly string[] = []) {
+  const planned: string[] = [];
+  const targets = names.map((name) => target(...(name.split(' ') as [string])));
+  const waiting = await planUnlessWaiting(
+    targets,
+    (name) => LISTS[name] ?? null,
+    async ({ operation }) => {
+      planned.push(operation);
+      return () => !nothing.includes(operation);
+    },
+  );
+  return { planned, waiting: waiting.map(({ operation }) => operation) };
+}
+
+test('what tells the questions of others is planned first, and those wait, one after the other', async () => {
+  expect(await divided(['Facts', 'Other', 'Items', 'Bhav'])).toEqual({
+    planned: ['Other', 'Bhav'],
+    waiting: ['Facts', 'Items'],
+  });
+  expect(await divided(['Facts', 'Items'])).toEqual({ planned: ['Items'], waiting: ['Facts'] });
+  expect(await divided(['Facts'])).toEqual({ planned: ['Facts'], waiting: [] });
+});
+
+test('nothing waits for what has nothing to ask for, or is of another exchange', async () => {
+  expect(await divided(['Facts', 'Items', 'Bhav'], ['Bhav', 'Items'])).toEqual({
+    planned: ['Bhav', 'Items', 'Facts'],
+    waiting: [],
+  });
+  expect((await divided(['Items NSE', 'Bhav BSE'])).waiting).toEqual([]);
+});
+
+test('in a circle, one of them does not wait', async () => {
+  const { planned, waiting } = await divided(['A', 'B']);
+  expect([planned.length, waiting.length]).toEqual([1, 1]);
+});
+
+test('what tells the questions of an operation', () => {
+  expect(listedBy(details, true)).toBe('GetTestItems');
+  expect(listedBy(items, false)).toBe('GetBhavCopyCM');
+  expect(listedBy(items, true)).toBeNull();
+  expect(listedBy(deals, false)).toBeNull();
+  expect(listedBy(operationNamed('GetFinRatioEOD'), false)).toBe('GetBhavCopyCM');
+});
