@@ -6,6 +6,16 @@ import { InvalidValue } from '../../src/extract/values.ts';
 import type { AskedFor, Field } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
+import {
+  CASINGS,
+  type Casing,
+  csvBody,
+  type DateFormat,
+  jsonBody,
+  jsonObjects,
+} from '../../src/sandbox/answer/format.ts';
+import { answerFields, inventRecords } from '../../src/sandbox/answer/record.ts';
+import { xmlAttributes, xmlBody } from '../../src/sandbox/answer/xml.ts';
 import { catalogue, inCatalogue } from '../support/catalogue.ts';
 import { raw, SETTINGS } from './support.ts';
 
@@ -499,4 +509,31 @@ describe('the other readings', () => {
       expect(told(`<Answer><Value>${items.join('')}</Value></Answer>`), 'Xml').toEqual(expected);
     },
   );
+});
+
+describe('in the formats of the sandbox', () => {
+  test.each(byName)('%s reads the same in all of them', (name, operation) => {
+    const [{ table }] = operation.shapes;
+    const fields = answerFields(table);
+    const records = inventRecords(table, name, operation.sample.asked.to);
+    const told = (body: string) => {
+      const found = read(operation, body);
+      expect(found).toMatchObject({ rejects: [], unknownFields: [] });
+      const rows = found.batches[0]?.rows ?? [];
+      return Array.from(rows, (row) =>
+        Object.entries(row).map(([column, value]) => [column, value === null ? null : String(value)]),
+      );
+    };
+    const jsonOf = (casing: Casing, dates: DateFormat) =>
+      jsonBody(jsonObjects(records, fields, casing, { dates }), 'count', casing, operation.envelope);
+    const expected = told(jsonOf('pascal', 'String'));
+    expect(expected).toHaveLength(records.length);
+    for (const casing of CASINGS) expect(told(jsonOf(casing, 'String')), casing).toEqual(expected);
+    for (const dates of ['String', 'Epoch', 'Milliseconds'] as const) {
+      expect(told(jsonOf('pascal', dates)), dates).toEqual(expected);
+      expect(told(csvBody(records, fields, { dates, repeatAudit: false })), `Csv ${dates}`).toEqual(expected);
+      expect(told(xmlBody(name, records, fields, dates)), `Xml ${dates}`).toEqual(expected);
+      expect(told(xmlAttributes(name, records, fields, dates)), `attributes ${dates}`).toEqual(expected);
+    }
+  });
 });

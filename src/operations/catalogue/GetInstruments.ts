@@ -36,13 +36,14 @@ const table = defineTable({
     numeric('QUOTATIONLOT', 'quotation_lot', 'Lot.', { unit: 'shares' }),
     numeric('LOWPRICERANGE', 'lower_limit_price', 'Lower circuit limit.', RUPEES),
     numeric('HIGHPRICERANGE', 'upper_limit_price', 'Upper circuit limit.', RUPEES),
-    numeric('52WeekHigh', 'week52_high_price', 'Highest price of 52 weeks.', {
+    // As in XML, where no name begins with a digit; the sample in JSON has 52WeekHigh and 52WeekLow.
+    numeric('High52Week', 'week52_high_price', 'Highest price of 52 weeks.', {
       ...RUPEES,
-      orElse: ['High52Week', 'Week52High'],
+      orElse: ['52WeekHigh', 'Week52High'],
     }),
-    numeric('52WeekLow', 'week52_low_price', 'Lowest price of 52 weeks.', {
+    numeric('Low52Week', 'week52_low_price', 'Lowest price of 52 weeks.', {
       ...RUPEES,
-      orElse: ['Low52Week', 'Week52Low'],
+      orElse: ['52WeekLow', 'Week52Low'],
     }),
     boolean('IsActive', 'is_active', 'True if it can be traded; only in XML so far.'),
   ],
