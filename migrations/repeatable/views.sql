@@ -55,8 +55,10 @@ CREATE OR REPLACE VIEW market.prices AS
         ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
          AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
     ) r
+    -- What is delivered on BSE is told without groups.
     LEFT JOIN market.deliveries d
-      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.series = r.series AND d.trade_date = r.trade_date;
+      ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
+     AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END;
 
 COMMENT ON VIEW market.prices IS 'Sessions of all instruments as they were printed, with the return against the adjusted previous close, deliveries and price bands: one row an instrument and session. market.prices_adjusted has prices that compare over years.';
 COMMENT ON COLUMN market.prices.instrument_id IS 'The instrument: market.instruments.instrument_id, the same through renames.';
@@ -77,7 +79,7 @@ COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ traded_quantity, the averag
 COMMENT ON COLUMN market.prices.traded_quantity IS 'Total traded quantity. Unit: shares.';
 COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
 COMMENT ON COLUMN market.prices.trade_count IS 'Number of trades.';
-COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file with it was imported, or the exchange publishes none. Unit: shares.';
+COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file or answer with it was loaded, or the exchange publishes none. Unit: shares.';
 COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of traded_quantity, as printed. Unit: percent.';
 COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, or HL for both; null for none.';
 

@@ -105,7 +105,7 @@ function addDates(
     return;
   }
   if (dates === 'years') {
-    add('from', String(Number(from.slice(0, 4))));
+    add('from', String(Number(from.slice(0, 4)) - (operation.request.yearsBefore ?? 0)));
     add('to', String(Number(to.slice(0, 4))));
     return;
   }

@@ -6,7 +6,7 @@ import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { type CountRule, openAnswer } from './envelope.ts';
-import { createRecordReader, type RecordResult } from './records.ts';
+import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
 import { scanCsv } from './scan-csv.ts';
@@ -41,7 +41,8 @@ export function readAnswer(
 ): Extracted {
   const { count = 'check' } = settings;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
-  if (raw.body.length >= scanFrom) {
+  // A record that fills two tables is not scanned.
+  if (raw.body.length >= scanFrom && operation.also === undefined) {
     const { linesOf, addRow, finishRows } = writeRows();
     const taking = createTaking(operation, asked, raw, settings, addRow);
     const reading = {
@@ -121,6 +122,9 @@ function createTaking(
   const strayDays = new Set<string>();
   const changed = isRedacted(raw.body);
   let strays = 0;
+  const also = createAlsoReader(operation, asked, timeZone);
+  /** Rows and rejects besides those of the operation's own tables. */
+  let besides = 0;
   /** Records of days that were not asked for, where a request can only name a longer span. */
   let leftOut = 0;
   const isLeftOut = (result: RecordResult): boolean => {
@@ -141,6 +145,11 @@ function createTaking(
       if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
       if (result.table !== null && stray === null) {
         addRow(result.table, result.row);
+        const other = also?.read(record);
+        if (other === undefined) return;
+        besides += 1;
+        if (other.table === null) rejects.push({ position, record: sanitizeRecord(record), ...other });
+        else addRow(operation.also?.table ?? other.table, other.row);
         return;
       }
       const { table: _, ...reject } =
@@ -152,7 +161,7 @@ function createTaking(
     },
     /** @param records how many the answer has. */
     finish: (warnings: readonly string[], records: number) => ({
-      fetched: records - leftOut,
+      fetched: records - leftOut + besides,
       ...withTrialDay(rejects, strays === records && strayDays.size === 1 ? [...strayDays][0] : undefined),
       ...(strays > 0 ? { strays } : {}),
       warnings: [
@@ -166,6 +175,18 @@ function createTaking(
         .map((name) => printable(name.slice(0, 200))),
     }),
   };
+}
+
+/** Reads records for the table that they fill besides; null if there is none. */
+function createAlsoReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader | null {
+  const { also } = operation;
+  if (also === undefined) return null;
+  const table = { ...also.table, fields: also.fields };
+  return createRecordReader(
+    { ...operation, shapes: [{ table, has: [], dated: false, fullSet: 'none' }] },
+    asked,
+    timeZone,
+  );
 }
 
 /** A request can only name more days than were asked for, so this is normal. */

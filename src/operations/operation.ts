@@ -3,7 +3,7 @@ import { type Day, type DayRange, daysBetween, weekday } from '../core/days.ts';
 import { EXCHANGES, type Exchange, exchangeOfSegment, SEGMENTS } from '../core/exchanges.ts';
 import { largest } from '../core/largest.ts';
 import type { AskedFor } from './fields.ts';
-import type { Row, TableDefinition } from './table.ts';
+import type { Row, TableDefinition, TableReading } from './table.ts';
 
 export type { Exchange };
 export { EXCHANGES };
@@ -109,6 +109,8 @@ interface RequestShape {
   readonly dates: 'range' | 'years' | 'day' | 'spans' | 'none';
   /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be asked for. */
   readonly spans?: readonly NamedSpan[];
+  /** For `dates: 'years'`: how many years before those of the range are asked for too, as their records may still come. */
+  readonly yearsBefore?: number;
   /** Parameters that every request has, by the source's name. */
   readonly fixed?: Readonly<Record<string, string>>;
   /** Set if only some requests of the operation have the date: does this one? */
@@ -198,8 +200,14 @@ type WindowPolicy =
   | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean; readonly parts?: Parts }
   /** One session a window. */
   | { readonly per: 'session' }
-  /** One window a run, without dates. */
-  | { readonly per: 'once' }
+  /**
+   * One window a run, without dates; with `questions` one for each of these values of options, by the day of the call,
+   * unless the user sets them.
+   */
+  | {
+      readonly per: 'once';
+      readonly questions?: (today: string) => readonly Readonly<Record<string, string>>[];
+    }
   /**
    * One window for each instrument and question. `days`: the days for which data is expected: sessions, last days of
    * quarters, or none in particular.
@@ -276,6 +284,8 @@ export interface DataSet {
   readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
   /** Further tables that some imported files fill; answers of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
+  /** A table of another data set that its answers fill besides: each record that is stored is a row there as well. */
+  readonly also?: TableReading;
   /** Exchanges and segments (`BFO`, `BSE_IDX`) it is requested for when the user names none. */
   readonly exchanges: readonly string[];
   readonly request: RequestShape;
@@ -425,21 +435,25 @@ export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shape
 }
 
 /** All tables in which its records are stored. */
-export function tablesFilledBy({ shapes, alsoInFiles = [] }: DataSet): TableDefinition[] {
-  return [...shapes.map(({ table }) => table), ...alsoInFiles];
+export function tablesFilledBy({ shapes, also, alsoInFiles = [] }: DataSet): TableDefinition[] {
+  return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table]), ...alsoInFiles];
 }
 
-/** Names of other data sets with files that also fill a table of the named ones (`alsoInFiles`). */
-export function dataSetsAlsoFilling(dataSets: readonly DataSet[], names: readonly string[]): string[] {
+/** Names of other data sets that also fill a table of the named ones: with some of their files, or with all answers. */
+export function dataSetsAlsoFilling(
+  dataSets: readonly DataSet[],
+  names: readonly string[],
+): { readonly inFiles: string[]; readonly inAnswers: string[] } {
   const filled = dataSets
     .filter(({ name }) => names.includes(name))
     .flatMap(({ shapes }) => shapes.map(({ table }) => table));
-  return dataSets
-    .filter(
-      ({ name, alsoInFiles = [] }) =>
-        !names.includes(name) && alsoInFiles.some((one) => filled.includes(one)),
-    )
-    .map(({ name }) => name);
+  const others = dataSets.filter(({ name }) => !names.includes(name));
+  const namesOf = (tables: (dataSet: DataSet) => readonly TableDefinition[]) =>
+    others.filter((one) => tables(one).some((table) => filled.includes(table))).map(({ name }) => name);
+  return {
+    inFiles: namesOf(({ alsoInFiles = [] }) => alsoInFiles),
+    inAnswers: namesOf(({ also }) => (also === undefined ? [] : [also.table])),
+  };
 }
 
 /** The settings that say which exchanges are asked for. */

@@ -1,4 +1,4 @@
-import { datetime, type Field, fromRequest } from './fields.ts';
+import { type AnswerField, datetime, type Field, fromRequest } from './fields.ts';
 
 /** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */
 export type Scalar = string | number | boolean | null;
@@ -36,6 +36,13 @@ export interface TableDefinition {
   readonly partitioned: boolean;
   /** The names of instruments in its rows; all names in a row belong to the same instrument. */
   readonly names: readonly Naming[];
+}
+
+/** How the records of another data set than its own fill a table. */
+export interface TableReading {
+  readonly table: TableDefinition;
+  /** The fields of the table, in its order, with the names that these records have. */
+  readonly fields: readonly Field[];
 }
 
 interface TableOptions {
@@ -117,6 +124,28 @@ export function defineTable(options: TableOptions): TableDefinition {
     partitioned: options.partitionBy !== undefined,
     names: options.names ?? [],
   };
+}
+
+/**
+ * A table whose records come under other names than it declares: by column, the source fields that they have instead.
+ * Columns that are not named keep theirs.
+ *
+ * @throws Error if a named column is none that is read from answers.
+ */
+export function readFrom(
+  table: TableDefinition,
+  sources: Readonly<Record<string, Pick<AnswerField, 'source' | 'orElse' | 'workOut'>>>,
+): TableReading {
+  const named = new Map(Object.entries(sources));
+  const fields = table.fields.map((field) => {
+    const other = named.get(field.column);
+    if (other === undefined || field.from !== 'answer') return field;
+    named.delete(field.column);
+    return { ...field, ...other };
+  });
+  const [unknown] = named.keys();
+  if (unknown !== undefined) throw new Error(`${table.name} reads no column ${unknown} from answers`);
+  return { table, fields };
 }
 
 /** The comment of a data column: meaning, unit and the source field it comes from. */

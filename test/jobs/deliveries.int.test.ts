@@ -1,6 +1,10 @@
 import { describe, expect } from 'vitest';
+import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { raw, SETTINGS } from '../extract/support.ts';
+import { load } from '../load/support.ts';
+import { inCatalogue } from '../support/catalogue.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -143,6 +147,52 @@ describe('deliveries', () => {
     expect(await copyAnswers(context.db.drizzle, empty.db, asked, new AbortController().signal)).toBe(2);
     await replay(empty, asked);
     expect(await stored(empty)).toEqual(before);
+  });
+
+  test('that answers tell agree with those of files', async ({ context }) => {
+    const operation = inCatalogue('GetDeliverable');
+    const record = {
+      Date: '11-14-2024',
+      ScripId: 'AA.BE',
+      Series: 'BE',
+      TradedQty: 100,
+      DelQty: 60,
+      DelQtyPer: 60,
+    };
+    const asked = { ...operation.sample.asked, from: '2024-11-14', to: '2024-11-14', calledOn: '2024-11-14' };
+    const read = readAnswer(operation, asked, raw({ Value: [record] }), SETTINGS);
+    expect(read.fetched).toBe(2);
+    const batches = read.batches.filter(({ table }) => table.name === 'deliveries');
+    expect(await load(context.db, { batches })).toMatchObject({ inserted: 1 });
+    const report = await importInto(context, [positions('AA BE 100 60 60.00', 'BB EQ 50 50 100.00')]);
+    expect(report).toMatchObject({ inserted: 1, unchanged: 1, updated: 0, differences: [] });
+    expect(await stored(context)).toEqual(['AA BE 2024-11-14 100 60 60', 'BB EQ 2024-11-14 50 50 100.00']);
+  });
+
+  test('of both exchanges are beside the prices, though BSE tells no groups', async ({ context }) => {
+    const udiff = (exchange: string, row: string) =>
+      newFile(`${exchange}.csv`, [
+        'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty',
+        `2024-11-14,2024-11-14,CM,${exchange},STK,${row},10,11,9,10,10,10,100,1000,5,F1,1`,
+      ]);
+    await importInto(context, [
+      udiff('BSE', '500001,INE1,AA,A'),
+      udiff('NSE', '1,INE1,AA,EQ'),
+      positions('AA EQ 100 60 60.00'),
+    ]);
+    await context.db.pool.query(
+      `insert into market.deliveries (exchange, symbol, series, trade_date, delivered_quantity, first_loaded_at, last_changed_at, revision, run_id, load_id)
+       values ('BSE', 'AA', '', '2024-11-14', 70, now(), now(), 1, 1, 1)`,
+    );
+    expect(
+      await query(
+        context,
+        'select exchange, series, delivered_quantity as delivered from market.prices order by exchange',
+      ),
+    ).toEqual([
+      { exchange: 'BSE', series: 'A', delivered: '70' },
+      { exchange: 'NSE', series: 'EQ', delivered: '60' },
+    ]);
   });
 
   test('that cannot be read are rejected, and the prices beside them are stored', async ({ context }) => {

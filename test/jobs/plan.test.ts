@@ -17,6 +17,7 @@ import {
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { inCatalogue } from '../support/catalogue.ts';
 import { forAll } from '../support/for-all.ts';
 
 const FROM = '2025-09-01';
@@ -427,6 +428,24 @@ describe('the rest of the plan', () => {
     const covered = [ofExchange('2025-09-30')];
     expect(planWindows(input('GetCorporateActionsCategories', { covered }))).toMatchObject([
       { state: 'skipped', reason: 'loaded already today' },
+    ]);
+  });
+
+  test('operations without dates may have several questions, unless the user sets what they ask', () => {
+    const operation = inCatalogue('GetFinancialResultsItems');
+    const ask = (changes: Changes) =>
+      planWindows(input('GetCorporateActionsCategories', { operation, ...changes })).map(
+        ({ params, variant, state }) => ({ params, variant, state }),
+      );
+    const years = (state: string) => [
+      { params: { Year: '2024' }, variant: 'Year/2024', state },
+      { params: { Year: '2025' }, variant: 'Year/2025', state: 'pending' },
+    ];
+    expect(ask({})).toEqual(years('pending'));
+    const answered = new Map<string, Answered>([[questionKey('2025-09-30', 'Year/2024'), 'all']]);
+    expect(ask({ answered })).toEqual(years('skipped'));
+    expect(ask({ options: { Year: '2019' } })).toEqual([
+      { params: { Year: '2019' }, variant: 'Year/2019', state: 'pending' },
     ]);
   });
 

@@ -3,26 +3,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { AVOIDED, nameProblems } from '../../src/operations/column-names.ts';
+import { AVOIDED } from '../../src/operations/column-names.ts';
+import { type Column, problemsOf, relationOf } from '../support/names.ts';
 import { openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 // The rules of names at the top of docs/tables.md, for every table, view and function of the database.
-
-/** A column of a table or view, or of the rows that a function returns, or a parameter of a function. */
-interface Column {
-  readonly kind: 'relation' | 'function';
-  readonly schema: string;
-  /** Table, view or function. */
-  readonly of: string;
-  readonly name: string;
-  readonly isBoolean: boolean;
-  readonly comment: string | null;
-}
-
-/** Names that are those of the source's fields, or of the key, for ever. */
-const FIXED: readonly string[] = ['top_gainers_losers.quantity', 'series_changes.prev_series'];
 
 /** Tables and views that are not called by a plural. */
 const SINGULAR: readonly string[] = [
@@ -37,17 +24,6 @@ const SINGULAR: readonly string[] = [
   'market.prices_adjusted',
   'market.sectoral_classification',
 ];
-
-const relationOf = ({ schema, of }: Column) => `${schema}.${of}`;
-
-/** What is wrong with a name, by the rules. */
-function problemsOf({ schema, of, name, isBoolean, comment }: Column): string[] {
-  if (FIXED.includes(`${of}.${name}`)) return [];
-  // Queries of history have used it from the start.
-  if (schema === 'market_history' && name === 'withdrawn') return [];
-  const unit = /\bUnit: ([^.]+)\./.exec(comment ?? '')?.[1];
-  return nameProblems({ name, isBoolean, isMarket: schema.startsWith('market'), unit });
-}
 
 describe('names', () => {
   let db: Database;

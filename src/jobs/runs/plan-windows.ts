@@ -131,7 +131,7 @@ export function planWindows(
 ): Iterable<PlannedWindow> {
   switch (input.operation.windows.per) {
     case 'once':
-      return [planOnce(input)];
+      return planOnce(input);
     case 'instrument':
       return planQuestions(input, repeated);
     case 'row':
@@ -209,15 +209,24 @@ function windowOf(
 const KNOWN = { state: 'skipped', reason: COVERED } as const;
 const ASKED = { state: 'pending', reason: null } as const;
 
-function planOnce(input: PlanInput): PlannedWindow {
+function planOnce(input: PlanInput): PlannedWindow[] {
+  const { windows } = input.operation;
   const day = input.today;
-  const isKnown = answerOf(input, day, '') === 'all';
-  const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
-  return windowOf(
-    sharedFields(input),
-    { from: day, to: day, params: ownOptions(input), variant: '', ...outcome },
-    [],
+  const own = ownOptions(input);
+  const questions = (windows.per === 'once' ? windows.questions?.(day) : undefined) ?? [{}];
+  const asked = new Map(
+    questions.map((question) => {
+      const params = { ...question, ...own };
+      const names = Object.keys(question).sort();
+      return [names.map((name) => `${name}/${params[name]}`).join('/'), params];
+    }),
   );
+  const shared = sharedFields(input);
+  return [...asked].map(([variant, params]) => {
+    const isKnown = answerOf(input, day, variant) === 'all';
+    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
+    return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
+  });
 }
 
 /** Are its requests sent with their days? Those with some filters are not. */

@@ -153,15 +153,14 @@ export async function copyAccepted(
   { operations, exchanges, from, to }: AnswerFilter,
 ): Promise<void> {
   const { operation, exchange, day } = withdrawals;
+  const { inFiles, inAnswers } = dataSetsAlsoFilling(dataSets, operations ?? []);
   const found = await source
     .select()
     .from(withdrawals)
     .where(
       and(
         eq(withdrawals.state, 'accepted'),
-        operations === undefined
-          ? undefined
-          : inArray(operation, [...operations, ...dataSetsAlsoFilling(dataSets, operations)]),
+        operations === undefined ? undefined : inArray(operation, [...operations, ...inFiles, ...inAnswers]),
         exchanges === undefined ? undefined : inArray(exchange, [...exchanges]),
         from === undefined ? undefined : sql`coalesce(${day} >= ${from}, true)`,
         to === undefined ? undefined : sql`coalesce(${day} <= ${to}, true)`,

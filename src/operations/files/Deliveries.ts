@@ -2,21 +2,26 @@ import { date, int8, numeric, text } from '../fields.ts';
 import { defineFileSet } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
-/** Filled from NSE's delivery position files, and from the delivery columns of its full bhav copies. */
+/**
+ * Filled from NSE's delivery position files, from the delivery columns of its full bhav copies, and by operations that
+ * name it as a table that they fill besides.
+ */
 export const deliveries = defineTable({
   name: 'deliveries',
   comment:
-    'How much of what was traded was delivered, one row per symbol, series and session of NSE; only in files that are imported. Partitioned by year of trade_date.',
+    'How much of what was traded was delivered, one row per symbol, series and session; from files that are imported and from operations that are enabled. BSE tells no groups: there the series is empty. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'series', 'trade_date'],
   partitionBy: 'trade_date',
   fields: [
-    text('symbol', 'symbol', 'Ticker symbol of that day.', { required: true }),
-    text('series', 'series', 'Series the security trades in.', { absent: '' }),
+    text('symbol', 'symbol', 'Ticker symbol of that day; BSE: the scrip code where none is told.', {
+      required: true,
+    }),
+    text('series', 'series', 'Series the security trades in; empty for BSE.', { absent: '' }),
     date('tradDt', 'trade_date', 'Trading day (session).', { required: true }),
     int8(
       'tradedQuantity',
       'traded_quantity',
-      'Total traded quantity, as the file with the deliveries has it.',
+      'Total traded quantity, as the file or answer with the deliveries has it.',
       {
         unit: 'shares',
       },

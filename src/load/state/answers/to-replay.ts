@@ -9,7 +9,7 @@ import { rejects } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
 export interface AnswerFilter {
-  /** Operations and data sets of files; files of other data sets that fill the same tables are included. */
+  /** Operations and data sets of files; files and answers of others that fill the same tables are included. */
   readonly operations?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
   /** Answers that were asked about at least one day from here … */
@@ -31,14 +31,12 @@ export function matchesFilter(
   );
 }
 
-/** Is it of one of these data sets, or an imported file of another one that fills their tables? */
+/** Is it of one of these data sets, or an answer or imported file of another one that fills their tables? */
 function isOf(table: Record<'operation' | 'params', Column>, names: readonly string[]): SQL | undefined {
-  const alsoFilling = dataSetsAlsoFilling(dataSets, names);
+  const { inFiles, inAnswers } = dataSetsAlsoFilling(dataSets, names);
   return or(
-    inArray(table.operation, [...names]),
-    alsoFilling.length === 0
-      ? undefined
-      : and(inArray(table.operation, alsoFilling), sql`${table.params} ? 'file'`),
+    inArray(table.operation, [...names, ...inAnswers]),
+    inFiles.length === 0 ? undefined : and(inArray(table.operation, inFiles), sql`${table.params} ? 'file'`),
   );
 }
 

@@ -1,0 +1,10 @@
+import { codeList } from './code-list.ts';
+
+export default codeList({
+  name: 'GetBasicIndustries',
+  at: '22:28',
+  table: 'basic_industries',
+  listed: 'basic industries',
+  level: 'basic_industry',
+  sample: { IN010101001: 'Commodity Chemicals', IN010101003: 'Carbon Black' },
+});

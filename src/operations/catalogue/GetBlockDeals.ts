@@ -1,0 +1,50 @@
+import { defineOperation } from '../operation.ts';
+import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
+
+/**
+ * Documented: the fields of the sample (none are declared) and the named spans. The sample has names of companies in
+ * `ScripId`, and deals that came six days late: they are asked for again for as long as the lookback reaches. Assumed:
+ * what is assumed of GetBulkDeals; `QtyPct` 0 for a large deal may mean that it is not known.
+ */
+export default defineOperation({
+  name: 'GetBlockDeals',
+  summary: 'Block deals: large trades in a window of their own',
+  exchanges: ['BSE', 'NSE'],
+  request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },
+  shapes: [dealShape('block_deals', 'Block deals')],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:22', on: 'daily', hasLookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-03-28', to: '2025-03-28', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          DealDate: '03-28-2025',
+          ScripCode: 543320,
+          ScripId: 'Zomato Limited',
+          ClientName: 'GOLDMAN SACHS (SINGAPORE) PTE.- ODI',
+          DealType: 'B',
+          Qty: 6007412,
+          QtyPct: 0.0622507121217147,
+          Price: 199.5,
+          ReceivedAt: '04-03-2025 21:01:06',
+          SavedAt: '04-03-2025 21:01:06',
+        },
+        {
+          DealDate: '03-28-2025',
+          ScripCode: 543320,
+          ScripId: 'Zomato Limited',
+          ClientName: 'KADENSA MASTER FUND',
+          DealType: 'S',
+          Qty: 6007412,
+          QtyPct: 0.0622507121217147,
+          Price: 199.5,
+          ReceivedAt: '04-03-2025 21:01:06',
+          SavedAt: '04-03-2025 21:01:06',
+        },
+      ],
+    },
+  },
+});

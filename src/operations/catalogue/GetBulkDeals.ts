@@ -1,0 +1,51 @@
+import { defineOperation } from '../operation.ts';
+import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
+
+/**
+ * Documented: the fields, the named spans and that a request without an instrument may go back 30 days. Assumed: that an
+ * answer lists each of its days in full, that a span ends with today (deals of the trial day are in the sample), that
+ * `QtyPct` is in percent of the shares issued, and that equal lines are different deals. Whether NSE has scrip codes is
+ * not shown.
+ */
+export default defineOperation({
+  name: 'GetBulkDeals',
+  summary: 'Bulk deals: trades of more than half a percent of a company',
+  exchanges: ['BSE', 'NSE'],
+  request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },
+  shapes: [dealShape('bulk_deals', 'Bulk deals')],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:20', on: 'daily', hasLookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          DealDate: '02-27-2025',
+          ScripCode: 544072,
+          ScripId: 'AIKPIPES',
+          ClientName: 'SATYA PRAKASH MITTAL',
+          DealType: 'S',
+          Qty: 44800,
+          QtyPct: 0.704070407040704,
+          Price: 81.4,
+          ReceivedAt: '02-27-2025 21:00:02',
+          SavedAt: '02-27-2025 21:00:02',
+        },
+        {
+          DealDate: '02-27-2025',
+          ScripCode: 544072,
+          ScripId: 'AIKPIPES',
+          ClientName: 'NEELAM MITTAL',
+          DealType: 'B',
+          Qty: 44800,
+          QtyPct: 0.704070407040704,
+          Price: 81.4,
+          ReceivedAt: '02-27-2025 21:00:02',
+          SavedAt: '02-27-2025 21:00:02',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,67 @@
+import { date, int4, numeric, text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { tradeDate } from './shared.ts';
+
+const DERIVATIVES = 'Means nothing in the cash market.';
+const meaningless = true;
+
+const table = defineTable({
+  name: 'circuit_filter_hits',
+  comment: 'Securities of BSE that hit a circuit filter on a trading day; one may hit both.',
+  key: ['exchange', 'trade_date', 'scrip_code', 'circuit_flag'],
+  fields: [
+    tradeDate,
+    int4('ScripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
+    text('CktFlag', 'circuit_flag', 'Which filter was hit, as sent; empty when left out.', { absent: '' }),
+    text('ScripName', 'scrip_name', 'Name of the security.'),
+    text('Product', 'product', 'Product as sent.'),
+    text('InstrumentName', 'instrument_name', 'Name of the instrument kind.'),
+    date('Expiry', 'expiry_date', `Expiry. ${DERIVATIVES}`, { meaningless }),
+    numeric('StrikePrice', 'strike_price', `Strike price. ${DERIVATIVES}`, { unit: 'rupees', meaningless }),
+    text('OptionType', 'option_type', `Call or put. ${DERIVATIVES}`, { meaningless }),
+  ],
+});
+
+/**
+ * Documented: the declared fields; no sample is printed, so this one is made from them. It is for BSE what
+ * GetCircuitBreakers is for NSE. Assumed: that a request without instruments lists every hit of its days. The letters of
+ * the flag are not listed: the glossary speaks of the lower limit, the page of both.
+ */
+export default defineOperation({
+  name: 'GetCircuitFilterDetails',
+  summary: 'Securities that hit a circuit filter',
+  exchanges: ['BSE'],
+  request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['Date', 'ScripCode'], dated: true, fullSet: 'days' }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:48', on: 'daily', hasLookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['WOCKPHARMA'],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          InstrumentName: 'EQ',
+          Product: 'WOCKPHARMA',
+          Expiry: '01-01-0001',
+          StrikePrice: 0,
+          OptionType: '',
+          ScripCode: 532300,
+          ScripName: 'WOCKHARDT LTD.',
+          CktFlag: 'L',
+          Date: '02-27-2025',
+          ReceivedAt: '02-27-2025 21:02:02',
+          SavedAt: '02-27-2025 21:02:02',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,88 @@
+import { int4, text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+const SHIFTED = 'As sent: in the published sample the values from the address on are shifted.';
+
+const table = defineTable({
+  name: 'company_contacts',
+  comment: 'Registered data of companies: address, secretary and registrar.',
+  key: ['exchange', 'scrip_code', 'symbol'],
+  fields: [
+    int4('ScripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
+    text('Symbol', 'symbol', 'Ticker symbol; empty when left out.', { absent: '', orElse: ['ScripId'] }),
+    text('CompanyName', 'company_name', 'Name of the company.', { orElse: ['ScripName'] }),
+    text('ISIN', 'isin', 'International Securities Identification Number.'),
+    text('Address', 'address', `Registered address. ${SHIFTED}`),
+    text('ContactDetails', 'contact_details', `Telephone numbers. ${SHIFTED}`),
+    text('Email', 'email', `E-mail address. ${SHIFTED}`),
+    text('CompanySecretaryName', 'company_secretary_name', `Name of the company secretary. ${SHIFTED}`),
+    text('Designation', 'designation', `Designation of the company secretary. ${SHIFTED}`),
+    text('RtaName', 'rta_name', `Name of the registrar and transfer agent. ${SHIFTED}`),
+    text('RtaEmail', 'rta_email', `E-mail address of the registrar. ${SHIFTED}`),
+    text('RtaContact', 'rta_contact', `Telephone number of the registrar. ${SHIFTED}`),
+    text('Rn', 'rn', `Reference of the source. ${SHIFTED}`),
+  ],
+});
+
+/**
+ * Documented: the fields, and that instruments are required, at most 25 a request. The values of the sample are shifted:
+ * the source split a line of CSV at commas inside quotes. They are stored as sent, because nothing tells which record
+ * that befell. Assumed: the key.
+ */
+export default defineOperation({
+  name: 'GetCompanyData',
+  summary: 'Registered data of companies',
+  exchanges: ['BSE'],
+  request: { dates: 'none', instruments: 'many', dTFormat: true, options: [] },
+  shapes: [
+    {
+      table,
+      has: [],
+      hasOneOf: ['CompanyName', 'Address', 'RtaName'],
+      namedBy: ['ScripCode', 'Symbol', 'ScripId'],
+      symbolColumn: 'symbol',
+      dated: false,
+      fullSet: 'none',
+    },
+  ],
+  windows: {
+    per: 'instrument',
+    days: 'none',
+    // The operation takes no dates: its answer is that of the day of the call.
+    questions: ({ today }) => [{ variant: '', from: today, to: today, params: {} }],
+  },
+  publishedAt: '21:15',
+  schedule: { at: '22:52', on: 'daily', hasLookback: false, spread: 'week' },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-04-08',
+      to: '2025-04-08',
+      instruments: ['RELIANCE'],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          Symbol: 'RELIANCE',
+          ScripCode: 500325,
+          CompanyName: 'RELIANCE INDUSTRIES LTD.',
+          ISIN: 'INE002A01018',
+          Address: '" Maker Chambers IV   3rd Floor 222  Nariman Point ',
+          ContactDetails: 'Mumbai',
+          Email: ' 400021',
+          CompanySecretaryName: ' Maharashtra"',
+          Designation: '"022-3555 5000',
+          RtaName: '"',
+          RtaEmail: '{email}',
+          RtaContact: 'Savithri  Parekh',
+          Rn: 'Company Secretary & Compliance Officer',
+          ReceivedAt: '04-08-2025 16:14:30',
+          SavedAt: '04-08-2025 16:14:30',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,53 @@
+import { text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+const table = defineTable({
+  name: 'corporate_announcement_categories',
+  comment: 'Descriptors and categories that corporate announcements can have.',
+  key: ['exchange', 'descriptor_id', 'category'],
+  fields: [
+    text('DescriptorId', 'descriptor_id', 'Number of the descriptor, as text; empty when left out.', {
+      absent: '',
+    }),
+    text('Category', 'category', 'Category; empty when left out.', { absent: '' }),
+    text('Descriptor', 'descriptor', 'Name of the descriptor.'),
+  ],
+});
+
+/**
+ * Documented: three names of fields, in the prose; no sample is printed, so this one is made from them with values that
+ * announcements have. Assumed: the key, and that the answer lists all categories.
+ */
+export default defineOperation({
+  name: 'GetCorporateAnnouncementsCategories',
+  summary: 'Categories of corporate announcements',
+  exchanges: ['BSE'],
+  request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
+  shapes: [
+    {
+      table,
+      has: [],
+      hasOneOf: ['DescriptorId', 'Descriptor', 'Category'],
+      dated: false,
+      fullSet: 'exchange',
+    },
+  ],
+  windows: { per: 'once' },
+  publishedAt: '21:15',
+  schedule: { at: '22:12', on: 'sunday', hasLookback: false },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        { DescriptorId: '1', Descriptor: 'General', Category: 'Company Update' },
+        {
+          DescriptorId: '35',
+          Descriptor: 'Press Release / Media Release',
+          Category: 'Announcement under Regulation 30 (LODR)',
+        },
+      ],
+    },
+  },
+});

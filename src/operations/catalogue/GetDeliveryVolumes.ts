@@ -1,0 +1,96 @@
+import { date, int4, int8, numeric, text } from '../fields.ts';
+import { deliveries } from '../files/Deliveries.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable, readFrom } from '../table.ts';
+import { previousDays, tickerIn, YESTERDAY } from './shared.ts';
+
+const SHARES = { unit: 'shares' } as const;
+const AS_SENT = { unit: 'as sent' } as const;
+
+const NAMES = ['ScripId', 'Symbol', 'ScripName'] as const;
+const symbol = tickerIn(NAMES);
+
+const table = defineTable({
+  name: 'delivery_volumes',
+  comment:
+    'What was traded and delivered of each security of BSE on each trading day; market.deliveries has the quantities too.',
+  key: ['exchange', 'trade_date', 'scrip_code'],
+  fields: [
+    date('GrossDate', 'trade_date', 'Trading day of the delivery.', { required: true, orElse: ['Date'] }),
+    int4('ScripCode', 'scrip_code', 'Security code of the exchange.', { required: true }),
+    text('ScripId', 'scrip_id', 'Security id as sent.', { orElse: ['Symbol'] }),
+    symbol,
+    text('ScripName', 'scrip_name', 'Name of the security, or its ticker symbol.'),
+    int8('TradedQty', 'traded_quantity', 'Traded quantity.', SHARES),
+    numeric('Turnover', 'traded_value', 'Traded value.', AS_SENT),
+    int8('DeliveryQty', 'delivered_quantity', 'Quantity that was delivered.', SHARES),
+    numeric('DeliveryValue', 'delivered_value', 'Value of what was delivered.', AS_SENT),
+    numeric('DeliveryQtyPct', 'delivered_percent', 'Delivered quantity as a share of the traded one.', {
+      unit: 'percent',
+    }),
+  ],
+});
+
+/**
+ * Documented: the declared fields and the spans, which reach seven days back; no sample is printed, so this one is made
+ * from the fields. `ScripId` is only in the prose: where it is missing and `ScripName` is no ticker symbol, the code
+ * stands for it in market.deliveries. Assumed: that a span ends with today and lists its days in full. Units of values
+ * are not stated.
+ */
+export default defineOperation({
+  name: 'GetDeliveryVolumes',
+  summary: 'Delivered quantity of each security of BSE',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'spans',
+    spans: [YESTERDAY, ...previousDays([7])],
+    instruments: 'one',
+    dTFormat: true,
+    options: [],
+  },
+  shapes: [
+    {
+      table,
+      has: ['ScripCode', 'DeliveryQty'],
+      hasOneOf: ['GrossDate', 'Date'],
+      symbolColumn: 'symbol',
+      dated: true,
+      fullSet: 'days',
+    },
+  ],
+  also: readFrom(deliveries, {
+    symbol: {
+      source: 'ScripCode',
+      workOut: (get, read, memory) =>
+        symbol.value(get, read, memory) ?? (read('ScripCode', 'text') as string),
+    },
+    trade_date: { source: 'GrossDate', orElse: ['Date'] },
+    traded_quantity: { source: 'TradedQty' },
+    delivered_quantity: { source: 'DeliveryQty' },
+    delivered_percent: { source: 'DeliveryQtyPct' },
+  }),
+  windows: { per: 'range', days: 7, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:18', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          GrossDate: '02-27-2025',
+          ScripCode: '500325',
+          ScripId: 'RELIANCE',
+          ScripName: 'RELIANCE INDUSTRIES LTD.',
+          DeliveryQty: 312451,
+          DeliveryValue: 377159596.1,
+          DeliveryQtyPct: 52.11,
+          TradedQty: 599599,
+          Turnover: 723775952.9,
+          ReceivedAt: '02-27-2025 21:00:02',
+          SavedAt: '02-27-2025 21:00:02',
+        },
+      ],
+    },
+  },
+});

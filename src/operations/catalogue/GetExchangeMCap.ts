@@ -1,0 +1,42 @@
+import { numeric } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { tradeDate } from './shared.ts';
+
+const table = defineTable({
+  name: 'exchange_market_caps',
+  comment: 'Market capitalisation of all companies of an exchange, one row a trading day.',
+  key: ['exchange', 'trade_date'],
+  fields: [
+    tradeDate,
+    numeric('MarketCapVal', 'market_cap_crore', 'Market capitalisation of the whole exchange.', {
+      orElse: ['MarketCap'],
+      unit: 'crores of rupees',
+    }),
+  ],
+});
+
+/**
+ * Documented: the fields of the sample (none are declared), and `date`, of which any second of the day will do. Assumed:
+ * the unit, which follows from the size of the market. Both times of the source are days here, the second one the day
+ * after.
+ */
+export default defineOperation({
+  name: 'GetExchangeMCap',
+  summary: 'Market capitalisation of the whole exchange',
+  exchanges: ['BSE'],
+  request: { dates: 'day', instruments: 'none', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['Date', 'MarketCapVal'], dated: true, fullSet: 'days' }],
+  windows: { per: 'session' },
+  publishedAt: '21:15',
+  schedule: { at: '21:28', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-06-12', to: '2025-06-12', instruments: [], params: {} },
+    answer: {
+      Value: [
+        { Date: '06-12-2025', MarketCapVal: 44958383, ReceivedAt: '06-12-2025', SavedAt: '06-13-2025' },
+      ],
+    },
+  },
+});

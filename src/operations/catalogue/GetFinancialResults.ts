@@ -1,0 +1,95 @@
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { asked, askedSymbol, FACT_KEY, factKey, factsOf } from './facts.ts';
+import { STATEMENTS, YEAR } from './shared.ts';
+
+const STATEMENT = ['exchange', 'symbol', 'year', 'nature_of_report', 'result_type', 'result_period'];
+
+const table = defineTable({
+  name: 'financial_results',
+  comment: 'Facts of financial statements, one row a fact of a statement in market.financial_result_items.',
+  key: [...STATEMENT, ...FACT_KEY],
+  fields: [
+    askedSymbol,
+    asked('year', 'year', 'Financial year asked for, by its first calendar year.', 'int4', '0'),
+    asked('natureOfReport', 'nature_of_report', 'Standalone or Consolidated, as asked for.'),
+    asked('type', 'result_type', 'Kind of statement asked for, e.g. ProfitLoss.'),
+    asked('period', 'result_period', 'Code of the quarter or period asked for, e.g. QD, M9.'),
+    ...factsOf(factKey('Key')),
+  ],
+});
+
+/** A parameter that a window has from its row: the statement is named by them, so none of them narrows it. */
+const named = (param: string, meaning: string, values: readonly string[]) =>
+  ({ param, meaning, values, isFilter: false }) as const;
+
+/**
+ * Documented: the declared fields and the required parameters; no sample is printed, so this one is made from them.
+ * Assumed: that facts of one statement may share a key (related parties), so the order in the answer is part of ours.
+ * Which statement a fact belongs to, only the request says.
+ */
+export default defineOperation({
+  name: 'GetFinancialResults',
+  summary: 'Facts of financial statements',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'none',
+    instruments: 'one',
+    dTFormat: false,
+    options: [
+      {
+        param: 'year',
+        meaning: 'the financial year, by its first calendar year',
+        form: YEAR,
+        isFilter: false,
+      },
+      named('natureOfReport', 'the kind of report', STATEMENTS.natures),
+      named('type', 'the kind of statement', STATEMENTS.types),
+      named('period', 'the quarter or period', STATEMENTS.periods),
+    ],
+  },
+  shapes: [{ table, has: ['Value'], hasOneOf: ['Key', 'Label'], dated: false, fullSet: 'none' }],
+  windows: {
+    per: 'row',
+    of: 'GetFinancialResultsItems',
+    instrument: 'symbol',
+    params: {
+      year: 'year',
+      natureOfReport: 'nature_of_report',
+      type: 'result_type',
+      period: 'result_period',
+    },
+  },
+  publishedAt: '21:15',
+  schedule: { at: '22:40', on: 'daily', hasLookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: {
+      exchange: 'BSE',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['ABB'],
+      params: { year: '2024', natureOfReport: 'Standalone', type: 'ProfitLoss', period: 'QD' },
+    },
+    answer: {
+      Value: [
+        {
+          Label: 'Revenue from operations',
+          UnitId: 'INR',
+          Decimals: -5,
+          Value: '33649300000',
+          Description: 'Revenue from operations',
+          Key: 'RevenueFromOperations',
+        },
+        {
+          Label: 'Date of start of financial year',
+          UnitId: '',
+          Decimals: 0,
+          Value: '2024-01-01',
+          Description: 'Date of start of financial year',
+          Key: 'DateOfStartOfFinancialYear',
+        },
+      ],
+    },
+  },
+});

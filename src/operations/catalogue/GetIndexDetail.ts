@@ -1,0 +1,91 @@
+import { derived, type Field, numeric, text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { readAs, tradeDate } from './shared.ts';
+
+const POINTS = { unit: 'points' } as const;
+
+/** The schema has the value of an earlier session, the glossary its day: a column for each. */
+const earlier = (source: string, name: string, when: string): Field[] => [
+  numeric(source, `${name}_value`, `Value ${when}; null where the source sends the day.`, {
+    ...POINTS,
+    workOut: readAs(source, 'numeric'),
+  }),
+  derived(
+    `${name}_date`,
+    'date',
+    `Day of the value ${when}; null where the source sends the value.`,
+    readAs(source, 'date'),
+  ),
+];
+
+const table = defineTable({
+  name: 'index_values',
+  comment: 'End-of-day values of the indices, one row an index and trading day.',
+  key: ['exchange', 'index_code', 'trade_date'],
+  fields: [
+    text('IndexCode', 'index_code', 'Code of the index; its name where the source sends no code.', {
+      required: true,
+      orElse: ['IndexName'],
+    }),
+    tradeDate,
+    text('IndexName', 'index_name', 'Name of the index.'),
+    numeric('Opening', 'open_value', 'First value of the day.', POINTS),
+    numeric('High', 'high_value', 'Highest value of the day.', POINTS),
+    numeric('Low', 'low_value', 'Lowest value of the day.', POINTS),
+    numeric('Closing', 'close_value', 'Last value of the day.', POINTS),
+    numeric('Change', 'value_change', 'Change against the session before.', POINTS),
+    numeric('PerChange', 'change_percent', 'Change against the session before.', { unit: 'percent' }),
+    ...earlier('LastDay', 'previous_session', 'of the session before'),
+    ...earlier('WeekAgo', 'week_ago', 'a week ago'),
+    ...earlier('MonthAgo', 'month_ago', 'a month ago'),
+    ...earlier('YearAgo', 'year_ago', 'a year ago'),
+  ],
+});
+
+/**
+ * Documented: the declared fields; no sample is printed, so this one is made from them. Assumed: that a request without
+ * instruments lists every index of the day. The schema has numbers in `LastDay` and the like, the glossary dates: both
+ * are read.
+ */
+export default defineOperation({
+  name: 'GetIndexDetail',
+  summary: 'End-of-day values of indices',
+  exchanges: ['BSE_IDX'],
+  request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['Date'], hasOneOf: ['IndexCode', 'IndexName'], dated: true, fullSet: 'none' }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:38', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: {
+      exchange: 'BSE_IDX',
+      from: '2025-02-27',
+      to: '2025-02-27',
+      instruments: ['BSE 100'],
+      params: {},
+    },
+    answer: {
+      Value: [
+        {
+          Date: '02-27-2025',
+          IndexCode: '17',
+          IndexName: 'BSE 100',
+          Opening: 23561.4,
+          High: 23590.12,
+          Low: 23402.05,
+          Closing: 23459.95,
+          Change: -63.09,
+          PerChange: -0.27,
+          LastDay: 23523.04,
+          WeekAgo: 23894.11,
+          MonthAgo: 24011.6,
+          YearAgo: 23011.87,
+          ReceivedAt: '02-27-2025 21:02:02',
+          SavedAt: '02-27-2025 21:02:02',
+        },
+      ],
+    },
+  },
+});

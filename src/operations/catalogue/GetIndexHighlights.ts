@@ -1,0 +1,62 @@
+import { numeric, text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { tradeDate } from './shared.ts';
+
+const POINTS = { unit: 'points' } as const;
+
+const table = defineTable({
+  name: 'index_highlights',
+  comment: 'Values of the key indices of an exchange, one row an index and trading day.',
+  key: ['exchange', 'trade_date', 'index_name'],
+  fields: [
+    tradeDate,
+    text('IndexName', 'index_name', 'Name of the index.', { required: true }),
+    numeric('PrevClose', 'previous_close_value', 'Last value of the session before.', POINTS),
+    numeric('Opening', 'open_value', 'First value of the day.', POINTS),
+    numeric('High', 'high_value', 'Highest value of the day.', POINTS),
+    numeric('Low', 'low_value', 'Lowest value of the day.', POINTS),
+    numeric('Closing', 'close_value', 'Last value of the day.', POINTS),
+    numeric('PrevCloseChangePts', 'value_change', 'Change against the session before.', POINTS),
+    numeric('PrevCloseChangePct', 'change_percent', 'Change against the session before.', {
+      unit: 'percent',
+    }),
+  ],
+});
+
+/**
+ * Documented: the declared fields; no sample is printed, so this one is made from them. The exchange is BSE here, and
+ * BSE_IDX in GetIndexDetail. Assumed: that `from` and `to` select by `Date`, and that a day is listed in full, as in the
+ * sister operations of the same page.
+ */
+export default defineOperation({
+  name: 'GetIndexHighlights',
+  summary: 'Values of the key indices of each day',
+  exchanges: ['BSE'],
+  request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
+  shapes: [{ table, has: ['Date', 'IndexName'], dated: true, fullSet: 'days' }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:40', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          IndexName: 'S&P BSE SENSEX',
+          PrevClose: 74602.12,
+          Opening: 74706.6,
+          High: 74834.09,
+          Low: 74520.78,
+          Closing: 74612.43,
+          PrevCloseChangePts: 10.31,
+          PrevCloseChangePct: 0.01,
+          Date: '02-27-2025',
+          ReceivedAt: '02-27-2025 21:02:02',
+          SavedAt: '02-27-2025 21:02:02',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,64 @@
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './facts.ts';
+
+const table = defineTable({
+  name: 'shareholding_facts',
+  comment: 'Facts of shareholding patterns, one row a fact of a filing in market.shareholding_items.',
+  key: ['exchange', 'symbol', 'filing_date', 'period', ...FACT_KEY],
+  fields: [
+    askedSymbol,
+    askedDay,
+    asked('period', 'period', 'Month asked for, e.g. February 2025; empty where the day was.'),
+    ...factsOf(factKeyFrom('Label')),
+  ],
+});
+
+/**
+ * Documented: the declared fields; no sample is printed, so this one is made from them. Assumed: that the day of the
+ * filing, as GetShpItems lists it, names the pattern, and the key, because facts have none. Company and day are only in
+ * the request.
+ */
+export default defineOperation({
+  name: 'GetSHP',
+  summary: 'Facts of shareholding patterns',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'day',
+    instruments: 'one',
+    dTFormat: false,
+    options: [{ param: 'period', meaning: 'the month of the pattern, e.g. February 2025', isFilter: false }],
+  },
+  shapes: [{ table, has: ['Label', 'Value'], dated: false, fullSet: 'none' }],
+  windows: { per: 'row', of: 'GetShpItems', instrument: 'symbol', params: {}, day: 'filing_date' },
+  publishedAt: '21:15',
+  schedule: { at: '22:44', on: 'daily', hasLookback: false },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: ['ARL'], params: {} },
+    answer: {
+      Value: [
+        {
+          Label: 'Number of shareholders',
+          UnitId: 'pure',
+          Decimals: 0,
+          Value: '12873',
+          Description: 'Number of shareholders',
+          ContextName: 'ShareholdingOfPromoterAndPromoterGroupI',
+          From: '01-01-0001 00:00:00',
+          To: '02-27-2025 00:00:00',
+        },
+        {
+          Label: 'Shareholding as a percentage of total number of shares',
+          UnitId: 'pure',
+          Decimals: 4,
+          Value: '0.5822',
+          Description: 'Shareholding as a percentage of total number of shares',
+          ContextName: 'ShareholdingOfPromoterAndPromoterGroupI',
+          From: '01-01-0001 00:00:00',
+          To: '02-27-2025 00:00:00',
+        },
+      ],
+    },
+  },
+});

@@ -1,0 +1,68 @@
+import { int8, text } from '../fields.ts';
+import { defineOperation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+import { filter, tradeDate } from './shared.ts';
+
+const ISSUES = { unit: 'securities' } as const;
+
+const table = defineTable({
+  name: 'group_advances_declines',
+  comment: 'How many securities of each group of BSE rose and fell on a trading day.',
+  key: ['exchange', 'trade_date', 'scrip_group'],
+  fields: [
+    tradeDate,
+    text('ScripGroupCode', 'scrip_group', 'Group of the securities.', { required: true }),
+    int8('IssuesTraded', 'issue_count', 'Securities traded: the sum of the other three.', ISSUES),
+    int8('Advances', 'advance_count', 'Securities that closed higher than the session before.', ISSUES),
+    int8('Declines', 'decline_count', 'Securities that closed lower.', ISSUES),
+    int8('Unchanged', 'unchanged_count', 'Securities that closed at the same price.', ISSUES),
+  ],
+});
+
+/**
+ * Documented: the fields, and that `groups` narrows the answer. Assumed: that `from` and `to` select by `Date`, and that
+ * an answer without `groups` has both groups, A and B, of each day.
+ */
+export default defineOperation({
+  name: 'GetStatisticsGroupAbCompanies',
+  summary: 'Advances and declines of the groups A and B',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'range',
+    instruments: 'none',
+    dTFormat: true,
+    options: [filter('groups', 'only these groups, joined with +, e.g. A+B')],
+  },
+  shapes: [{ table, has: ['ScripGroupCode', 'Advances'], dated: true, fullSet: 'days' }],
+  windows: { per: 'range', days: 30, everyDay: false },
+  publishedAt: '21:15',
+  schedule: { at: '21:34', on: 'daily', hasLookback: true },
+  emptyIsNormal: false,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-25', to: '2025-02-25', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          ScripGroupCode: 'A ',
+          IssuesTraded: 718,
+          Advances: 249,
+          Declines: 465,
+          Unchanged: 4,
+          Date: '02-25-2025',
+          ReceivedAt: '02-25-2025 21:02:32',
+          SavedAt: '02-25-2025 21:02:32',
+        },
+        {
+          ScripGroupCode: 'B ',
+          IssuesTraded: 1564,
+          Advances: 591,
+          Declines: 915,
+          Unchanged: 58,
+          Date: '02-25-2025',
+          ReceivedAt: '02-25-2025 21:02:32',
+          SavedAt: '02-25-2025 21:02:32',
+        },
+      ],
+    },
+  },
+});

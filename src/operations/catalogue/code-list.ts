@@ -1,0 +1,54 @@
+import { text } from '../fields.ts';
+import { defineOperation, type Operation } from '../operation.ts';
+import { defineTable } from '../table.ts';
+
+interface CodeList {
+  readonly name: string;
+  readonly at: string;
+  readonly table: string;
+  /** What is listed, in the plural, e.g. `sectors`. */
+  readonly listed: string;
+  /** The name of the level in market.sectoral_classification, e.g. `sector`: of the columns and of one of the list. */
+  readonly level: string;
+  readonly sample: Readonly<Record<string, string>>;
+}
+
+/**
+ * A level of the exchanges' classification of companies, with the columns that market.sectoral_classification has.
+ * Documented: the fields of the sample (none are declared). Assumed: that the answer, which takes no filter, lists all.
+ */
+export function codeList({ name, at, table, listed, level, sample }: CodeList): Operation {
+  const one = level.replaceAll('_', ' ');
+  return defineOperation({
+    name,
+    summary: `Codes and names of ${listed}`,
+    exchanges: ['BSE'],
+    request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
+    shapes: [
+      {
+        table: defineTable({
+          name: table,
+          comment: `Codes and names of the ${listed} in the exchanges' classification of companies.`,
+          key: ['exchange', `${level}_code`],
+          fields: [
+            text('Code', `${level}_code`, `Code of the ${one}; extends that of the level above.`, {
+              required: true,
+            }),
+            text('Name', level, `Name of the ${one}.`),
+          ],
+        }),
+        has: ['Code', 'Name'],
+        dated: false,
+        fullSet: 'exchange',
+      },
+    ],
+    windows: { per: 'once' },
+    publishedAt: '21:15',
+    schedule: { at, on: 'sunday', hasLookback: false },
+    emptyIsNormal: false,
+    sample: {
+      asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+      answer: { Value: Object.entries(sample).map(([Code, Name]) => ({ Code, Name })) },
+    },
+  });
+}
