@@ -15,7 +15,7 @@ COMMENT ON COLUMN etl.runs.request IS 'What was asked for, as JSON; never the ac
 COMMENT ON COLUMN etl.runs.from_date IS 'First day asked for.';
 COMMENT ON COLUMN etl.runs.to_date IS 'Last day asked for.';
 COMMENT ON COLUMN etl.runs.tick IS 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.';
-COMMENT ON COLUMN etl.runs.deferred IS 'Operations whose windows wait for the bhav copies of the run.';
+COMMENT ON COLUMN etl.runs.deferred IS 'Operations whose windows wait for others of the run, which list what to ask for.';
 COMMENT ON COLUMN etl.runs.error IS 'Why the run as a whole stopped.';
 COMMENT ON COLUMN etl.runs.requests IS 'Calls made to the source.';
 COMMENT ON COLUMN etl.runs.bytes IS 'Bytes received. Unit: bytes.';

@@ -134,7 +134,7 @@ export const settingGroups = {
       listOf(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' }), 'names no exchange', (text) =>
         text.toUpperCase(),
       ).default(['BSE', 'NSE']),
-      'Exchanges to ask for. Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
+      'Exchanges to ask for, with their segments (`BFO`). Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
     ),
     EOD_OPERATION_EXCHANGES: setting(
       pairs('Operation=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [

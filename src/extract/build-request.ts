@@ -11,9 +11,8 @@ import {
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
   rowParams,
-  spanLimits,
-  spanOf,
 } from '../operations/operation.ts';
+import { spanLimits, spanOf } from '../operations/spans.ts';
 import type { SourceSettings } from './types.ts';
 
 type RequestSettings = Pick<

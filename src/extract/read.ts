@@ -1,7 +1,8 @@
 import { REDACTED } from '../core/environment.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import { answersMoreDays, type Operation, strayExchange } from '../operations/operation.ts';
+import { type Operation, strayExchange } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
+import { answersMoreDays } from '../operations/spans.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';

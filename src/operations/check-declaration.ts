@@ -26,6 +26,7 @@ const NAMES = [
   'name',
   'summary',
   'shapes',
+  'also',
   'alsoInFiles',
   'udiff',
   'exchanges',
@@ -39,7 +40,16 @@ const NAMES = [
   'instead',
 ];
 
-const REQUEST_NAMES = ['dates', 'spans', 'fixed', 'datedWhen', 'instruments', 'dTFormat', 'options'];
+const REQUEST_NAMES = [
+  'dates',
+  'spans',
+  'yearsBefore',
+  'fixed',
+  'datedWhen',
+  'instruments',
+  'dTFormat',
+  'options',
+];
 const DATES = ['range', 'years', 'day', 'spans', 'none'];
 const INSTRUMENTS = ['many', 'one', 'none'];
 const OPTION_NAMES = ['param', 'meaning', 'fallback', 'values', 'isClosed', 'form', 'isFilter'];
@@ -48,7 +58,7 @@ const SCHEDULE_NAMES = ['at', 'on', 'hasLookback', 'spread'];
 const WINDOW_NAMES: Readonly<Record<string, readonly string[]>> = {
   range: ['per', 'days', 'everyDay', 'parts'],
   session: ['per'],
-  once: ['per'],
+  once: ['per', 'questions'],
   instrument: ['per', 'days', 'questions'],
   row: ['per', 'of', 'instrument', 'params', 'day'],
 };

@@ -1,5 +1,6 @@
 import { type Field, SQL_TYPES } from './fields.ts';
-import { type DataSet, spanLimits, tablesFilledBy } from './operation.ts';
+import { type DataSet, tablesFilledBy } from './operation.ts';
+import { spanLimits } from './spans.ts';
 import type { TableDefinition } from './table.ts';
 
 export type FieldDescription = ReturnType<typeof describeField>;

@@ -1,7 +1,6 @@
 import type { Config } from '../core/config.ts';
-import { type Day, type DayRange, daysBetween, weekday } from '../core/days.ts';
+import type { DayRange } from '../core/days.ts';
 import { EXCHANGES, type Exchange, exchangeOfSegment, SEGMENTS } from '../core/exchanges.ts';
-import { largest } from '../core/largest.ts';
 import type { AskedFor } from './fields.ts';
 import type { Row, TableDefinition, TableReading } from './table.ts';
 
@@ -249,20 +248,6 @@ export interface Schedule {
   readonly spread?: 'week';
 }
 
-const WEEK = 7;
-
-/** Of instruments that are spread over the week, those of a day: a symbol always has the same weekday. */
-export function instrumentsOfDay(instruments: readonly string[], day: Day): readonly string[] {
-  return instruments.filter((symbol) => hashOf(symbol) % WEEK === weekday(day));
-}
-
-/** FNV-1a, which spreads short texts evenly. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
-  return hash;
-}
-
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
 export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>> = {
   daily: null,
@@ -352,44 +337,6 @@ export function asksInstruments({ windows }: Pick<DataSet, 'windows'>): boolean 
 export function rowParams({ windows, request }: Pick<DataSet, 'windows' | 'request'>): string[] {
   if (windows.per !== 'row') return [];
   return Object.keys(windows.params).filter((name) => request.options.every(({ param }) => param !== name));
-}
-
-/** Do its answers list more days than were asked for, because a request can only name a longer span? */
-export function answersMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
-  return request.dates === 'spans' || request.dates === 'years';
-}
-
-/** The shortest named span that contains these days, as of a day; undefined if none does. */
-export function spanOf(
-  { request }: Pick<DataSet, 'request'>,
-  { from, to }: DayRange,
-  asOf: Day,
-): NamedSpan | undefined {
-  const [first, last] = [daysBetween(asOf, from), daysBetween(asOf, to)];
-  return (request.spans ?? [])
-    .filter((span) => span.from <= first && last <= span.to)
-    .sort((a, b) => a.to - a.from - (b.to - b.from))[0];
-}
-
-/** How many days to come the named spans reach; 0 if none does. */
-export function daysAhead({ request }: Pick<DataSet, 'request'>): number {
-  return largest(
-    (request.spans ?? []).map(({ to }) => to),
-    0,
-  );
-}
-
-/** The days that an operation with named spans can be asked for, in words. */
-export function spanLimits({ request }: Pick<DataSet, 'request'>): string {
-  const spans = request.spans ?? [];
-  const back = largest(
-    spans.map(({ from }) => -from),
-    0,
-  );
-  const ahead = daysAhead({ request });
-  const next = `the next ${ahead} days`;
-  if (back === 0 && ahead > 0) return next;
-  return `the last ${back} days${ahead > 0 ? ` and ${next}` : ''}`;
 }
 
 /** The name of the parameter that says how dates are to be written; null if the operation has none. */

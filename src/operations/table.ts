@@ -69,7 +69,7 @@ export const SOURCE_AUDIT = ['source_received_at', 'source_saved_at'] as const;
 const EXCHANGE = fromRequest(
   'exchange',
   'text',
-  'Exchange the record was asked of: BSE or NSE.',
+  'Exchange the record was asked of: BSE, NSE or a segment such as BFO.',
   (asked) => asked.exchange,
 );
 

@@ -378,3 +378,18 @@ describe.runIf(existsSync(FOLDER))('a file taken out of the folder of real bhav 
     expect((await readGaps(after, scope)).total).toBe(0);
   });
 });
+
+test('the sessions of a segment are those of its exchange, also one that a bhav copy has shown', async () => {
+  const pipeline = await pipelineAt(at('2025-09-16T20:00'));
+  await pipeline.db.pool.query(
+    `insert into etl.sessions (exchange, day, kind) values ('BSE', '2025-09-14', 'observed')`,
+  );
+  await cover(pipeline, 'GetBhavCopyCM', 'BFO', { '11': 'loaded' });
+  const scope = { operations: [operationNamed('GetBhavCopyCM')], from: '2025-09-11', to: '2025-09-15' };
+  expect(spans(await readGaps(pipeline, { ...scope, exchanges: ['BFO'] }))).toEqual([
+    'GetBhavCopyCM BFO 2025-09-12 2025-09-15 never_asked',
+  ]);
+  const daysOf = async (exchange: string) =>
+    (await readGaps(pipeline, { ...scope, exchanges: [exchange] })).gaps.map(({ sessions }) => sessions);
+  expect([await daysOf('BFO'), await daysOf('NFO')]).toEqual([[3], [3]]);
+});

@@ -3,15 +3,12 @@ import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays, eachDay, weekday } from '../../src/core/days.ts';
 import { markAnswered, questionKey } from '../../src/jobs/runs/answered.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
-import { type PlanInput, planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
+import { planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
+import type { PlanInput } from '../../src/jobs/runs/planned-window.ts';
 import { questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
-import {
-  exchangesOf,
-  expectedVariants,
-  instrumentsOfDay,
-  type Operation,
-  spanOf,
-} from '../../src/operations/operation.ts';
+import { exchangesOf, expectedVariants, type Operation } from '../../src/operations/operation.ts';
+import { spanOf } from '../../src/operations/spans.ts';
+import { instrumentsOfDay } from '../../src/operations/spread.ts';
 import { contracts, deals, details, items } from '../support/declared.ts';
 
 const TODAY = '2025-09-12';
@@ -166,7 +163,7 @@ describe('rows as questions', () => {
     });
   });
 
-  test('two targets of a run ask once, and the coverage of a question is its own', () => {
+  test('the coverage of a question is its own', () => {
     const windows = [...planTargets([input(details, { rows })])];
     const questions = windows.flatMap((window) => questionsOf(details, window, [], TODAY));
     expect(questions).toEqual([

@@ -8,12 +8,8 @@ import {
   markAnswered,
   questionKey,
 } from '../../src/jobs/runs/answered.ts';
-import {
-  instrumentBatches,
-  type PlanInput,
-  planWindows as planEach,
-  planTargets,
-} from '../../src/jobs/runs/plan-windows.ts';
+import { planWindows as planEach, planTargets } from '../../src/jobs/runs/plan-windows.ts';
+import { instrumentBatches, type PlanInput } from '../../src/jobs/runs/planned-window.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';

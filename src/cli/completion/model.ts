@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { EXCHANGE_CODES } from '../../core/exchanges.ts';
+import { EXCHANGES } from '../../core/exchanges.ts';
 import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import { checks } from '../../load/market/checks/index.ts';
 import { SEVERITIES } from '../../load/state/findings.ts';
@@ -42,16 +42,19 @@ export interface CompletedCommand {
 const operationNames = operations.map(({ name }) => name);
 const dataSetNames = dataSets.map(({ name }) => name);
 
+/** Segments are offered where an operation has them. */
+const exchangeCodes = [...new Set([...EXCHANGES, ...operations.flatMap(({ exchanges }) => exchanges)])];
+
 /** Known values of flags and arguments. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   '--casing': CASINGS,
   '--check': checks().map(({ name }) => name),
   '--content-type': CONTENT_TYPES,
   '--dialect': DIALECTS,
-  '--disable-exchanges': EXCHANGE_CODES,
+  '--disable-exchanges': exchangeCodes,
   '--disable-operations': operationNames,
   '--envelope': ENVELOPES,
-  '--exchange': EXCHANGE_CODES,
+  '--exchange': exchangeCodes,
   '--fail-on': SEVERITIES,
   '--fault': FAULT_KINDS,
   '--format': FORMATS,

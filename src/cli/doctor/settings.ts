@@ -8,8 +8,9 @@ import { largest } from '../../core/largest.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
 import { severities } from '../../load/market/checks/index.ts';
-import { exchangesOf, instrumentsOfDay } from '../../operations/operation.ts';
+import { exchangesOf } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
+import { instrumentsOfDay } from '../../operations/spread.ts';
 import { count, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
 

@@ -11,7 +11,8 @@ import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
 import { callLimitOf, callsOf } from '../worker/quota.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
-import { type PlanInput, planTargets } from './plan-windows.ts';
+import { planTargets } from './plan-windows.ts';
+import type { PlanInput } from './planned-window.ts';
 
 /** What a run would request from the source for one operation and exchange. */
 export interface OperationForecast extends Pair {

@@ -15,16 +15,10 @@ import type { RunRequest, Target } from '../../load/state/runs/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
-import {
-  daysAhead,
-  instrumentsOfDay,
-  isPart,
-  isQuarterly,
-  type Operation,
-  partsOf,
-  partVariant,
-} from '../../operations/operation.ts';
+import { isPart, isQuarterly, type Operation, partsOf, partVariant } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
+import { daysAhead } from '../../operations/spans.ts';
+import { instrumentsOfDay } from '../../operations/spread.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../worker/quota.ts';
 import {
@@ -35,7 +29,8 @@ import {
   markAnswered,
   questionKey,
 } from './answered.ts';
-import { onTrialDay, type PlanInput, planTargets, planWindows } from './plan-windows.ts';
+import { onTrialDay, planTargets, planWindows } from './plan-windows.ts';
+import type { PlanInput } from './planned-window.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 import { listedBy, planUnlessWaiting } from './waiting-targets.ts';
 

@@ -1,47 +1,23 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
-import { MOST_ROW_QUESTIONS, type RowQuestions, rowVariant } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import {
-  furtherParam,
-  furtherParams,
-  isDated,
-  MAX_INSTRUMENTS_PER_CALL,
-  type Operation,
-  partsOf,
-  partVariant,
-  type Question,
-  spanLimits,
-  spanOf,
-} from '../../operations/operation.ts';
+import { isDated, partsOf, partVariant, type Question } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
-
-export interface PlanInput extends DayRange {
-  readonly operation: Operation;
-  readonly exchange: string;
-  /** Sessions of the exchange from `from` to `to`. */
-  readonly sessions: readonly Day[];
-  /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */
-  readonly instruments: readonly string[];
-  /** Request options that the user has set, by the source's parameter name. */
-  readonly options: Readonly<Record<string, string>>;
-  /** What is already answered and need not be asked, by `questionKey`. */
-  readonly answered: ReadonlyMap<string, Answered>;
-  /** From this day on, what is answered is asked again. */
-  readonly refetchFrom: Day | null;
-  readonly today: Day;
-  /** The only day for which the source answers (EOD_TRIAL_DAY); undefined: it answers for any. */
-  readonly trialDay?: Day | undefined;
-  /** Is this today's nightly run? */
-  readonly live: boolean;
-  /** Longest range of a window in days; by default that of the operation. */
-  readonly windowDays?: number | undefined;
-  /** Values of parts that the operation does not declare, and that stored rows have. */
-  readonly seenParts?: readonly string[];
-  /** What the stored rows of another operation leave to be asked, if this one asks about them. */
-  readonly rows?: RowQuestions | undefined;
-}
-
-const COVERED = 'loaded already';
+import { planRows } from './plan-rows.ts';
+import {
+  ASKED,
+  COVERED,
+  declaredOptions,
+  furtherOptions,
+  instrumentBatches,
+  KNOWN,
+  ownOptions,
+  type PlanInput,
+  type PlannedRange,
+  sharedFields,
+  skipAll,
+  windowOf,
+} from './planned-window.ts';
+import { isOneSpan, outOfReach, reachableDays } from './reachable-days.ts';
 
 /**
  * Plans the windows of several targets, one target after the other (pure). Windows are generated whenever the result is
@@ -145,15 +121,6 @@ export function planWindows(
   }
 }
 
-/** Divides symbols into those of one call each: up to 25, a single one, or none for the whole exchange. */
-export function instrumentBatches(operation: Operation, instruments: readonly string[]): string[][] {
-  const size = { none: 0, one: 1, many: MAX_INSTRUMENTS_PER_CALL }[operation.request.instruments];
-  if (size === 0 || instruments.length === 0) return [[]];
-  const batches: string[][] = [];
-  for (let at = 0; at < instruments.length; at += size) batches.push(instruments.slice(at, at + size));
-  return batches;
-}
-
 /** The instruments for which a question about a day is answered; undefined: none, or the question is asked again. */
 function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: string): Answered | undefined {
   return refetchFrom === null || day < refetchFrom ? answered.get(questionKey(day, variant)) : undefined;
@@ -162,52 +129,6 @@ function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: strin
 /** Are some questions answered for only some instruments? If not, all instruments have the same windows. */
 const instrumentsDiffer = (answers: Iterable<Answered | undefined>) =>
   [...answers].some((answer) => answer !== undefined && answer !== 'all');
-
-/** The options that the operation declares; the others are for other operations of the run. */
-function ownOptions(input: PlanInput): Record<string, string> {
-  return { ...declaredOptions(input), ...furtherOptions(input) };
-}
-
-function declaredOptions({ operation, options }: PlanInput): Record<string, string> {
-  const declared = new Set(operation.request.options.map((option) => option.param));
-  return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
-}
-
-/** The options that no operation declares: they are sent as they are. */
-function furtherOptions({ options }: PlanInput): Record<string, string> {
-  return Object.fromEntries(furtherParams(options).map(([name, value]) => [furtherParam(name), value]));
-}
-
-/** Do options narrow the answers? It is not known what those do that no operation declares. */
-function isFiltered({ operation, options }: PlanInput): boolean {
-  return (
-    furtherParams(options).length > 0 ||
-    operation.request.options.some(
-      (option) =>
-        option.isFilter && options[option.param] !== undefined && options[option.param] !== option.fallback,
-    )
-  );
-}
-
-/** The fields that all windows of a target share. */
-function sharedFields(input: PlanInput): Pick<PlannedWindow, 'operation' | 'exchange' | 'filtered'> {
-  return { operation: input.operation.name, exchange: input.exchange, filtered: isFiltered(input) };
-}
-
-/** A range that one call asks for, or that is skipped; it may be the same for many instruments. */
-type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
-
-/** Copies field by field, which is several times faster than spreading: there may be millions of windows. */
-function windowOf(
-  { operation, exchange, filtered }: ReturnType<typeof sharedFields>,
-  { from, to, params, variant, state, reason }: PlannedRange,
-  instruments: readonly string[],
-): PlannedWindow {
-  return { operation, exchange, from, to, instruments, params, variant, filtered, state, reason };
-}
-
-const KNOWN = { state: 'skipped', reason: COVERED } as const;
-const ASKED = { state: 'pending', reason: null } as const;
 
 function planOnce(input: PlanInput): PlannedWindow[] {
   const { windows } = input.operation;
@@ -287,42 +208,11 @@ function* planDays(asked: PlanInput, days: number): Generator<PlannedWindow> {
   }
 }
 
-/** The days of the range that a named span reaches from today. */
-function reachableDays(input: PlanInput): PlanInput {
-  const { operation, today } = input;
-  const reaches = (day: Day) => spanOf(operation, { from: day, to: day }, today) !== undefined;
-  const days = eachDay(input.from, input.to).filter(reaches);
-  return {
-    ...input,
-    from: days[0] ?? input.from,
-    to: days.at(-1) ?? input.to,
-    sessions: input.sessions.filter(reaches),
-  };
-}
-
-/** One window for the days that no span reaches: nothing is asked. */
-function outOfReach(asked: PlanInput, { sessions }: PlanInput): PlannedWindow {
-  const left = asked.sessions.filter((day) => !sessions.includes(day));
-  const { name } = asked.operation;
-  const range = { from: left[0] ?? asked.from, to: left.at(-1) ?? asked.to };
-  return skipAll(
-    { ...asked, ...range },
-    `the source answers ${name} only for ${spanLimits(asked.operation)}`,
-  );
-}
-
 function noSession(input: PlanInput): PlannedWindow {
   if (input.trialDay !== undefined) {
     return skipAll(input, `a trial address has no other day than ${input.trialDay} (EOD_TRIAL_DAY)`);
   }
   return skipAll(input, `${input.exchange} had no session in this range`);
-}
-
-/** The whole range as one window that needs no request. */
-function skipAll(input: PlanInput, reason: string): PlannedWindow {
-  const { from, to } = input;
-  const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
-  return windowOf(sharedFields(input), range, []);
 }
 
 /** The fewest ranges of at most `days` calendar days that contain every needed day. */
@@ -339,10 +229,6 @@ function fewestRanges(input: PlanInput, needed: (day: Day) => boolean, days: num
   }
   return ranges.map(({ from, to }) => ({ from, to }));
 }
-
-/** Can one request ask for the whole range? */
-const isOneSpan = ({ operation, today }: PlanInput, range: DayRange) =>
-  operation.request.dates !== 'spans' || spanOf(operation, range, today) !== undefined;
 
 /**
  * The needed sessions, and the closed days before and after them: some operations have records of days that are not
@@ -473,41 +359,6 @@ function groupsOf(
     else group.instruments.push(instrument);
   }
   return [...groups.values()];
-}
-
-/** One window for each question that the stored rows of another operation leave to be asked. */
-function* planRows(input: PlanInput): Generator<PlannedWindow> {
-  const { windows, name } = input.operation;
-  if (windows.per !== 'row') return;
-  const { questions, more, hasRows } = input.rows ?? { questions: [], more: false, hasRows: false };
-  if (!hasRows) {
-    const whose = input.instruments.length === 0 ? '' : ' about these instruments';
-    const reason = `it asks about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;
-    yield skipAll(input, reason);
-    return;
-  }
-  if (questions.length === 0) {
-    yield skipAll(input, COVERED);
-    return;
-  }
-  const names = Object.keys(windows.params);
-  // What a row gives is not a filter, even if the user has chosen among the rows by it.
-  const others = Object.entries(ownOptions(input)).filter(([param]) => !names.includes(param));
-  const options = Object.fromEntries(others);
-  const shared = sharedFields({ ...input, options });
-  for (const { instrument, values, day } of questions) {
-    const own = Object.fromEntries(names.map((param, at) => [param, values[at] as string]));
-    const variant = rowVariant(values);
-    yield windowOf(shared, { from: day, to: day, params: { ...options, ...own }, variant, ...ASKED }, [
-      instrument,
-    ]);
-  }
-  if (more) {
-    yield skipAll(
-      input,
-      `a run asks at most ${MOST_ROW_QUESTIONS} questions of ${name}: the next one asks for the others`,
-    );
-  }
 }
 
 interface PlannedQuestion {

@@ -9,11 +9,11 @@ import { runs } from './schema/work.ts';
 /** The table's name, for SQL that is built as text. */
 export const SESSIONS = 'etl.sessions';
 
-/** SQL for the exchange whose sessions a segment has, as `exchangeOfSegment` says; `code` is an expression. */
-export function sessionsOfSql(code: string): string {
-  const cases = Object.entries(SEGMENTS).map(([segment, exchange]) => `when '${segment}' then '${exchange}'`);
-  return `case ${code} ${cases.join(' ')} when 'BSE' then 'BSE' else 'NSE' end`;
-}
+/** The cases of `case <code of an exchange> … end` in SQL: the exchange whose sessions it has, as `exchangeOfSegment` says. */
+export const SESSIONS_OF = [
+  ...Object.entries(SEGMENTS).map(([segment, exchange]) => `when '${segment}' then '${exchange}'`),
+  "when 'BSE' then 'BSE' else 'NSE'",
+].join(' ');
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;

@@ -20,7 +20,7 @@ import {
   QUARTER_AWAITED_DAYS,
 } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
-import { SESSIONS, sessionsOfSql } from '../sessions.ts';
+import { SESSIONS, SESSIONS_OF } from '../sessions.ts';
 import { COVERAGE } from './coverage.ts';
 import { COUNT_MISMATCH, type GapReason } from './gap-reasons.ts';
 
@@ -138,7 +138,7 @@ function completenessSql(config: ViewSettings, scope: CompletenessScope, now: nu
   from clock, pair p join operation o using (operation)
   join lateral (
     select s.day from ${SESSIONS} s
-     where not o.quarterly and s.exchange = ${sessionsOfSql('p.exchange')} and s.day between p.from_day and p.to_day
+     where not o.quarterly and s.exchange = case p.exchange ${SESSIONS_OF} end and s.day between p.from_day and p.to_day
     union all
     select q.day from (
       select (first_day + interval '3 months')::date - 1 as day

@@ -4,12 +4,11 @@ import type { Day } from '../../../core/days.ts';
 import { EXCHANGE_CODES } from '../../../core/exchanges.ts';
 import { expectedVariants } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
-import { COVERAGE } from '../coverage/coverage.ts';
 import { isoText } from '../schema/columns.ts';
 import { sessions } from '../schema/knowledge.ts';
 import { accessKeys } from '../schema/source.ts';
 import { coverage, loads, runs, windows } from '../schema/work.ts';
-import { sessionsOfSql } from '../sessions.ts';
+import { SESSIONS_OF } from '../sessions.ts';
 import { isOpen } from '../windows/transitions.ts';
 import type { RunState } from './request.ts';
 
@@ -126,7 +125,7 @@ export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[
     .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
     .innerJoin(
       sessions,
-      and(eq(sessions.exchange, sql.raw(sessionsOfSql(`${COVERAGE}.exchange`))), eq(sessions.day, day)),
+      and(eq(sessions.exchange, sql`case ${exchange} ${sql.raw(SESSIONS_OF)} end`), eq(sessions.day, day)),
     )
     .where(
       and(

@@ -1,0 +1,102 @@
+import type { Day, DayRange } from '../../core/days.ts';
+import type { RowQuestions } from '../../load/market/row-questions.ts';
+import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import {
+  furtherParam,
+  furtherParams,
+  MAX_INSTRUMENTS_PER_CALL,
+  type Operation,
+} from '../../operations/operation.ts';
+import type { Answered } from './answered.ts';
+
+// What every way of planning windows shares: what it depends on, and how a window is made of it.
+
+export interface PlanInput extends DayRange {
+  readonly operation: Operation;
+  readonly exchange: string;
+  /** Sessions of the exchange from `from` to `to`. */
+  readonly sessions: readonly Day[];
+  /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */
+  readonly instruments: readonly string[];
+  /** Request options that the user has set, by the source's parameter name. */
+  readonly options: Readonly<Record<string, string>>;
+  /** What is already answered and need not be asked, by `questionKey`. */
+  readonly answered: ReadonlyMap<string, Answered>;
+  /** From this day on, what is answered is asked again. */
+  readonly refetchFrom: Day | null;
+  readonly today: Day;
+  /** The only day for which the source answers (EOD_TRIAL_DAY); undefined: it answers for any. */
+  readonly trialDay?: Day | undefined;
+  /** Is this today's nightly run? */
+  readonly live: boolean;
+  /** Longest range of a window in days; by default that of the operation. */
+  readonly windowDays?: number | undefined;
+  /** Values of parts that the operation does not declare, and that stored rows have. */
+  readonly seenParts?: readonly string[];
+  /** What the stored rows of another operation leave to be asked, if this one asks about them. */
+  readonly rows?: RowQuestions | undefined;
+}
+
+export const COVERED = 'loaded already';
+
+/** Divides symbols into those of one call each: up to 25, a single one, or none for the whole exchange. */
+export function instrumentBatches(operation: Operation, instruments: readonly string[]): string[][] {
+  const size = { none: 0, one: 1, many: MAX_INSTRUMENTS_PER_CALL }[operation.request.instruments];
+  if (size === 0 || instruments.length === 0) return [[]];
+  const batches: string[][] = [];
+  for (let at = 0; at < instruments.length; at += size) batches.push(instruments.slice(at, at + size));
+  return batches;
+}
+
+/** The options that the operation declares; the others are for other operations of the run. */
+export function ownOptions(input: PlanInput): Record<string, string> {
+  return { ...declaredOptions(input), ...furtherOptions(input) };
+}
+
+export function declaredOptions({ operation, options }: PlanInput): Record<string, string> {
+  const declared = new Set(operation.request.options.map((option) => option.param));
+  return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
+}
+
+/** The options that no operation declares: they are sent as they are. */
+export function furtherOptions({ options }: PlanInput): Record<string, string> {
+  return Object.fromEntries(furtherParams(options).map(([name, value]) => [furtherParam(name), value]));
+}
+
+/** Do options narrow the answers? It is not known what those do that no operation declares. */
+function isFiltered({ operation, options }: PlanInput): boolean {
+  return (
+    furtherParams(options).length > 0 ||
+    operation.request.options.some(
+      (option) =>
+        option.isFilter && options[option.param] !== undefined && options[option.param] !== option.fallback,
+    )
+  );
+}
+
+/** The fields that all windows of a target share. */
+export function sharedFields(input: PlanInput): Pick<PlannedWindow, 'operation' | 'exchange' | 'filtered'> {
+  return { operation: input.operation.name, exchange: input.exchange, filtered: isFiltered(input) };
+}
+
+/** A range that one call asks for, or that is skipped; it may be the same for many instruments. */
+export type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
+
+/** Copies field by field, which is several times faster than spreading: there may be millions of windows. */
+export function windowOf(
+  { operation, exchange, filtered }: ReturnType<typeof sharedFields>,
+  { from, to, params, variant, state, reason }: PlannedRange,
+  instruments: readonly string[],
+): PlannedWindow {
+  return { operation, exchange, from, to, instruments, params, variant, filtered, state, reason };
+}
+
+export const KNOWN = { state: 'skipped', reason: COVERED } as const;
+export const ASKED = { state: 'pending', reason: null } as const;
+
+/** The whole range as one window that needs no request. */
+export function skipAll(input: PlanInput, reason: string): PlannedWindow {
+  const { from, to } = input;
+  const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
+  return windowOf(sharedFields(input), range, []);
+}
