@@ -154,6 +154,13 @@ describe('rows as questions', () => {
     }
   });
 
+  test('a column that the rows do not have keeps nothing else from being planned', () => {
+    const wrong = { questions: [], more: false, hasRows: false, problem: 'its declaration names x' };
+    expect(planned(input(details, { rows: wrong }))).toMatchObject([
+      { state: 'skipped', reason: 'its declaration names x' },
+    ]);
+  });
+
   test('all answered, and more than a run asks', () => {
     const answered = { ...rows, questions: [] };
     expect(planned(input(details, { rows: answered }))).toMatchObject([{ reason: 'loaded already' }]);

@@ -172,7 +172,7 @@ describe('flags', () => {
     ['port', '-1', /whole number/],
     ['callsPerHour', '1.5', /whole number/],
     ['now', 'yesterday', /not a time/],
-    ['disableExchanges', 'XSE', /unknown value "XSE" \(known: BSE, NSE, BFO, /],
+    ['disableExchanges', 'LONDON', /unknown value "LONDON" \(known: BSE, NSE, BFO, /],
     ['disableOperations', 'GetSeriesChanges', /did you mean GetSeriesChange/],
     ['maxRangeDays', 'GetSeriesChange=0', /whole number from 1/],
   ])('refuse %s %s', (name, value, message) => {

@@ -1,4 +1,4 @@
-import { MOST_ROW_QUESTIONS, rowVariant } from '../../load/market/row-questions.ts';
+import { MOST_ROW_QUESTIONS, type RowQuestions, rowVariant } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   ASKED,
@@ -10,11 +10,17 @@ import {
   windowOf,
 } from './planned-window.ts';
 
+const NO_ROWS: RowQuestions = { questions: [], more: false, hasRows: false };
+
 /** One window for each question that the stored rows of another operation leave to be asked. */
 export function* planRows(input: PlanInput): Generator<PlannedWindow> {
   const { windows, name } = input.operation;
   if (windows.per !== 'row') return;
-  const { questions, more, hasRows } = input.rows ?? { questions: [], more: false, hasRows: false };
+  const { questions, more, hasRows, problem } = input.rows ?? NO_ROWS;
+  if (problem !== undefined) {
+    yield skipAll(input, problem);
+    return;
+  }
   if (!hasRows) {
     const whose = input.instruments.length === 0 ? '' : ' about these instruments';
     const reason = `it asks about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;

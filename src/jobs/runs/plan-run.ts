@@ -164,9 +164,9 @@ async function readRows(
   const needed = [instrument, ...columns.values, ...(day === undefined ? [] : [day])];
   const unknown = needed.find((column) => table.fields.every((field) => field.column !== column));
   if (unknown !== undefined) {
-    throw usageError(
-      `${operation.name} asks by the column ${unknown} of market.${table.name}, which has none`,
-    );
+    // A wrong declaration must not keep the other operations of a night from being planned.
+    const problem = `its declaration names the column ${unknown}, which market.${table.name} does not have`;
+    return { questions: [], more: false, hasRows: false, problem };
   }
   const only = Object.entries(params).flatMap(([param, column]) => {
     const value = options[param];

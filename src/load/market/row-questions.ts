@@ -20,6 +20,8 @@ export interface RowQuestions {
   readonly more: boolean;
   /** Is there any row, whether its question is answered or not? */
   readonly hasRows: boolean;
+  /** Why the rows cannot be read, if the declaration is wrong. */
+  readonly problem?: string;
 }
 
 /** Which rows are looked at, and which questions about them are answered. */
