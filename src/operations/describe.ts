@@ -31,9 +31,11 @@ export function describeDataSet(dataSet: DataSet) {
 function windowsText({ windows }: DataSet): string {
   switch (windows.per) {
     case 'range':
-      return `range of days, at most ${windows.days} a request${
-        windows.parts === undefined ? '' : `; also each ${windows.parts.param}, without dates`
-      }`;
+      return [
+        `range of days, at most ${windows.days} a request`,
+        ...(windows.parts === undefined ? [] : [`also each ${windows.parts.param}, without dates`]),
+        ...(windows.ahead === undefined ? [] : [`each night also the ${windows.ahead} days after it`]),
+      ].join('; ');
     case 'session':
       return 'session, one a request';
     case 'once':
