@@ -137,7 +137,9 @@ describe('events that one exchange lists', () => {
       ]);
     }
     const eventId = 'BSE:ABCLTD:2024-05-02:split';
-    const decided = events(notices, { decisions: [{ eventId, ratio: { new: 4, old: 1 }, decidedBy: 'test' }] });
+    const decided = events(notices, {
+      decisions: [{ eventId, ratio: { new: 4, old: 1 }, decidedBy: 'test' }],
+    });
     expect(decided[0]).toBe(`${eventId} 4/1 applied by BSE`);
     // Alone it waits for a person, on both exchanges.
     expect(events(notices.slice(0, 1))).toEqual([
