@@ -81,7 +81,7 @@ const POINTS: readonly (Omit<OpenPoint, 'behaviour'> & Partial<Pick<OpenPoint, '
     flag: '--action-id-zero',
     open: 'Whether `ActionId` tells corporate actions apart, and what their fields are called.',
     description:
-      'corporate actions of other operations as in the published sample (the id 0, ScripId, ScripName, times), of GetCorporateActions as declared',
+      'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
     handled:
       'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
   },

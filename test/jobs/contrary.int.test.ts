@@ -32,11 +32,14 @@ const UNKNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
+/** Whichever of its days the source selects by: announced on a day of the night, and for one that it asks for ahead. */
+const KNOWN_ACTION = `announcement_date >= '${BEFORE.from}' and prov_xdate <= '${addDays(TONIGHT, 30)}'`;
+
 /** Rows that are only there in one reading. */
 const ROWS: Readonly<Record<string, string>> = {
   financial_ratio_facts: `${NOT_OF_SNAPSHOTS} or fact_key !~ 'Price$'`,
-  // Whichever of its days the source selects by: announced on a day of the night, for one that it asks for ahead.
-  corporate_actions: `announcement_date >= '${BEFORE.from}' and prov_xdate <= '${addDays(TONIGHT, 30)}'`,
+  corporate_actions: KNOWN_ACTION,
+  corporate_events: `(symbol, ex_date) in (select symbol, prov_xdate from market.corporate_actions where ${KNOWN_ACTION})`,
 };
 
 /** Digits that JSON has of a number in every reading. */
