@@ -85,12 +85,12 @@ function splitAction(market: Market, exchange: Exchange, split: Split): SourceRe
   };
 }
 
-/** What was announced on these days, as far as it is published. */
+/** What was announced on these days; a company that is asked for by name announces something on each of them. */
 function announced(
   market: Market,
   exchange: Exchange,
   days: readonly Day[],
-  wanted: string | undefined,
+  wanted?: string,
 ): SourceRecord[] {
   const path = market.path(exchange);
   return days.flatMap((day) => {
@@ -105,18 +105,12 @@ function announced(
 }
 
 /** The splits with an ex-date in a range, as far as they are announced. */
-function announcedSplits(
-  market: Market,
-  exchange: Exchange,
-  { from, to }: DayRange,
-  wanted: string | undefined,
-): SourceRecord[] {
+function announcedSplits(market: Market, exchange: Exchange, { from, to }: DayRange): SourceRecord[] {
   const splits = market.splits?.between(from, to) ?? [];
   return splits.flatMap((split) => {
     const record = splitAction(market, exchange, split);
     const day = addDays(split.exDate, -SPLIT_NOTICE_DAYS);
     if (record === null || day > market.publishedUntil()) return [];
-    if (wanted !== undefined && wanted !== split.symbol) return [];
     return [{ ...record, ...market.audit('actions', exchange, day) }];
   });
 }
@@ -152,13 +146,15 @@ function ownActions(
   const fits = (value: unknown, filter: string | undefined) =>
     filter === undefined || String(value).trim().toLowerCase() === filter.trim().toLowerCase();
   return [
-    ...announced(market, exchange, sessions, wanted).filter(
+    ...announced(market, exchange, sessions).filter(
       ({ provXdate, purposeCode }) => isAsked(String(provXdate)) && !MOVES_PRICES.has(String(purposeCode)),
     ),
-    ...announcedSplits(market, exchange, { from: addDays(from, later), to: addDays(to, later) }, wanted),
+    ...announcedSplits(market, exchange, { from: addDays(from, later), to: addDays(to, later) }),
   ].filter(
     (record) =>
-      fits(record.corporateActionType, options.actionType) && fits(record.purposeCode, options.purposeCode),
+      (wanted === undefined || record.symbol === wanted) &&
+      fits(record.corporateActionType, options.actionType) &&
+      fits(record.purposeCode, options.purposeCode),
   );
 }
 
