@@ -87,6 +87,7 @@ const FIRST: Situation = {
   storeFailures: 0,
   notReadyMs: 0,
   days: 1,
+  isAhead: false,
   intoHourMs: 1_800_000,
   nextHourMs: 1_800_000,
   outage: null,
@@ -136,6 +137,8 @@ function wording(action: FailureAction): string {
       return `store the answer again${action.stopsCalls ? '; no call until then' : ''}`;
     case 'put_back':
       return 'put back';
+    case 'skip':
+      return '`skipped`';
     case 'end':
       return `\`${action.state}\`${SCOPE_TEXTS[action.scope]}`;
   }

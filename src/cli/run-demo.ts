@@ -1,5 +1,4 @@
-import { writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Calendar } from '../calendar/calendar.ts';
 import { loadCalendar } from '../calendar/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
@@ -7,7 +6,6 @@ import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
 import { largest } from '../core/largest.ts';
 import type { Context } from '../jobs/context.ts';
-import { importFiles } from '../jobs/import/import-files.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
 import { type AdjustedClose, type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';
 import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
@@ -70,14 +68,10 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
     return;
   }
   const { url: databaseUrl } = context.db;
-  // Before the queries, some of which read adjusted prices.
-  const list = resolve(cli.cwd, config.EOD_DATA_DIR, 'splits.csv');
-  const sessions = calendar.lastSessions('NSE', last, SESSIONS);
-  const split = await importSplits(context, sessions, sandbox, list);
   const shown = {
     report,
     queries: await runExamples(context.db.pool),
-    split,
+    split: await splitShare(context, calendar.lastSessions('NSE', last, SESSIONS), sandbox),
     databaseUrl,
     sourceUrl: sandbox.url,
   };
@@ -94,25 +88,14 @@ interface SplitShare extends Split {
   readonly closes: readonly AdjustedClose[];
 }
 
-/**
- * Imports a list of the splits in these sessions, as a user would import one from the exchanges.
- *
- * @param file where to write the list.
- * @returns the split with the most sessions on both sides.
- */
-async function importSplits(
+/** The split with the most of these sessions on both sides; prices are adjusted for it by what the source has answered. */
+async function splitShare(
   context: Context,
   sessions: readonly Day[],
   sandbox: Sandbox,
-  file: string,
 ): Promise<SplitShare | null> {
   const [from = '', to = from] = [sessions[0], sessions.at(-1)];
   const splits = sandbox.splits(from, to);
-  const lines = splits.flatMap(({ symbol, exDate, kind, ratio }) =>
-    ['NSE', 'BSE'].map((exchange) => `${exchange},${symbol},${exDate},${kind},${ratio},\n`),
-  );
-  await writeFile(file, `exchange,symbol,ex_date,kind,ratio,note\n${lines.join('')}`);
-  await importFiles(context, { paths: [file], force: false });
   const beside = ({ exDate }: Split) =>
     Math.min(sessions.filter((day) => day < exDate).length, sessions.filter((day) => day >= exDate).length);
   const [chosen] = splits.filter(({ kind }) => kind === 'split').sort((a, b) => beside(b) - beside(a));

@@ -56,7 +56,7 @@ const OPTION_NAMES = ['param', 'meaning', 'fallback', 'values', 'isClosed', 'for
 const SCHEDULE_NAMES = ['at', 'on', 'hasLookback', 'spread'];
 
 const WINDOW_NAMES: Readonly<Record<string, readonly string[]>> = {
-  range: ['per', 'days', 'everyDay', 'parts'],
+  range: ['per', 'days', 'everyDay', 'parts', 'ahead'],
   session: ['per'],
   once: ['per', 'questions'],
   instrument: ['per', 'days', 'questions'],

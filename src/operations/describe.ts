@@ -33,8 +33,11 @@ function windowsText({ windows, request, schedule }: DataSet): string {
   switch (windows.per) {
     case 'range': {
       const limit = request.dates === 'spans' ? `, of ${spanLimits({ request })} only` : '';
-      const parts = windows.parts === undefined ? '' : `; also each ${windows.parts.param}, without dates`;
-      return `range of days, at most ${windows.days} a request${limit}${parts}`;
+      return [
+        `range of days, at most ${windows.days} a request${limit}`,
+        ...(windows.parts === undefined ? [] : [`also each ${windows.parts.param}, without dates`]),
+        ...(windows.ahead === undefined ? [] : [`each night also the ${windows.ahead} days after it`]),
+      ].join('; ');
     }
     case 'session':
       return 'session, one a request';

@@ -194,9 +194,16 @@ export interface Parts {
 type WindowPolicy =
   /**
    * Up to `days` calendar days a window. `everyDay`: records may be of days that are not sessions. `parts`: an answer
-   * about days may list only what has changed on them; every run also asks for each part, once a day.
+   * about days may list only what has changed on them; every run also asks for each part, once a day. `ahead`: records
+   * may be of days to come; a nightly run also asks for this many days after it.
    */
-  | { readonly per: 'range'; readonly days: number; readonly everyDay: boolean; readonly parts?: Parts }
+  | {
+      readonly per: 'range';
+      readonly days: number;
+      readonly everyDay: boolean;
+      readonly parts?: Parts;
+      readonly ahead?: number;
+    }
   /** One session a window. */
   | { readonly per: 'session' }
   /**
@@ -316,6 +323,9 @@ export function partsOf({ windows }: Pick<DataSet, 'windows'>): Parts | undefine
 
 /** The variant of the question about a part. */
 export const partVariant = ({ param }: Parts, value: string): string => `${param}/${value}`;
+
+/** The variant of the question about days to come. */
+export const AHEAD = 'ahead';
 
 /** Is this the variant of a question about a part? */
 export function isPart(dataSet: Pick<DataSet, 'windows'>, variant: string): boolean {

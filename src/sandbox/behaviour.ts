@@ -12,6 +12,8 @@ export const SHAPES = ['sample', 'declared'] as const;
 const READINGS = [
   'classificationByChange',
   'withdrawnRatios',
+  'actionsByAnnouncement',
+  'codedRatios',
   'actionIdZero',
   'oldSeriesSuffix',
   'srcCodes',

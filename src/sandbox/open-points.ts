@@ -66,9 +66,22 @@ const POINTS: readonly (Omit<OpenPoint, 'behaviour'> & Partial<Pick<OpenPoint, '
     behaviour: { contentType: 'json' },
   },
   {
+    flag: '--actions-by-announcement',
+    open: 'What `from` and `to` select of corporate actions.',
+    description: 'a range of days selects corporate actions announced on them, not those with these ex-dates',
+    handled: 'A night asks for the lookback and for 30 days ahead; records of any day are stored.',
+  },
+  {
+    flag: '--coded-ratios',
+    open: 'What the code in `RatioAmount` means.',
+    description: 'ratios of corporate actions as in the published sample: 00050001 for 5:1',
+    handled: 'A code is not read: its event is `needs_review`, unless a list has the ratio.',
+  },
+  {
     flag: '--action-id-zero',
     open: 'Whether `ActionId` tells corporate actions apart, and what their fields are called.',
-    description: 'corporate actions as in the published sample: the id 0, ScripId, ScripName, times',
+    description:
+      'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
     handled:
       'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
   },

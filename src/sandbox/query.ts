@@ -14,6 +14,8 @@ export interface Query {
   readonly day: Day | null;
   /** Does the range select only companies whose classification has changed on its days? */
   readonly changesOnly?: boolean;
+  /** Does the range select the days on which corporate actions were announced, and not their ex-dates? */
+  readonly byAnnouncement?: boolean;
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */
   readonly options: Readonly<Record<string, string>>;

@@ -210,8 +210,44 @@ describe('events of a share and a day', () => {
     ['Bonus issue cancelled', '1:2', 'bonus 3/2 needs_review'],
     ['Rights', '1:2', 'rights 3/2 needs_review'],
     ['Annual General Meeting', '14', 'meeting ignored'],
+    ['Dividend', '0002.5000', 'dividend:2.5 2.5 applied'],
+    ['Dividend', '0.0000', 'dividend needs_review'],
+    ['Dividend', '00000500', 'dividend needs_review'],
+    ['Bonus issue', '00010002', 'bonus needs_review'],
+    ['Bonus issue', '10000001', 'bonus needs_review'],
+    ['Stock Split', null, 'split needs_review'],
+    ['Stock Split From Rs.10/- to Rs.2/-', '00100002', 'split 5/1 applied'],
+    ['Right Issue of Equity Shares', '00100001', 'rights needs_review'],
+    ['Annual Book Closure', '0', 'other ignored'],
+    ['Buy Back of Shares', '00000000', 'buyback ignored'],
   ])('the source service announces %s %s', (type, detail, event) => {
     expect(short([notice(`${type} ${detail}`, { announced: { type, detail } })])).toContain(event);
+  });
+
+  test.each([1, 3])('what a list and the source service say of an event is one event (%i)', (readAt) => {
+    const service = (type: string, detail: string | null = null) =>
+      notice(type, { announced: { type, detail }, readAt });
+    const list = (text: string) => notice(text, { readAt: 2 });
+    const said = (...notices: Parameters<typeof short>[0]) => short(notices);
+    const split = list('Stock  Split From Rs.10/- to Rs.2/-');
+    expect(said(split, service('Stock Split', '00100002'))).toEqual(['split 5/1 applied']);
+    expect(said(split, service('Stock Split', '10:2'))).toEqual(['split 5/1 applied']);
+    expect(said(split, service('Stock Split', '10:1'))).toEqual(['split needs_review']);
+    const rights = list('Rights 10:1 @ Premium Rs 2');
+    expect(said(rights, service('Right Issue of Equity Shares', '00100001'))).toEqual([
+      'rights 11/1 2 needs_review',
+    ]);
+    const dividends = [list('Interim Dividend - Rs. - 5.0000'), list('Special Dividend - Rs. - 10.0000')];
+    const applied = ['dividend:10 10 needs_review', 'dividend:5 5 applied'];
+    expect(said(...dividends)).toEqual(applied);
+    expect(said(...dividends, service('Dividend', '5'), service('Dividend', '10'))).toEqual(applied);
+    expect(said(...dividends, service('Dividend', '00000500'))).toEqual(applied);
+    // A third amount may correct one of them.
+    expect(said(...dividends, service('Dividend', '6'))).toEqual([
+      'dividend:10 10 needs_review',
+      'dividend:5 5 needs_review',
+      'dividend:6 6 needs_review',
+    ]);
   });
 
   test('a number at the end of a text that its list may have cut is in doubt', () => {

@@ -42,6 +42,7 @@ const FIRST: Situation = {
   storeFailures: 0,
   notReadyMs: 0,
   days: 1,
+  isAhead: false,
   intoHourMs: 1_800_000,
   nextHourMs: 777,
   outage: null,
@@ -320,6 +321,7 @@ const anySituation: fc.Arbitrary<Situation> = fc.record({
   storeFailures: fc.integer({ min: 0, max: 2_000 }),
   notReadyMs: fc.integer({ min: 0, max: 1e9 }),
   days: fc.integer({ min: 1, max: 4_000 }),
+  isAhead: fc.boolean(),
   intoHourMs: fc.integer({ min: 0, max: 3_600_000 }),
   nextHourMs: fc.integer({ min: 0, max: 3_602_000 }),
   outage: fc.option(
@@ -395,6 +397,9 @@ describe('whatever happens', () => {
           break;
         case 'put_back':
           expect(failure.kind).toBe('aborted');
+          break;
+        case 'skip':
+          expect([failure.kind, situation.isAhead]).toEqual(['range_refused', true]);
           break;
         case 'end':
           expect(['failed', 'blocked']).toContain(action.state);
@@ -594,6 +599,15 @@ describe('a range that is too much', () => {
     expect(thirty(30)).toEqual(half(15));
     expect(thirty(15)).toEqual(half(8));
     expect(thirty(1)).toEqual(block('window'));
+  });
+
+  test('of days to come ends without an answer, unless a shorter length is named', () => {
+    const ahead = (days: number, limitDays: number) =>
+      decide('range_refused', { days, isAhead: true }, { limitDays });
+    expect(ahead(30, 5)).toEqual({ act: 'split', days: 5, named: true });
+    const skipped = { act: 'skip', reason: 'the source does not answer for days to come' };
+    for (const days of [30, 5, 1]) expect(ahead(days, 30)).toEqual(skipped);
+    expect(decide('range_refused', { days: 30, isAhead: true })).toEqual(skipped);
   });
 
   test('comes after the windows that are to be asked first, without an attempt', () => {

@@ -124,6 +124,30 @@ describe('events that one exchange lists', () => {
     ]);
   });
 
+  test('bring the ratio of what the source service states without one, unless a person has decided', () => {
+    const announced = { type: 'Stock Split', detail: '00050001' };
+    const notices = [
+      notice('BSE', '2024-05-02', 'Stock Split 00050001', { announced }),
+      notice('NSE', '2024-05-02', 'Face Value Split From Rs 10 To Rs 2'),
+    ];
+    for (const inOrder of [notices, notices.toReversed()]) {
+      expect(events(inOrder)).toEqual([
+        'BSE:ABCLTD:2024-05-02:split 5/1 applied by NSE',
+        'NSE:ABC:2024-05-02:split 5/1 applied by NSE',
+      ]);
+    }
+    const eventId = 'BSE:ABCLTD:2024-05-02:split';
+    const decided = events(notices, {
+      decisions: [{ eventId, ratio: { new: 4, old: 1 }, decidedBy: 'test' }],
+    });
+    expect(decided[0]).toBe(`${eventId} 4/1 applied by BSE`);
+    // Alone it waits for a person, on both exchanges.
+    expect(events(notices.slice(0, 1))).toEqual([
+      `${eventId}  needs_review by BSE`,
+      'NSE:ABC:2024-05-02:split  needs_review by BSE',
+    ]);
+  });
+
   test('count as decided for the event, or for the line alone', () => {
     const notices = [notice('BSE', '2024-05-02', 'Spin Off')];
     const at = (exchange: string, eventId: string, ratio: EventDecision['ratio']) => ({

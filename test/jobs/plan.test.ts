@@ -208,6 +208,39 @@ describe('windows of several days', () => {
   });
 });
 
+describe('days to come', () => {
+  const asked = (changes: Changes) =>
+    planWindows(input('GetCorporateActions', { live: true, today: '2025-09-12', ...changes })).map(
+      ({ from, to, variant, filtered, state }) => [`${from}..${to}`, variant, filtered, state].join(' '),
+    );
+  const past = '2025-09-01..2025-09-12  false pending';
+
+  test('are asked for by a night, apart from the others, and again each night', () => {
+    expect(asked({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
+    const covered = input('GetCorporateActions').sessions.map(ofExchange);
+    expect(asked({ covered })).toEqual([
+      '2025-09-01..2025-09-12  false skipped',
+      '2025-09-13..2025-10-12 ahead true pending',
+    ]);
+  });
+
+  test('are asked for in ranges of the length that the source allows', () => {
+    const ahead = asked({ windowDays: 14 }).filter((window) => window.includes('ahead'));
+    expect(ahead.map((window) => window.split(' ')[0])).toEqual([
+      '2025-09-13..2025-09-26',
+      '2025-09-27..2025-10-10',
+      '2025-10-11..2025-10-12',
+    ]);
+  });
+
+  test('are not asked for by other runs, of other operations, or of a trial address', () => {
+    expect(asked({ live: false })).toEqual([past]);
+    expect(asked({ trialDay: '2025-09-12' })).toEqual([past]);
+    const series = planWindows(input('GetSeriesChange', { live: true, today: '2025-09-12' }));
+    expect(series.every(({ variant }) => variant === '')).toBe(true);
+  });
+});
+
 describe('windows of one session', () => {
   test('are one for each needed session', () =>
     forAll([situations], (situation) => {

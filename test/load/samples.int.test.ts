@@ -115,6 +115,7 @@ const VALID: readonly (readonly [operation: string, file: string])[] = [
 /** The others, with what is wrong in them, and in which line. */
 const BROKEN: readonly (readonly [operation: string, file: string, wrong: Correction, line: number])[] = [
   ['GetConsolidatedPledge', 'GetCorporateActions.txt', 'doubled quotes', 13],
+  ['GetCorporateActions', 'GetCorporateActions.txt', 'doubled quotes', 13],
   ['GetCorporateActionsCategories', 'GetCorporateActions.txt', 'doubled quotes', 13],
   ['GetCorporateActionsCategories', 'GetCorporateActionsCategories.txt', 'a list that is not closed', 18],
   ['GetFinancialRatios', 'GetFinancialRatios.txt', 'one brace too many', 21],

@@ -43,16 +43,29 @@ export function readListedEvent(statedKind: string, text: string | null): Purpos
       };
 }
 
+/** Why an action of the source service is not applied that says of what kind it is, and no more that can be read. */
+export const NOT_STATED = 'the source states no ratio or amount, or a code whose meaning is not known';
+
+/** A text that states nothing, or no number: the source writes 0 where it has none. */
+const NOTHING = /^[0.\s]*$/;
+
+/** Ratios as the published sample has them: eight digits in a row. No amount begins with 0 and has no decimals. */
+const CODE = /^(?:0\d+|\d{8,})$/;
+
+/** Kinds of which nothing is known without a ratio or an amount. */
+const BY_TERMS: ReadonlySet<string> = new Set(['split', 'consolidation', 'bonus', 'dividend']);
+
 /**
  * Reads an action as the source service states it: its type in words (`Final Dividend`, `Stock Split`), and the amount
- * or ratio (`14`, `10:2`).
+ * or ratio (`14`, `10:2`). A code such as `00100001` is not read, because it is not documented what it means.
  */
-export function readAnnounced(type: string, detail: string): Purpose {
+export function readAnnounced(type: string, detail: string | null): Purpose {
   const read = readPurpose(type);
   const [only, ...more] = read.events;
+  const text = (detail ?? '').trim().replace(/^R[SE]\.? ?/i, '');
+  if (NOTHING.test(text) || CODE.test(text)) return /\d/.test(type) ? read : withoutTerms(read);
   const both = () => readPurpose(`${type} ${detail}`);
   if (only === undefined || more.length > 0) return both();
-  const text = detail.trim().replace(/^R[SE]\.? ?/i, '');
   if (only.kind === 'dividend') {
     if (!AMOUNT.test(text) || only.reason === null) return both();
     const event: PurposeEvent =
@@ -67,6 +80,18 @@ export function readAnnounced(type: string, detail: string): Purpose {
   if (ratio === null) return both();
   const event: PurposeEvent = { ...only, ratio, status: 'applied', reason: null };
   return { ...read, events: [read.calledOff ? needsReview(event, CALLED_OFF) : event] };
+}
+
+function withoutTerms(read: Purpose): Purpose {
+  const events = read.events.map((event) =>
+    BY_TERMS.has(event.kind) &&
+    event.status === 'needs_review' &&
+    event.label !== 'special' &&
+    !read.calledOff
+      ? { ...event, reason: NOT_STATED }
+      : event,
+  );
+  return { ...read, events };
 }
 
 /** What is wrong with the kind or the ratio of an event in a user's own list; null if nothing is. */

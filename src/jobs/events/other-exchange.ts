@@ -1,5 +1,6 @@
 import { daysBetween } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import type { LineElsewhere } from '../../load/market/corporate-events.ts';
 import type { EventDecision } from '../../load/state/events/decisions.ts';
@@ -13,7 +14,8 @@ const BY_RATIO: ReadonlySet<EventKind> = new Set(['split', 'consolidation', 'bon
 /**
  * Adds what only the other exchange lists (pure): an event is of a share, and so of its lines on both exchanges. An
  * exchange's own event of that kind counts alone, whatever it says, on that day or, where the ex-dates differ, a few days
- * apart; but a dividend without an amount says nothing, and is replaced.
+ * apart; but a dividend without an amount, and what the source service states without a ratio, says nothing, and is
+ * replaced.
  *
  * @param events the events of each exchange from its own lists.
  * @param lines the lines that the shares of either exchange have on the other.
@@ -44,7 +46,8 @@ export function withEventsOfOtherExchange(
         const eventId = eventIdOf({ ...event, exchange, symbol });
         const less = empty.filter((one) => one.exDate === event.exDate && sortOf(one) === sortOf(event));
         // Of two empty ones the exchange's own stays.
-        if (ids.has(eventId) || (isEmpty(event) && less.length > 0)) continue;
+        const isReplaced = less.some((one) => one.eventId === eventId);
+        if ((ids.has(eventId) && !isReplaced) || (isEmpty(event) && less.length > 0)) continue;
         for (const one of less) replaced.add(one);
         const copy = { ...event, eventId, exchange, symbol, instrumentId, scripCode: null };
         added.set(eventId, decide(copy, decided.get(eventId)));
@@ -64,7 +67,7 @@ export function withEventsOfOtherExchange(
 const counts = (event: CorporateEvent) => event.status !== 'ignored' || isDecided(event);
 
 const isEmpty = (event: CorporateEvent) =>
-  event.kind === 'dividend' && event.amount === null && !isDecided(event);
+  event.reason === NOT_STATED || (event.kind === 'dividend' && event.amount === null && !isDecided(event));
 
 /** Kinds that are compared with each other: what a trust distributes is one dividend, of whatever kinds its parts are. */
 const sortOf = (event: CorporateEvent): EventKind => (isReinvested(event) ? 'dividend' : event.kind);

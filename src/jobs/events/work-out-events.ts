@@ -1,7 +1,7 @@
 import { daysBetween } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { largest } from '../../core/largest.ts';
-import { readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
+import { NOT_STATED, readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
 import {
   type DividendLabel,
   type EventKind,
@@ -267,7 +267,7 @@ function ofAmount([amount, lines]: [string, readonly NoticeEvent[]]): {
 
 /**
  * Do notices give different amounts for what may be the same dividend? Not if one notice, or the user's own list, has
- * all of the amounts, and not if they name different dividends.
+ * all of the amounts, and not if they name different dividends: a line without a name repeats the one with its amount.
  */
 function amountsContradict(lines: readonly NoticeEvent[]): boolean {
   const amountsOf = (some: readonly NoticeEvent[]) =>
@@ -277,15 +277,23 @@ function amountsContradict(lines: readonly NoticeEvent[]): boolean {
   // All lines of the user's own list are meant as separate dividends.
   const inTexts = groupBy(lines, ({ notice }) => (notice.toldKind === null ? notice : 'own list'));
   if ([...inTexts.values()].some((ofText) => amountsOf(ofText).size === amounts.size)) return false;
-  const ordinary = lines.filter(({ label }) => label !== 'special');
+  const named = lines.filter(({ label }) => label !== '');
+  const amountsNamed = amountsOf(named);
+  const ordinary = lines.filter(({ label, amount }) =>
+    label === '' ? !amountsNamed.has(decimalOf(amount as string)) : label !== 'special',
+  );
   if (ordinary.some(({ label }) => label === '') && amountsOf(ordinary).size > 1) return true;
-  return [...groupBy(lines, ({ label }) => label).values()].some((named) => amountsOf(named).size > 1);
+  const names = groupBy([...named, ...ordinary], ({ label }) => label);
+  return [...names.values()].some((ofName) => amountsOf(ofName).size > 1);
 }
 
-/** The one event of notices of one kind; those that can be applied win over the others. */
+/** The one event of notices of one kind; those that can be applied win over the others, and those that say more. */
 function agreedEvent(lines: readonly NoticeEvent[]): NoticeEvent {
   const clear = lines.filter(({ status }) => status === 'applied');
-  const last = (clear.length > 0 ? clear : lines).at(-1) as NoticeEvent;
+  const last = (clear.at(-1) ??
+    lines.findLast(({ ratio }) => ratio !== null) ??
+    lines.findLast(({ reason }) => reason !== NOT_STATED) ??
+    lines.at(-1)) as NoticeEvent;
   const ratios = new Set(clear.map(({ ratio }) => `${ratio?.new}:${ratio?.old}`));
   if (ratios.size <= 1) return last;
   const purposes = [...new Set(clear.map(({ notice }) => notice.purpose))].sort();

@@ -1,6 +1,6 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { isDated, partsOf, partVariant, type Question } from '../../operations/operation.ts';
+import { AHEAD, isDated, partsOf, partVariant, type Question } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
 import { planRows } from './plan-rows.ts';
 import {
@@ -167,6 +167,31 @@ function planUndated(input: PlanInput): PlannedWindow[] {
 function* planDaysAndParts(input: PlanInput, days: number): Generator<PlannedWindow> {
   yield* planParts(input);
   yield* planDays(input, days);
+  yield* planAhead(input, days);
+}
+
+/**
+ * The days to come that a night asks for, if records may be of such days. They are asked for each night, in windows of
+ * their own: an answer says nothing about the coverage of sessions, and the source may refuse days to come.
+ */
+function* planAhead(input: PlanInput, days: number): Generator<PlannedWindow> {
+  const { operation, today, live, trialDay } = input;
+  if (operation.windows.per !== 'range' || !live || trialDay !== undefined) return;
+  const last = addDays(today, operation.windows.ahead ?? 0);
+  const shared = { ...sharedFields(input), filtered: true };
+  for (const instruments of instrumentBatches(operation, input.instruments)) {
+    for (let from = addDays(today, 1); from <= last; from = addDays(from, days)) {
+      const end = addDays(from, days - 1);
+      const range = {
+        from,
+        to: end < last ? end : last,
+        params: ownOptions(input),
+        variant: AHEAD,
+        ...ASKED,
+      };
+      yield windowOf(shared, range, instruments);
+    }
+  }
 }
 
 /** One window for each part that is not answered today: those that the operation declares and those that are stored. */

@@ -23,6 +23,7 @@ import {
   readWindow,
   releaseWindow,
   type Selection,
+  skipWindow,
   splitWindow,
 } from '../../load/state/windows/windows.ts';
 import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
@@ -121,7 +122,8 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   const { job, window, callLimit, error, action } = failure;
   if (window !== null && error instanceof PipelineError && error.kind === 'range_refused') {
     const isTooLong = action.act === 'split' && action.named;
-    if (!isTooLong) await noteTooOldRange(context, callLimit.keyHash, window, info.diagnostic ?? info.error);
+    if (!isTooLong && action.act !== 'skip')
+      await noteTooOldRange(context, callLimit.keyHash, window, info.diagnostic ?? info.error);
   }
   const { db } = context;
   // If another worker has claimed the window since, only that worker decides about it.
@@ -143,6 +145,10 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       return releaseWindow(db.drizzle, job.windowId, info, { claim, restart: true });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
+    case 'skip': {
+      await skipWindow(db.drizzle, job.windowId, action.reason);
+      return advanceRun(context, job.runId);
+    }
     case 'end': {
       // If the window was not claimed, the key is already known to be refused.
       if (action.scope === 'key' && window !== null) await pauseForKey(context, callLimit, info);

@@ -48,6 +48,8 @@ export type FailureAction =
   | { readonly act: 'keep_answer'; readonly delayMs: number; readonly stopsCalls: boolean }
   /** Put the window back as if it had not been started, because the worker is stopping. */
   | { readonly act: 'put_back' }
+  /** End the window without an answer, because there is nothing to load for it. */
+  | { readonly act: 'skip'; readonly reason: string }
   /** End windows as failed, or as blocked by the source. */
   | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
 
@@ -64,6 +66,8 @@ export interface Situation {
   readonly notReadyMs: number;
   /** Number of days of the window if it can be split, otherwise 1. */
   readonly days: number;
+  /** Are all of its days still to come? */
+  readonly isAhead: boolean;
   /** Milliseconds since the beginning of the clock hour, by the source's clock if it is known. */
   readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
@@ -325,9 +329,11 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   range_refused: {
     // The range is too long or too far back; the line does not say which, and a limit that it names may be wrong. The
     // answers to shorter ranges will show it.
-    decide: ({ limitDays = 0 }, { days }) => {
-      if (days <= 1) return block('window');
+    decide: ({ limitDays = 0 }, { days, isAhead }) => {
       const named = limitDays >= 1 && limitDays < days;
+      // Of days to come the source may know none; shorter ranges of them would be refused one by one.
+      if (isAhead && !named) return { act: 'skip', reason: 'the source does not answer for days to come' };
+      if (days <= 1) return block('window');
       return { act: 'split', days: named ? limitDays : half(days), named };
     },
     source: 'success',

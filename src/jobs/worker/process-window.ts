@@ -16,7 +16,7 @@ import { learnRangeLimit, noteAnsweredRange } from '../../load/state/source/rang
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import type { AskedFor } from '../../operations/fields.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { AHEAD, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
@@ -147,6 +147,7 @@ async function situationOf(
     storeFailures,
     notReadyMs: window?.notReadyMs ?? 0,
     days: window === null ? 1 : splittableDays(window),
+    isAhead: window?.variant === AHEAD,
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
     outage: await outageFor(context, job.data).catch(() => longestOutage(context)),
@@ -182,6 +183,7 @@ export async function handToQueue(
       throw new WaitingError();
     case 'rate_limit':
       throw Worker.RateLimitError();
+    case 'skip':
     case 'end':
       throw new UnrecoverableError(messageOf(error));
   }

@@ -19,7 +19,7 @@ export interface Notice {
   readonly toldKind: string | null;
   readonly toldRatio: string | null;
   /** Type in words, and amount or ratio, as the source service sends them; null for a list. */
-  readonly announced: { readonly type: string; readonly detail: string } | null;
+  readonly announced: { readonly type: string; readonly detail: string | null } | null;
   /** May its list have cut the purpose? NSE's daily lists do so after 25 characters. */
   readonly mayBeCut: boolean;
   /** Is the symbol that of the ex-date? An export has the symbols of the day of the export, which may be years later. */
@@ -45,8 +45,7 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
      union all
      select a.exchange, a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount),
             nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null,
-            case when a.ratio_amount is not null then json_build_object('type', a.corporate_action_type, 'detail', a.ratio_amount) end,
-            false, true, (extract(epoch from l.fetched_at) * 1000)::float8
+            json_build_object('type', a.corporate_action_type, 'detail', a.ratio_amount), false, true, (extract(epoch from l.fetched_at) * 1000)::float8
        from market.corporate_actions a join ${LOADS} l on l.id = a.load_id
       where a.exchange = $1 and a.symbol is not null and a.prov_xdate is not null and a.corporate_action_type is not null
       order by 4, 2, 5, 13, 3, 8`,

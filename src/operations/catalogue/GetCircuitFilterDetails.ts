@@ -36,7 +36,7 @@ export default defineOperation({
   shapes: [{ table, has: ['Date', 'ScripCode'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
   publishedAt: '21:15',
-  schedule: { at: '21:48', on: 'daily', hasLookback: true },
+  schedule: { at: '21:49', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
   sample: {
     asked: {

@@ -48,7 +48,8 @@ const announcedAt: WorkOut = (_get, read) => {
 
 const table = defineTable({
   name: 'corporate_actions',
-  comment: 'Corporate action items: the response shape that the pledge and category operations declare.',
+  comment:
+    'Corporate actions of the source service, one row an action; market.corporate_events tells what they mean.',
   key: ['exchange', 'scrip_code', 'action_id'],
   fields: [
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
@@ -76,11 +77,11 @@ const table = defineTable({
     text('corporateActionType', 'corporate_action_type', 'Kind of corporate action.'),
     text('purposeCode', 'purpose_code', 'Short code of the purpose.'),
     text('announcementUrl', 'announcement_url', 'Address of the announcement.'),
-    text('ratioAmount', 'ratio_amount', 'Ratio or amount, as sent.'),
+    text('ratioAmount', 'ratio_amount', 'Ratio or amount, as sent; it may be a code that is not documented.'),
     text('bcRdFlag', 'bc_rd_flag', 'Book closure or record date.'),
     date('bcRdFrom', 'bc_rd_from', 'First day of the book closure, or the record date.'),
     date('bcRdTo', 'bc_rd_to', 'Last day of the book closure.'),
-    date('provXdate', 'prov_xdate', 'Provisional ex-date.'),
+    date('provXdate', 'prov_xdate', 'Provisional ex-date; without one, an action is no event.'),
     date('ndStartDate', 'nd_start_date', 'First day of the no-delivery period.'),
     date('ndEndDate', 'nd_end_date', 'Last day of the no-delivery period.'),
     date('paymentDate', 'payment_date', 'Day of payment.'),

@@ -80,7 +80,7 @@ export async function answer(
     return complete(record, declaredFields, `${table.name} ${key}`);
   });
   const written = { fields: declaredFields, records: completed };
-  const { fields, records } = contrarily(table.name, written, behaviour);
+  const { fields, records } = contrarily(dataSet, written, behaviour);
   const isEpoch = query.dates === 'Epoch';
   const dates: DateFormat = isEpoch && behaviour.epochMilliseconds ? 'Milliseconds' : query.dates;
   const byteOrderMark = behaviour.bom ? '\ufeff' : '';

@@ -1,6 +1,7 @@
 import { dayStart } from '../../core/days.ts';
 import type { AnswerField, Kind } from '../../operations/fields.ts';
 import type { Behaviour, Readings } from '../behaviour.ts';
+import type { DataSet } from '../datasets/dataset.ts';
 import { ZONE } from '../market/market.ts';
 import type { SourceRecord, Value } from './record.ts';
 
@@ -37,7 +38,18 @@ const ACTION_DATES = [
 /** When actions are announced, in seconds after midnight. */
 const ANNOUNCED_AT = 16 * 3600 + 36 * 60 + 3;
 
+/** A ratio as the published sample codes it: 5:1 as 00050001. */
+const coded = (ratio: Value): Value => {
+  const sides = typeof ratio === 'string' && ratio.includes(':') ? ratio.split(':') : null;
+  return sides === null ? ratio : `${sides.map((side) => side.padStart(4, '0')).join('')} `;
+};
+
 const CHANGES: readonly Change[] = [
+  {
+    reading: 'codedRatios',
+    table: 'corporate_actions',
+    values: ({ ratioAmount }) => ({ ratioAmount: coded(ratioAmount) }),
+  },
   {
     reading: 'actionIdZero',
     table: 'corporate_actions',
@@ -95,8 +107,15 @@ const CHANGES: readonly Change[] = [
 ];
 
 /** Rewrites an answer as the other readings of the source would have it. */
-export function contrarily(table: string, answered: Answered, behaviour: Behaviour): Answered {
-  const changes = CHANGES.filter((one) => one.table === table && behaviour[one.reading]);
+export function contrarily(
+  { table, published = false }: Pick<DataSet, 'table' | 'published'>,
+  answered: Answered,
+  behaviour: Behaviour,
+): Answered {
+  const isSet = (reading: keyof Readings) =>
+    reading === 'actionIdZero' ? behaviour[reading] !== published : behaviour[reading];
+
+  const changes = CHANGES.filter((one) => one.table === table && isSet(one.reading));
   const changed = changes.reduce(apply, answered);
   return behaviour.missingKeys ? withoutBlanks(changed) : changed;
 }

@@ -8,6 +8,8 @@ export interface DataSet {
   readonly table: string;
   /** Whether the answer is a single object without an envelope, as for ratios. */
   readonly bare?: boolean;
+  /** Is it in the form of the published sample where that is not the declared one? Then the other reading is the latter. */
+  readonly published?: boolean;
   records(market: Market, query: Query): SourceRecord[] | Promise<SourceRecord[]>;
 }
 

@@ -1,6 +1,7 @@
 import { bhavcopy } from './bhavcopy.ts';
-import { categories, corporateActions } from './categories.ts';
+import { categories } from './categories.ts';
 import { classification, pledge } from './companies.ts';
+import { corporateActions, declaredActions, publishedActions } from './corporate-actions.ts';
 import type { OperationDataSets } from './dataset.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './market-activity.ts';
 import { financialRatios, ratioFacts } from './ratios.ts';
@@ -12,6 +13,7 @@ export const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, 
   ['GetBhavCopyCM', { sample: bhavcopy }],
   ['GetCircuitBreakers', { sample: circuitBreakers }],
   ['GetConsolidatedPledge', { sample: pledge, declared: corporateActions }],
+  ['GetCorporateActions', { sample: publishedActions, declared: declaredActions }],
   ['GetCorporateActionsCategories', { sample: categories, declared: corporateActions }],
   ['GetFinancialRatios', ratios],
   ['GetFinRatioEOD', ratios],

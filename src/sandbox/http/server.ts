@@ -102,7 +102,11 @@ export class Responder {
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
     const asked = readQuery(operation, search, behaviour, this.#limits(operation), market);
-    const query = { ...this.#onTrialDay(asked), changesOnly: behaviour.classificationByChange };
+    const query = {
+      ...this.#onTrialDay(asked),
+      changesOnly: behaviour.classificationByChange,
+      byAnnouncement: behaviour.actionsByAnnouncement,
+    };
     const fault = early ?? this.#faults.next(operation.name, daysOf(query));
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkRights(operation.name, query.segment, query.instruments);

@@ -1,0 +1,66 @@
+import { defineOperation } from './operation.ts';
+import { corporateActionShape } from './tables/corporate-actions.ts';
+
+/**
+ * What is documented: the parameters, the fields and one answer. What is not: which day `from` and `to` select. In the
+ * published answer, the record date and the ex-date are the day that was asked for; it was received three days before.
+ * So a night asks backwards, for late announcements and corrections if these days count, and ahead, for actions with an
+ * ex-date to come; no record is rejected for its days, and nothing is withdrawn because an answer does not list it.
+ */
+export default defineOperation({
+  name: 'GetCorporateActions',
+  summary: 'Dividends, splits, bonuses, rights and other corporate actions',
+  exchanges: ['BSE'],
+  request: {
+    dates: 'range',
+    instruments: 'one',
+    dTFormat: true,
+    options: [
+      { param: 'actionType', meaning: 'only actions of this kind, e.g. Dividend', isFilter: true },
+      { param: 'purposeCode', meaning: 'only actions with this code, e.g. DP', isFilter: true },
+    ],
+  },
+  shapes: [corporateActionShape],
+  // The service limits ranges of other operations to 30 days. So a night makes two calls: the lookback, and the days to
+  // come. An action is announced at least some days before its ex-date, and is asked for each night until then.
+  windows: { per: 'range', days: 30, everyDay: true, ahead: 30 },
+  publishedAt: '21:15',
+  schedule: { at: '21:48', on: 'daily', hasLookback: true },
+  emptyIsNormal: true,
+  sample: {
+    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    answer: {
+      Value: [
+        {
+          ScripId: 'SHRINIWAS',
+          ScripCode: 538897,
+          ScripName: 'Shri Niwas Leasing and Finance Limited',
+          ActionId: 0,
+          IndustryName: 'Financial Services',
+          ListedStatus: 'Active',
+          ScripFaceValue: '10.0',
+          ISIN: 'INE201F01015',
+          AnnounceType: 'U',
+          AnnouncementDate: '02-20-2025 16:36:03',
+          MeetingDate: '01-01-0001 00:00:00',
+          CorporateActionType: 'Right Issue of Equity Shares',
+          PurposeCode: 'ET ',
+          AnnouncementUrl:
+            'https://{host}/xml-data/corpfiling/AttachHis/3f6bbaa7-8faa-4e87-8aa8-824213bfa789.pdf',
+          RatioAmount: '00100001 ',
+          BcRdFlag: 'RD',
+          BcRdFrom: '02-27-2025 00:00:00',
+          BcRdTo: '02-27-2025 00:00:00',
+          ProvXdate: '02-27-2025 00:00:00',
+          NdStartDate: '01-01-0001 00:00:00',
+          NdEndDate: '01-01-0001 00:00:00',
+          PaymentDate: '01-01-0001 00:00:00',
+          ReferenceSrno: '1',
+          ModifyDate: '02-24-2025 16:43:15',
+          ReceivedAt: '02-24-2025 16:44:02',
+          SavedAt: '02-24-2025 16:44:02',
+        },
+      ],
+    },
+  },
+});
