@@ -97,7 +97,7 @@ async function runBareJobs({ server, source }: Site, jobs: number, { least = fal
       opts: {
         jobId: `bare-${at}`,
         attempts: 1_000_000,
-        priority: PRIORITY.other,
+        priority: PRIORITY.backfill,
         removeOnComplete: true,
         removeOnFail: true,
       },

@@ -216,7 +216,9 @@ const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$
 
 const FORECAST_COLUMNS = columnsOf<OperationForecast>('operation', 'exchange', 'windows', 'requests');
 
-const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
+const forecastNotes = (timeZone: string): readonly Column<OperationForecast>[] => [
+  { head: 'done', cell: ({ finishAt }) => (finishAt === null ? '' : minuteText(finishAt, timeZone)) },
+  ...columnsOf<OperationForecast>('leftOver').map((column) => ({ ...column, head: 'does not fit' })),
   ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.isEstimated ? 'planned once the bhav copy is in' : '') },
@@ -227,10 +229,11 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   const { operations, isEstimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false };
   return [
-    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
+    fittedTable(FORECAST_COLUMNS, forecastNotes(timeZone), [...operations, total], operationName),
     '',
     `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
+    ...leftOverLines(forecast, timeZone),
     ...(outOfReach === 0
       ? []
       : [
@@ -238,6 +241,30 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
         ]),
   ].join('\n');
 }
+
+/** What a night cannot ask before the next one begins, and what can be done about it. */
+function leftOverLines({ operations, nextNightAt, leftOver }: Forecast, timeZone: string): string[] {
+  if (nextNightAt === null || leftOver === 0) return [];
+  return [
+    '',
+    `${plural(leftOver, 'call')} do not fit before the next night begins, ${minuteText(nextNightAt, timeZone)}:`,
+    ...operations
+      .filter((one) => !one.isDoneInTime)
+      .map((one) => {
+        const when =
+          one.finishAt === null
+            ? 'never made'
+            : `made by ${minuteText(one.finishAt, timeZone)} at the earliest`;
+        return `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, ${when}`;
+      }),
+    'prices and lists come first; of details those that were asked longest ago, so that none is left out for long',
+    `to make them fit: ${FITTING}`,
+  ];
+}
+
+/** What makes more of a night fit. */
+export const FITTING =
+  'raise EOD_CALLS_PER_HOUR as far as the key allows, set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, spread instruments over the week (schedule.spread in the declaration), or disable operations';
 
 function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
   const run = kind === 'nightly' ? 'nightly run' : 'backfill';
@@ -247,8 +274,10 @@ function limitText({ kind, callsPerHour, leftThisHour }: Forecast): string {
 function whenText({ hours, finishAt }: Forecast, timeZone: string): string {
   if (hours === null || finishAt === null)
     return 'it would never end, because all calls are reserved for the night';
-  const when = momentText(finishAt, timeZone).slice(0, -':00'.length);
+  const when = minuteText(finishAt, timeZone);
   return hours === 0
     ? 'nothing to do'
     : `done in ${plural(hours, 'clock hour')}, about ${when} (${timeZone})`;
 }
+
+const minuteText = (moment: string, timeZone: string) => momentText(moment, timeZone).slice(0, -':00'.length);

@@ -56,7 +56,7 @@ export default defineOperation({
   alsoInFiles: [deliveries],
   windows: { per: 'session' },
   publishedAt: '21:15',
-  schedule: { at: '21:15', on: 'daily', hasLookback: true },
+  schedule: { at: '21:15', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
   sample: {
     asked: {

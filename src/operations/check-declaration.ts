@@ -53,7 +53,7 @@ const REQUEST_NAMES = [
 const DATES = ['range', 'years', 'day', 'spans', 'none'];
 const INSTRUMENTS = ['many', 'one', 'none'];
 const OPTION_NAMES = ['param', 'meaning', 'fallback', 'values', 'isClosed', 'form', 'isFilter'];
-const SCHEDULE_NAMES = ['at', 'on', 'hasLookback', 'spread'];
+const SCHEDULE_NAMES = ['at', 'on', 'hasLookback', 'spread', 'value'];
 
 const WINDOW_NAMES: Readonly<Record<string, readonly string[]>> = {
   range: ['per', 'days', 'everyDay', 'parts', 'ahead'],
@@ -360,6 +360,7 @@ function checkSchedule(schedule: unknown, windows: Unchecked, problems: Problems
   problems.time(of, 'schedule', 'at');
   problems.oneOf(of, 'schedule', 'on', Object.keys(SCHEDULED_WEEKDAYS));
   problems.boolean(of, 'schedule', 'hasLookback');
+  if (of.value !== undefined) problems.oneOf(of, 'schedule', 'value', ['prices', 'lists', 'details']);
   if (of.spread === undefined) return;
   if (!problems.check(of.spread === 'week', 'schedule.spread', of.spread, 'use week, or leave it out'))
     return;

@@ -253,7 +253,14 @@ export interface Schedule {
   readonly hasLookback: boolean;
   /** Are its instruments spread over the week, so that each night asks for a seventh of them? */
   readonly spread?: 'week';
+  /**
+   * What its windows are worth where not all of a night's fit: prices come before lists of whole exchanges, and these
+   * before details of single instruments. By default details if it asks about instruments, and lists otherwise.
+   */
+  readonly value?: ScheduleValue;
 }
+
+export type ScheduleValue = 'prices' | 'lists' | 'details';
 
 /** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
 export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>> = {

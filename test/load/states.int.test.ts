@@ -60,6 +60,7 @@ const PERMIT: CallLimit = {
   keyRefusedSince: 0,
   limit: 1_000_000,
   backfillLimit: 1_000_000,
+  leftoverLimit: 1_000_000,
   probeUntil: Date.parse('2025-09-08T12:01:00Z'),
 };
 

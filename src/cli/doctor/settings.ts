@@ -5,13 +5,16 @@ import { contradictions } from '../../core/consistent-settings.ts';
 import { addDays } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
+import { type CallGroup, placeCalls } from '../../jobs/runs/call-pace.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
+import { classOf, worthOf } from '../../jobs/worker/call-order.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import { exchangesOf } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
 import { count, plural } from '../output.ts';
+import { FITTING } from '../run-output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
 
 /** Returns a check for each contradiction between settings, or one that says there is none. */
@@ -124,7 +127,7 @@ export function callsOfNight(
   config: Config,
   calendar: Calendar,
   clock: Clock,
-): { readonly daily: number; readonly busiest: number } {
+): { readonly daily: number; readonly busiest: number; readonly groups: readonly CallGroup[] } {
   const now = today(clock, config.EOD_TIMEZONE);
   const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
   const instruments =
@@ -157,30 +160,44 @@ export function callsOfNight(
     }),
   );
   const calls = { daily: 0, friday: 0, saturday: 0, sunday: 0 };
-  for (const { state, operation } of planTargets(inputs)) {
-    if (state === 'pending') calls[operationNamed(operation).schedule.on] += 1;
+  const groups: CallGroup[] = [];
+  for (const { state, operation: name, exchange } of planTargets(inputs)) {
+    if (state !== 'pending') continue;
+    const operation = operationNamed(name);
+    calls[operation.schedule.on] += 1;
+    if (operation.schedule.on !== 'daily') continue;
+    const found = classOf({ value: worthOf(operation), recency: 'newest' });
+    groups.push({ pair: [name, exchange].join(' '), class: found, calls: 1 });
   }
   const { daily, ...weekly } = calls;
-  return { daily, busiest: daily + largest(Object.values(weekly)) };
+  return { daily, busiest: daily + largest(Object.values(weekly)), groups };
 }
 
 /** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */
 const BEFORE_OPENING_H = 11;
 const BEFORE_NEXT_NIGHT_H = 24;
+const HOUR_MS = 3_600_000;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Check {
-  const { daily, busiest } = callsOfNight(config, calendar, clock);
+  const { daily, busiest, groups } = callsOfNight(config, calendar, clock);
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
   const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
-  const remedy =
-    'set EOD_INSTRUMENT_LIMIT lower or name fewer EOD_INSTRUMENTS, or raise EOD_CALLS_PER_HOUR as far as the key allows';
-  if (hours > BEFORE_NEXT_NIGHT_H) {
-    return failed('night', `${found}; the next one begins before it has ended`, remedy);
+  // The budget of whole hours counts, not how fast they are used up.
+  const pace = { perHour, leftThisHour: perHour, now: 0, hour: 0, secondsPerCall: 0 };
+  const placed = placeCalls(groups, pace, BEFORE_NEXT_NIGHT_H * HOUR_MS - 1);
+  const left = [...placed].filter(([, { leftOver }]) => leftOver > 0);
+  if (left.length > 0) {
+    const named = left.map(([pair, { leftOver }]) => `${count(leftOver)} of ${pair}`).join(', ');
+    return failed(
+      'night',
+      `${found}; the next one begins before it has ended: these calls do not fit: ${named}`,
+      FITTING,
+    );
   }
   if (hours > BEFORE_OPENING_H) {
-    return warning('night', `${found}; it ends after the exchanges have opened again`, remedy);
+    return warning('night', `${found}; it ends after the exchanges have opened again`, FITTING);
   }
   return ok('night', found);
 }

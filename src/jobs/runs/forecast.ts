@@ -1,15 +1,17 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day, type DayRange } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, epochOf, secondsOfDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/runs/request.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { isQuarterly } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import { classOf, isDetailClass, recencyOf, worthOf } from '../worker/call-order.ts';
 import { queueOf } from '../worker/queue.ts';
-import { callLimitOf, callsOf } from '../worker/quota.ts';
+import { callLimitOf, callsOf, hourStart } from '../worker/quota.ts';
+import { type CallGroup, expectedFinish, type Pace, placeCalls } from './call-pace.ts';
 import { defaultInstruments, planInput, planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
@@ -25,6 +27,14 @@ export interface OperationForecast extends Pair {
   readonly outOfReach: number;
   /** Are the instruments not known yet? Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
   readonly isEstimated: boolean;
+  /**
+   * When its last call is made, ISO 8601; null if there is none, or it is never made. Of what is left when the next
+   * night begins, at the earliest: that night asks for prices and lists first.
+   */
+  readonly finishAt: string | null;
+  /** How many calls are left when the next night begins; 0 for other runs. */
+  readonly leftOver: number;
+  readonly isDoneInTime: boolean;
 }
 
 export interface Forecast extends DayRange {
@@ -44,6 +54,11 @@ export interface Forecast extends DayRange {
   readonly leftThisHour: number;
   /** Are the instruments of some operation not known yet? */
   readonly isEstimated: boolean;
+  /** When the next night begins, ISO 8601; null if this is no night. */
+  readonly nextNightAt: string | null;
+  /** How many calls are left then. They are made later; nothing is lost. */
+  readonly leftOver: number;
+  readonly isDoneInTime: boolean;
   readonly operations: readonly OperationForecast[];
 }
 
@@ -51,7 +66,6 @@ const NOTHING = { windows: 0, requests: 0, skipped: 0, outOfReach: 0 };
 
 /** Assumed duration of a call before any was measured, in seconds. */
 const DEFAULT_SECONDS_PER_CALL = 0.5;
-const HOUR_MS = 3_600_000;
 
 /**
  * Plans a request without starting it. `requests` is exact if no call fails and the instruments of deferred targets do
@@ -65,40 +79,106 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
     plan.deferred.map((target) => inputWithKnownInstruments(context, request, target)),
   );
   const tallies = new Map<string, Tally>();
+  const groups = new Map<string, Group>();
+  const night = [...request.targets]
+    .map(({ to }) => to)
+    .sort()
+    .at(-1) as Day;
+  const classes = classesOf(context, night);
   for (const windows of [plan.windows, planTargets(later)]) {
     for (const window of windows) {
       const key = pairName(window);
       const tally = tallies.get(key) ?? { ...NOTHING };
       tallies.set(key, tally);
       addWindow(tally, window, reach);
+      if (window.state !== 'pending') continue;
+      // Backfills are asked in the order in which they are planned.
+      const found = request.kind === 'nightly' ? classes(window) : 0;
+      const group = groups.get(`${key} ${found}`) ?? { pair: key, class: found, calls: 0 };
+      groups.set(`${key} ${found}`, group);
+      group.calls += 1;
     }
   }
   // Gaps of an operation may be several targets.
   const pairs = new Map(request.targets.map((target) => [pairName(target), target]));
   const deferred = new Set(plan.deferred.map(pairName));
-  const operations = [...pairs].map(
+  const pace = await readPace(context, request.kind);
+  const nextNight = request.kind === 'nightly' ? nextNightStart(context, night) : null;
+  const finishes = finishesOf([...groups.values()], pace, nextNight, config.EOD_TIMEZONE);
+  const found = [...pairs].map(
     ([key, { operation, exchange }]): OperationForecast => ({
       operation,
       exchange,
       ...(tallies.get(key) ?? NOTHING),
       isEstimated: deferred.has(key),
+      ...(finishes.get(key) ?? NO_CALLS),
     }),
   );
-  const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach') =>
-    operations.reduce((total, one) => total + one[name], 0);
+  const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach' | 'leftOver') =>
+    found.reduce((total, one) => total + one[name], 0);
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
   return {
     kind: request.kind,
     from: days[0] as Day,
     to: days.at(-1) as Day,
-    ...(await forecastFinish(context, request.kind, sum('requests'))),
+    requests: sum('requests'),
+    ...finishOf(sum('requests'), pace),
+    callsPerHour: pace.perHour,
+    leftThisHour: pace.leftThisHour,
     windows: sum('windows'),
     skipped: sum('skipped'),
     outOfReach: sum('outOfReach'),
     reachesBackTo: reach,
-    isEstimated: operations.some((one) => one.isEstimated),
-    operations,
+    isEstimated: found.some((one) => one.isEstimated),
+    nextNightAt: isoOf(nextNight),
+    leftOver: sum('leftOver'),
+    isDoneInTime: sum('leftOver') === 0,
+    operations: found,
   };
+}
+
+type Finish = Pick<OperationForecast, 'finishAt' | 'leftOver' | 'isDoneInTime'>;
+
+const NO_CALLS: Finish = { finishAt: null, leftOver: 0, isDoneInTime: true };
+
+type Group = { -readonly [Name in keyof CallGroup]: CallGroup[Name] };
+
+/** The class of a planned window in the order of a night. */
+function classesOf({ calendar, config }: Context, night: Day): (window: PlannedWindow) => number {
+  const sessions = new Map<string, readonly Day[]>();
+  return ({ operation: name, exchange, to }) => {
+    const last =
+      sessions.get(exchange) ?? calendar.lastSessions(exchange, night, 1 + config.EOD_LOOKBACK_SESSIONS);
+    sessions.set(exchange, last);
+    const operation = operationNamed(name);
+    return classOf({ value: worthOf(operation), recency: recencyOf(operation, to, last) });
+  };
+}
+
+/** When the calls of each operation and exchange are made, in the order of the night. */
+function finishesOf(
+  groups: readonly CallGroup[],
+  pace: Awaited<ReturnType<typeof readPace>>,
+  nextNight: number | null,
+  zone: string,
+): ReadonlyMap<string, Finish> {
+  const placed = placeCalls(groups, pace, nextNight ?? Number.POSITIVE_INFINITY);
+  // The next night asks as much as this one before it comes to what is left.
+  const first = groups.reduce((sum, one) => sum + (isDetailClass(one.class) ? 0 : one.calls), 0);
+  const later = {
+    ...pace,
+    now: nextNight ?? pace.now,
+    hour: hourStart(nextNight ?? pace.now, zone),
+    perHour: pace.leftoverPerHour,
+    leftThisHour: pace.leftoverPerHour,
+  };
+  return new Map(
+    [...placed].map(([pair, { finishAt, leftOver, leftBefore }]) => {
+      if (nextNight === null) return [pair, { ...NO_CALLS, finishAt: isoOf(finishAt) }];
+      const last = leftOver === 0 ? finishAt : (expectedFinish(first + leftBefore, later)?.finishAt ?? null);
+      return [pair, { finishAt: isoOf(last), leftOver, isDoneInTime: leftOver === 0 }];
+    }),
+  );
 }
 
 type Tally = {
@@ -132,44 +212,45 @@ async function inputWithKnownInstruments(
 }
 
 /** When a run will have made this many calls, from the recent duration of calls and the hourly budget. */
-export async function forecastFinish({ config, clock, db }: Context, kind: RunKind, requests: number) {
+export async function forecastFinish(context: Context, kind: RunKind, requests: number) {
+  const pace = await readPace(context, kind);
+  return {
+    requests,
+    ...finishOf(requests, pace),
+    callsPerHour: pace.perHour,
+    leftThisHour: pace.leftThisHour,
+  };
+}
+
+function finishOf(requests: number, pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
+  const finish = expectedFinish(requests, pace);
+  return { hours: finish?.hours ?? null, finishAt: isoOf(finish?.finishAt ?? null) };
+}
+
+const isoOf = (moment: number | null) => (moment === null ? null : new Date(moment).toISOString());
+
+async function readPace(
+  { config, clock, db }: Context,
+  kind: RunKind,
+): Promise<Pace & { readonly leftoverPerHour: number }> {
   const callLimit = callLimitOf(config, clock);
   const calls = callsOf(queueOf(kind), callLimit, await readHour(db.drizzle, callLimit));
-  const pace = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
-  const finish = expectedFinish({
-    requests,
+  const seconds = (await medianWindowSeconds(db.drizzle)) ?? DEFAULT_SECONDS_PER_CALL;
+  return {
     leftThisHour: calls.left,
     perHour: calls.perHour,
     now: callLimit.now,
     hour: callLimit.hour,
-    secondsPerCall: pace / config.EOD_CONCURRENCY,
-  });
-  return { requests, ...finish, callsPerHour: calls.perHour, leftThisHour: calls.left };
+    secondsPerCall: seconds / config.EOD_CONCURRENCY,
+    leftoverPerHour: callLimit.leftoverLimit,
+  };
 }
 
-interface Pace {
-  readonly requests: number;
-  readonly leftThisHour: number;
-  readonly perHour: number;
-  /** The current time and the start of the clock hour, milliseconds since the epoch. */
-  readonly now: number;
-  readonly hour: number;
-  /** With EOD_CONCURRENCY calls at a time. */
-  readonly secondsPerCall: number;
-}
-
-/** How many clock hours the calls take, and when the last one is made (pure). */
-function expectedFinish(pace: Pace): Pick<Forecast, 'hours' | 'finishAt'> {
-  const { requests, leftThisHour, perHour, now, hour, secondsPerCall } = pace;
-  const later = Math.max(0, requests - leftThisHour);
-  if (later === 0) {
-    const end = now + requests * secondsPerCall * 1000;
-    return { hours: requests === 0 ? 0 : 1, finishAt: new Date(end).toISOString() };
-  }
-  // All calls are reserved for nightly runs: a backfill would never end.
-  if (perHour <= 0) return { hours: null, finishAt: null };
-  const further = Math.ceil(later / perHour);
-  const inLast = later - (further - 1) * perHour;
-  const end = hour + further * HOUR_MS + Math.min(HOUR_MS, inLast * secondsPerCall * 1000);
-  return { hours: further + (leftThisHour > 0 ? 1 : 0), finishAt: new Date(end).toISOString() };
+/** When the next night begins after that of a day, or after now if that is later. Milliseconds since the epoch. */
+function nextNightStart({ config, clock }: Context, date: Day): number {
+  const zone = config.EOD_TIMEZONE;
+  const first = operations.map(({ schedule }) => schedule.at).sort()[0] as string;
+  const startOn = (day: Day) => epochOf(day, secondsOfDay(first), zone) * 1000;
+  const now = today(clock, zone);
+  return [addDays(date, 1), now, addDays(now, 1)].map(startOn).find((start) => start > clock.now()) as number;
 }

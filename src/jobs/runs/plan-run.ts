@@ -111,6 +111,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
   const trialDay = clock.trialDay;
+  const ofRun = instrumentsOfRun(operation, [...new Set(instruments)], request.kind, target.to, trialDay);
   // A night is about one day; what the source says of days to come is asked for with it.
   const { windows } = operation;
   const isAhead = request.kind === 'nightly' && windows.per === 'range';
@@ -123,7 +124,8 @@ export async function planInput(context: Context, request: PlanRequest, target: 
       ? { from: range.from, to: range.to, sessions: sessionsOf(calendar, operation, range) }
       : rangeOnTrialDay(operation, target, trialDay)),
     trialDay,
-    instruments: instrumentsOfRun(operation, [...new Set(instruments)], request.kind, target.to, trialDay),
+    instruments: ofRun,
+    hasOtherNights: ofRun.length < instruments.length,
     options: request.options,
     refetchFrom: target.refetchFrom,
     today: today(clock, config.EOD_TIMEZONE),

@@ -335,7 +335,9 @@ function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Genera
   if (input.instruments.length === 0) {
     yield skipAll(
       input,
-      `no instruments are known: no bhav copy of ${exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
+      input.hasOtherNights === true
+        ? 'its instruments are spread over the week, and none of them is asked for on this weekday'
+        : `no instruments are known: no bhav copy of ${exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
     );
     return;
   }

@@ -18,6 +18,8 @@ export interface PlanInput extends DayRange {
   readonly sessions: readonly Day[];
   /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */
   readonly instruments: readonly string[];
+  /** Are there instruments that other nights of the week ask for? */
+  readonly hasOtherNights?: boolean;
   /** Request options that the user has set, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
   /** What is already answered and need not be asked, by `questionKey`. */

@@ -1,18 +1,25 @@
+import type { Day } from '../../core/days.ts';
+import { pairName } from '../../core/pair.ts';
 import { runStep } from '../../core/steps.ts';
+import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
 import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
+import { nightPriority, recencyOf, worthOf } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
 import { type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
-/** Priorities in BullMQ: jobs with the lowest number are taken first. */
+/** Priorities in BullMQ: jobs with the lowest number are taken first. Those of nights are in call-order.ts. */
 export const PRIORITY = {
   /** Windows whose answer the source has prepared or is preparing. */
   prepared: 1,
   /** Pieces of split windows; their number of days is added. */
   piece: 1,
-  other: 1_000_000,
+  /** Windows of a backfill, which has a queue of its own. */
+  backfill: 1_000_000,
 } as const;
 
 /**
@@ -24,7 +31,8 @@ export async function enqueueOpenWindows(context: QueueContext, runIds: readonly
   if (run === undefined) return;
   const facts = { database: context.queues.databaseId, ...(runIds.length === 1 ? { run } : {}) };
   return runStep('enqueue', facts, async () => {
-    for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows);
+    const priorityOf = priorities(context);
+    for await (const windows of openWindowsOf(context, runIds)) await addJobs(context, windows, priorityOf);
   });
 }
 
@@ -40,10 +48,15 @@ async function* openWindowsOf({ db }: Pick<QueueContext, 'db'>, runIds: readonly
 }
 
 /** Adds jobs for windows of one queue. */
-async function addJobs(context: QueueContext, windows: readonly OpenWindow[]): Promise<void> {
+async function addJobs(
+  context: QueueContext,
+  windows: readonly OpenWindow[],
+  priorityOf: PriorityOf,
+): Promise<void> {
   const [first] = windows;
   if (first === undefined) return;
-  const jobs = windows.map((window) => windowJob(context, window));
+  const jobs: NewJob<WindowJob>[] = [];
+  for (const window of windows) jobs.push(windowJob(context, window, await priorityOf(window)));
   await context.queues.windows[queueOf(first.kind)].addBulk(jobs);
 }
 
@@ -70,11 +83,12 @@ export async function* lostWindows(
 /** Enqueues the windows that the queue has lost, wholly or in part. @returns how many there were. */
 export async function enqueueLostWindows(context: QueueContext, runIds: readonly number[]): Promise<number> {
   let count = 0;
+  const priorityOf = priorities(context);
   for await (const lost of lostWindows(context, runIds)) {
     const queue = context.queues.windows[queueOf((lost[0] as OpenWindow).kind)];
     // What is left of a job keeps its id, so that BullMQ would not add it.
     await Promise.all(lost.map((window) => queue.remove(idOf(window))));
-    await addJobs(context, lost);
+    await addJobs(context, lost, priorityOf);
     count += lost.length;
   }
   return count;
@@ -90,6 +104,7 @@ export async function enqueueReopened(context: QueueContext, job: WindowJob): Pr
     await addJobs(
       context,
       found.filter(({ id }) => id === job.windowId),
+      priorities(context),
     );
   } catch (error) {
     context.log.debug({ ...job, err: error }, 'could not look whether the window was opened again');
@@ -110,7 +125,7 @@ export async function enqueueRun(context: QueueContext, runId: number): Promise<
 
 const idOf = ({ runId, id }: OpenWindow) => windowJobId({ runId, windowId: id });
 
-function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJob> {
+function windowJob({ queues }: QueueContext, window: OpenWindow, priority: number): NewJob<WindowJob> {
   return {
     name: 'window',
     data: { database: queues.databaseId, runId: window.runId, windowId: window.id },
@@ -119,7 +134,7 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
       // Attempts are counted with the window and limited by the failure policy.
       attempts: 1_000_000,
       backoff: { type: 'eod' },
-      priority: priorityOf(window),
+      priority,
       // While a finished job is kept, a resumed run could not add a job with the same id.
       removeOnComplete: true,
       removeOnFail: true,
@@ -127,13 +142,44 @@ function windowJob({ queues }: QueueContext, window: OpenWindow): NewJob<WindowJ
   };
 }
 
+type PriorityOf = (window: OpenWindow) => Promise<number>;
+
 /**
+ * The priorities of windows. Those of nights follow the value of the operation and the age of what is asked
+ * (call-order.ts), which is read once for each operation and exchange.
+ *
  * The shortest pieces of split windows come first: a single day shows whether the source answers at all, before every
  * long window fails with the same error.
  */
-function priorityOf({ prepared, piece, days }: OpenWindow): number {
-  if (prepared) return PRIORITY.prepared;
-  return piece ? PRIORITY.piece + days : PRIORITY.other;
+function priorities({ db, calendar, config }: QueueContext): PriorityOf {
+  const ages = new Map<string, Promise<ReadonlyMap<string, Day>>>();
+  const agesOf = (operation: Operation, { exchange, date }: OpenWindow) => {
+    const pair = pairName({ operation: operation.name, exchange });
+    const isOfAnyDay = operation.windows.per === 'row';
+    const asked = { operation: operation.name, exchange, date, isOfAnyDay, timeZone: config.EOD_TIMEZONE };
+    const known = ages.get(pair) ?? readLastAsked(db.drizzle, asked);
+    ages.set(pair, known);
+    return known;
+  };
+  return async (window) => {
+    if (window.prepared) return PRIORITY.prepared;
+    if (window.piece) return PRIORITY.piece + window.days;
+    const operation = operations.find(({ name }) => name === window.operation);
+    // One that is no longer declared makes no call.
+    if (window.kind !== 'nightly' || operation === undefined) return PRIORITY.backfill;
+    const { exchange, date, to, instruments } = window;
+    const known = await agesOf(operation, window);
+    const asked = (instruments.length === 0 ? [''] : instruments).map((symbol) => known.get(symbol) ?? '');
+    return nightPriority({
+      value: worthOf(operation),
+      recency: recencyOf(
+        operation,
+        to,
+        calendar.lastSessions(exchange, date, 1 + config.EOD_LOOKBACK_SESSIONS),
+      ),
+      askedOn: asked.sort()[0] || null,
+    });
+  };
 }
 
 /** Lets workers look for calls again at once. Does not throw: a rate limit ends within a minute anyway. */

@@ -38,14 +38,17 @@ export function keyHash(accessKey: string): string {
  */
 export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = clock): CallLimit {
   const now = clock.now();
+  // Rounding errors of the subtraction must not cost a call.
+  const backfillLimit = Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9);
   return {
     keyHash: keyHash(config.EOD_ACCESS_KEY ?? ''),
     now,
     hour: hourStart(sourceClock.now(), config.EOD_TIMEZONE),
     closedBefore: now - HOUR_RECHECK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
-    // Rounding errors of the subtraction must not cost a call.
-    backfillLimit: Math.floor(config.EOD_CALLS_PER_HOUR * (1 - config.EOD_NIGHTLY_RESERVE) + 1e-9),
+    backfillLimit,
+    // Where all calls are reserved for nights, an older night has to get on too.
+    leftoverLimit: backfillLimit > 0 ? backfillLimit : config.EOD_CALLS_PER_HOUR,
     keyGoodSince: now - ACCEPTED_KEY_TRUST_MS,
     keyRefusedSince: now - REFUSED_KEY_REST_MS,
     probeUntil: now + config.EOD_TIMEOUT_MS + 5_000,

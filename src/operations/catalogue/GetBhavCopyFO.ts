@@ -81,7 +81,7 @@ export default defineOperation({
   udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
   windows: { per: 'session' },
   publishedAt: '21:15',
-  schedule: { at: '21:19', on: 'daily', hasLookback: true },
+  schedule: { at: '21:19', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
   sample: {
     asked: {

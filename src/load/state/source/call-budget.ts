@@ -18,6 +18,8 @@ export interface CallLimit {
   readonly limit: number;
   /** How much of the limit a backfill may use; the rest is kept for nightly runs. */
   readonly backfillLimit: number;
+  /** How much of it the windows that are left of an older night may use. */
+  readonly leftoverLimit: number;
   /** A key that was last accepted before this moment is tried with one call first. */
   readonly keyGoodSince: number;
   /** A key that was refused before this moment may be tried again. */

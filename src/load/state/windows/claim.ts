@@ -144,6 +144,9 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
 const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
                select from ${runs} m where m.id <> r.id and m.kind <> 'preview' and coalesce(m.finished_at, 'infinity') > r.started_at))`;
 
+/** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
+const NIGHT_MS = 18 * 3_600_000;
+
 /** The unique index that allows only one running window per question. */
 const ASKED_KEY = 'windows_asked_key';
 
@@ -199,7 +202,10 @@ async function claimWithCall(
              w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
-             case r.kind when 'nightly' then ${callLimit.limit}::int else ${callLimit.backfillLimit}::int end as allowed,
+             case when r.kind <> 'nightly' then ${callLimit.backfillLimit}::int
+                  -- Of a night that has not ended when the next one begins, so that its prices need not wait for the hour's end.
+                  when coalesce(r.resumed_at, r.started_at) < ${new Date(callLimit.now - NIGHT_MS).toISOString()}::timestamptz then ${callLimit.leftoverLimit}::int
+                  else ${callLimit.limit}::int end as allowed,
              coalesce(${keyIsAccepted(callLimit)}, false) as key_accepted,
              coalesce(${keyIsRefused(callLimit)}, false) as key_refused,
              k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead,

@@ -350,6 +350,12 @@ export async function openWindows(
       id: windows.id,
       runId: windows.run_id,
       kind: runs.kind,
+      /** The day of the run: that of a night. */
+      date: runs.to_date,
+      operation: windows.operation,
+      exchange: windows.exchange,
+      to: windows.to_date,
+      instruments: windows.instruments,
       /** Is it a piece of a window that was split? */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
       days: sql`${windows.to_date} - ${windows.from_date} + 1`.mapWith(Number),
