@@ -216,9 +216,7 @@ const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$
 
 const FORECAST_COLUMNS = columnsOf<OperationForecast>('operation', 'exchange', 'windows', 'requests');
 
-const forecastNotes = (timeZone: string): readonly Column<OperationForecast>[] => [
-  { head: 'done', cell: ({ finishAt }) => (finishAt === null ? '' : minuteText(finishAt, timeZone)) },
-  ...columnsOf<OperationForecast>('leftOver').map((column) => ({ ...column, head: 'does not fit' })),
+const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   ...columnsOf<OperationForecast>('skipped'),
   { head: 'out of reach', cell: (row) => row.outOfReach },
   { head: '', cell: (row) => (row.isEstimated ? 'planned once the bhav copy is in' : '') },
@@ -229,11 +227,11 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   const { operations, isEstimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false };
   return [
-    fittedTable(FORECAST_COLUMNS, forecastNotes(timeZone), [...operations, total], operationName),
+    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
     '',
     `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
-    ...leftOverLines(forecast, timeZone),
+    ...(isDemo ? [] : nightLines(forecast, timeZone)),
     ...(outOfReach === 0
       ? []
       : [
@@ -242,23 +240,37 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   ].join('\n');
 }
 
-/** What a night cannot ask before the next one begins, and what can be done about it. */
-function leftOverLines({ operations, nextNightAt, leftOver }: Forecast, timeZone: string): string[] {
-  if (nextNightAt === null || leftOver === 0) return [];
+/** How long a night takes operation by operation, what does not fit before the next one, and what can be done about it. */
+function nightLines(forecast: Forecast, timeZone: string): string[] {
+  const { operations, nextNightAt, leftOver } = forecast;
+  if (nextNightAt === null || forecast.requests <= forecast.leftThisHour) return [];
+  const done = operations.filter((one) => one.requests > 0 && one.isDoneInTime);
+  const late = operations.filter((one) => !one.isDoneInTime);
+  const by = ({ finishAt }: OperationForecast) =>
+    finishAt === null ? 'never' : minuteText(finishAt, timeZone);
+  // Those of an hour end at about the same time.
+  const byHour = [
+    ...groupBy(done, ({ finishAt }) => String(finishAt).slice(0, '2025-01-01T00'.length)),
+  ].sort();
   return [
     '',
-    `${plural(leftOver, 'call')} do not fit before the next night begins, ${minuteText(nextNightAt, timeZone)}:`,
-    ...operations
-      .filter((one) => !one.isDoneInTime)
-      .map((one) => {
-        const when =
-          one.finishAt === null
-            ? 'never made'
-            : `made by ${minuteText(one.finishAt, timeZone)} at the earliest`;
-        return `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, ${when}`;
-      }),
-    'prices and lists come first; of details those that were asked longest ago, so that none is left out for long',
-    `to make them fit: ${FITTING}`,
+    ...byHour.map(([, ofHour]) => {
+      const last = ofHour.map(by).sort().at(-1);
+      const named = ofHour.slice(0, NAMED_WINDOWS).map(operationName).join(', ');
+      const more = ofHour.length - NAMED_WINDOWS;
+      return `done by ${last}: ${named}${more > 0 ? ` and ${more} more` : ''}`;
+    }),
+    ...(leftOver === 0
+      ? []
+      : [
+          `${plural(leftOver, 'call')} do not fit before the next night begins (${minuteText(nextNightAt, timeZone)}):`,
+          ...late.map(
+            (one) =>
+              `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
+          ),
+          'later nights ask for prices and lists first, then for what was asked longest ago',
+          `to make them fit: ${FITTING}`,
+        ]),
   ];
 }
 

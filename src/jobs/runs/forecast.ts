@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { addDays, type Day, type DayRange, epochOf, secondsOfDay } from '../../core/days.ts';
+import { addDays, DAY_MS, type Day, type DayRange, epochOf, secondsOfDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/runs/request.ts';
@@ -54,7 +54,7 @@ export interface Forecast extends DayRange {
   readonly leftThisHour: number;
   /** Are the instruments of some operation not known yet? */
   readonly isEstimated: boolean;
-  /** When the next night begins, ISO 8601; null if this is no night. */
+  /** When the next night begins, at most a day from now, ISO 8601; null if this is no night. */
   readonly nextNightAt: string | null;
   /** How many calls are left then. They are made later; nothing is lost. */
   readonly leftOver: number;
@@ -246,11 +246,16 @@ async function readPace(
   };
 }
 
-/** When the next night begins after that of a day, or after now if that is later. Milliseconds since the epoch. */
+/**
+ * When the next night after that of a day begins, but at most a day from now: a run that is started before its evening
+ * has no more time than one that is started then. Milliseconds since the epoch.
+ */
 function nextNightStart({ config, clock }: Context, date: Day): number {
   const zone = config.EOD_TIMEZONE;
   const first = operations.map(({ schedule }) => schedule.at).sort()[0] as string;
-  const startOn = (day: Day) => epochOf(day, secondsOfDay(first), zone) * 1000;
   const now = today(clock, zone);
-  return [addDays(date, 1), now, addDays(now, 1)].map(startOn).find((start) => start > clock.now()) as number;
+  const starts = [addDays(date, 1), now, addDays(now, 1)].map(
+    (day) => epochOf(day, secondsOfDay(first), zone) * 1000,
+  );
+  return Math.min(starts.find((start) => start > clock.now()) as number, clock.now() + DAY_MS);
 }

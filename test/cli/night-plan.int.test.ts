@@ -1,0 +1,63 @@
+import { beforeAll, expect, test } from 'vitest';
+import type { Forecast } from '../../src/jobs/runs/forecast.ts';
+import { catalogue } from '../support/catalogue.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+// Every operation of the catalogue is enabled; nothing is asked.
+
+const cwd = temporaryFolder();
+let DATABASE_URL: string;
+const optionsFor = (limit: number, more: Readonly<Record<string, string>> = {}) => ({
+  cwd,
+  env: { DATABASE_URL, EOD_ACCESS_KEY: 'kiwi', EOD_INSTRUMENT_LIMIT: String(limit), ...more },
+});
+const plan = async (limit: number, more?: Readonly<Record<string, string>>) => {
+  const { code, json } = await runJson<Forecast>(['nightly', '--dry-run'], optionsFor(limit, more));
+  expect(code).toBe(0);
+  return json;
+};
+const names = (of: Forecast['operations']) => of.map(({ operation }) => operation);
+
+beforeAll(async () => {
+  DATABASE_URL = (await testDatabase()).url;
+  await runJson(['operations', 'enable', ...catalogue.map(({ name }) => name)], optionsFor(500));
+});
+
+test('a night with every operation fits, for 500 instruments', async () => {
+  const found = await plan(500);
+  expect(found).toMatchObject({ isDoneInTime: true, leftOver: 0, nextNightAt: expect.any(String) });
+  for (const { name } of catalogue) expect(names(found.operations)).toContain(name);
+  const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(500));
+  console.log(stdout);
+  expect(stdout).not.toContain('do not fit');
+});
+
+test('what does not fit is named, and is never a price or a list', async () => {
+  const found = await plan(5_000, { EOD_CALLS_PER_HOUR: '450' });
+  const late = found.operations.filter((one) => !one.isDoneInTime);
+  expect(found.isDoneInTime).toBe(false);
+  expect(found.leftOver).toBe(late.reduce((sum, { leftOver }) => sum + leftOver, 0));
+  expect(names(late)).toContain('GetFinancialRatios');
+  expect(names(late).every((name) => /^Get(FinRatio|FinancialRatios|CompanyData)/.test(name))).toBe(true);
+  for (const { finishAt, leftOver, requests } of late) {
+    expect(leftOver).toBeLessThanOrEqual(requests);
+    expect(finishAt).not.toBeNull();
+    expect(String(finishAt) > String(found.nextNightAt)).toBe(true);
+  }
+  const { stdout, code } = await runCli(["nightly", "--dry-run"], optionsFor(5_000));
+  console.log(stdout);
+  expect(code).toBe(0);
+});
+
+test('the doctor says the same of an ordinary night', async () => {
+  const { json } = await runJson<{ checks: { name: string; state: string; found: string }[] }>(
+    ['doctor'],
+    optionsFor(5_000, { EOD_CALLS_PER_HOUR: '450' }),
+  );
+  const night = json.checks.find(({ name }) => name === 'night');
+  console.log(night);
+  expect(night?.state).toBe('failed');
+  expect(night?.found).toMatch(/these calls do not fit: .*GetFinancialRatios/);
+});

@@ -1,0 +1,82 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { addDays } from '../../src/core/days.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { startRun } from '../../src/jobs/runs/run-control.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { manualClock } from '../sandbox/support.ts';
+import { mostly } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { openSetup, type Setup } from './support.ts';
+
+const LISTS = ['GetBhavCopyCM', 'GetSeriesChange', 'GetTotalTradeHighlights', 'GetCircuitBreakers'];
+const DETAILS = ['GetFinRatioEOD'];
+/** A night may make so many calls, of which the lists take fewer than half. */
+const CALLS = 40;
+const evening = (day: string) => Date.parse(`${day}T22:05:00+05:30`);
+
+/** Plans a night like the scheduler: a run for each operation and exchange, the details first. */
+async function planNight(setup: Setup, date: string): Promise<number[]> {
+  const runIds: number[] = [];
+  for (const name of [...DETAILS, ...LISTS]) {
+    const request = await nightlyRequest(setup, { date, operation: operationNamed(name) });
+    runIds.push((await startRun(setup, request)) as number);
+  }
+  return runIds;
+}
+
+const callsOfHour = async ({ db }: Setup) =>
+  (await db.pool.query<{ calls: number }>('select calls from etl.call_budget order by hour desc limit 1'))
+    .rows[0]?.calls ?? 0;
+
+/** The clock of Postgres cannot be set: after a night, all that it has noted is made a day older. */
+async function passADay({ db }: Setup): Promise<void> {
+  await db.pool.query("update etl.coverage set checked_at = checked_at - interval '1 day' where isfinite(checked_at)");
+  await db.pool.query("update etl.runs set started_at = started_at - interval '1 day'");
+}
+
+/** The instruments of which ratios of a day are known, or known to be missing. */
+async function instrumentsOn({ db }: Setup, day: string): Promise<string[]> {
+  const { rows } = await db.pool.query<{ instrument: string }>(
+    `select distinct instrument from etl.coverage where operation = 'GetFinRatioEOD' and day = $1 and state in ('loaded', 'empty') order by 1`,
+    [day],
+  );
+  return rows.map(({ instrument }) => instrument);
+}
+
+test.each(mostly('postgres'))(
+  'three nights that have too many calls: every list is complete each night, and details get their turn (queue on %s)',
+  async (backend) => {
+    const first = '2025-09-02';
+    const clock = manualClock(evening(first));
+    const instruments = await symbols();
+    const settings = {
+      EOD_CALLS_PER_HOUR: String(CALLS),
+      EOD_INSTRUMENTS: instruments.join(','),
+      EOD_LOOKBACK_SESSIONS: '1',
+      EOD_CONCURRENCY: '2',
+    };
+    const setup = await openSetup({ backend, clock, settings });
+    const asked: string[][] = [];
+    for (const night of [0, 1, 2]) {
+      const date = addDays(first, night);
+      clock.moveTo(evening(date));
+      await planNight(setup, date);
+      const worker = await startWorker(setup);
+      await waitFor(async () => (await callsOfHour(setup)) === CALLS, { what: 'the end of the budget' });
+      await worker.stop();
+      const { rows } = await setup.db.pool.query<{ operation: string }>(
+        "select distinct operation from etl.coverage where day = $1 and instrument = '' and state in ('loaded', 'empty') order by 1",
+        [date],
+      );
+      expect(rows.map(({ operation }) => operation), `lists of ${date}`).toEqual([...LISTS].sort());
+      asked.push(await instrumentsOn(setup, date));
+      await passADay(setup);
+    }
+    console.log(asked.map((one) => one.length), instruments.length);
+  },
+);
+
+async function symbols(): Promise<string[]> {
+  return [];
+}
