@@ -26,6 +26,8 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'runs cancel': ['3'],
   cancel: ['4'],
   operations: [],
+  'operations enable': ['GetSectors'],
+  'operations disable': ['GetSectors'],
   schedules: [],
   backfill: ['GetCircuitBreakers', ...RANGE],
   nightly: ['--dry-run'],
