@@ -8,7 +8,11 @@ import {
   type SessionState,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
+import { changesOfNight, toldDay } from '../../load/state/loads/loads.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
 import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
+import { tablesOfAnswers } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';
 
@@ -33,12 +37,27 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
   if (night === null) return [];
   const { isComplete, due } = await stateOfNight(context, night);
   if (!isComplete) return [];
+  const changes = await changesOf(context, night.day);
   return wanted.map((kind) => ({
     kind,
     subject: night.day,
     message: `the night of ${night.day} is complete: ${due === 0 ? 'nothing was due' : `all ${due} data sets that were due are there`}`,
-    facts: { day: night.day, dueSessions: due },
+    facts: { day: night.day, dueSessions: due, ...changes },
   }));
+}
+
+/** The state of the tables, which has all of the night, and the tables and days that its runs have changed. */
+async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
+  const { version: state } = await versionAt(db.drizzle, null);
+  const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
+    tablesOfAnswers(dataSetNamed(operation)).map(({ name }) => ({
+      table: `market.${name}`,
+      exchange,
+      from: toldDay(from),
+      to: toldDay(to),
+    })),
+  );
+  return { state, changed };
 }
 
 /**

@@ -1,13 +1,13 @@
 import { and, eq, gt, gte, inArray, isNotNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../../core/days.ts';
+import type { Day, DayRange } from '../../../core/days.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { prunedUpTo } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
 import { answers } from '../schema/source.ts';
-import { loads, windows } from '../schema/work.ts';
+import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
@@ -67,8 +67,8 @@ export interface Written {
 /** The channel on which the commit of each load is told: LISTEN eod. */
 const CHANNEL = 'eod';
 
-/** A day as listeners get it: null where rows have no day. */
-const toldDay = (day: string) => (day.endsWith('infinity') ? null : day);
+/** A day as others are told it: null where rows have no day. */
+export const toldDay = (day: string) => (day.endsWith('infinity') ? null : day);
 
 /**
  * Inserts the row of a load, with the next version, and tells it on the channel `eod` when it is committed. Must be the last statement before the commit: other loads wait here
@@ -201,4 +201,21 @@ export async function countUnkeptLoads(
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
     ),
   );
+}
+
+/** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
+export function changesOfNight(db: NodePgDatabase, day: Day) {
+  const { operation, exchange, changed_from, changed_to } = loads;
+  return db
+    .select({
+      operation,
+      exchange,
+      from: sql<string>`min(${changed_from})::text`,
+      to: sql<string>`max(${changed_to})::text`,
+    })
+    .from(loads)
+    .innerJoin(runs, eq(runs.id, loads.run_id))
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day), isNotNull(changed_from)))
+    .groupBy(operation, exchange)
+    .orderBy(operation, exchange);
 }
