@@ -45,6 +45,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   export: ['bhavcopy_cm', '--out', join(folder, 'rows.parquet')],
   diff: ['--operation', 'GetBhavCopyCM', '--since', '2025-01-01'],
   state: [],
+  wait: ['--state', '0'],
   rejects: [],
   'rejects show': ['1'],
   withdrawals: [],
