@@ -91,6 +91,8 @@ COMMENT ON COLUMN etl.loads.changed_from IS 'First day of the rows that it chang
 COMMENT ON COLUMN etl.loads.changed_to IS 'Last day of the rows that it changed; null if it changed none, infinity if they have no day.';
 COMMENT ON COLUMN etl.loads.has_new_names IS 'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.';
 COMMENT ON COLUMN etl.loads.digest IS 'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.';
+COMMENT ON COLUMN etl.loads.rows_digest IS 'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` works it out; null until then.';
+COMMENT ON COLUMN etl.loads.chain_digest IS 'SHA-256, in hex, of that digest and of this column of the state before: the digest of all states up to this one.';
 COMMENT ON COLUMN etl.loads.fetched IS 'Records in the answer: the sum of inserted, updated, unchanged, stale, duplicate and rejected.';
 COMMENT ON COLUMN etl.loads.inserted IS 'Rows that were new.';
 COMMENT ON COLUMN etl.loads.updated IS 'Rows whose values changed.';

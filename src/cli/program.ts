@@ -49,6 +49,8 @@ const GROUPS = {
       'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
     replay:
       'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
+    verify:
+      'Check that the rows are as they were loaded: work out the digest of each state again, and name the loads that differ.',
     prune: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
   },
   'Set up': {
@@ -113,6 +115,7 @@ const FILES: Readonly<Record<CommandName, CommandFile>> = {
   sandbox: () => import('./commands/sandbox.ts'),
   diff: () => import('./commands/diff.ts'),
   state: () => import('./commands/state.ts'),
+  verify: () => import('./commands/state.ts'),
   wait: () => import('./commands/wait.ts'),
   replay: () => import('./commands/replay.ts'),
   withdrawals: () => import('./commands/withdrawals.ts'),

@@ -46,6 +46,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   diff: ['--operation', 'GetBhavCopyCM', '--since', '2025-01-01'],
   state: [],
   wait: ['--state', '0'],
+  verify: [],
   rejects: [],
   'rejects show': ['1'],
   withdrawals: [],

@@ -221,7 +221,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'operations bhavcopy_cm',
     'bhavcopy_cm is a table: "eod operations GetBhavCopyCM", which fills it, describes it',
   ],
-  ['state 100', 'state takes no arguments; its options: --at <time>, --json ("eod help state" explains it)'],
+  ['state 100', 'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)'],
   ['export bhavcopy_cm --format xls --out x', '--format: unknown value "xls" (known: parquet, csv, ndjson)'],
   ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
   [
@@ -377,6 +377,9 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['sandbox --actions-by-announcement 1', 'sandbox takes no arguments…'],
   ['sandbox --coded-ratios 1', 'sandbox takes no arguments…'],
   ['sandbox --nested-limitation 1', 'sandbox takes no arguments…'],
+  ['verify --state x', '--state…'],
+  ['verify --digest abc --json', '--digest takes the 64 digits that "eod state --digest" prints'],
+  ['state --digest --content --at never', '--at…'],
   ['wait', 'wait for what? Give --night or --state'],
   ['wait --night 2025-13-01', '--night…'],
   ['wait --state x', '--state…'],

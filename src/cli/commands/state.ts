@@ -1,19 +1,43 @@
-import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { exampleDays, examples, jsonOption, parseMoment } from '../options.ts';
-import { momentText } from '../output.ts';
+import { usageError } from '../../core/errors.ts';
+import type { Verification } from '../../load/market/digests.ts';
+import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { exampleDays, examples, integerOption, jsonOption, parseMoment } from '../options.ts';
+import { firstLines, momentText, plural } from '../output.ts';
 
 interface Flags extends JsonFlag {
   readonly at?: string;
+  readonly digest?: boolean;
+  readonly content?: boolean;
 }
+
+interface VerifyFlags extends JsonFlag {
+  readonly state?: number;
+  readonly digest?: string;
+}
+
+const MOST_LISTED = 20;
 
 export const commands: Commands = {
   state(command, cli) {
     const { to } = exampleDays();
     command
       .option('--at <time>', 'the state at that time: a day, or a time with its zone')
+      .option('--digest', 'also the digest of all states up to it, which "eod verify" checks')
+      .option('--content', 'also the digest of its values alone, which a rebuild from the answers has too')
       .addOption(jsonOption())
-      .addHelpText('after', examples('eod state', `eod state --at ${to}T21:00:00+05:30 --json`))
+      .addHelpText(
+        'after',
+        examples('eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --digest'),
+      )
       .action((flags: Flags) => showState(cli, flags));
+  },
+  verify(command, cli) {
+    command
+      .addOption(integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }))
+      .option('--digest <digest>', 'the digest that this state had, from "eod state --digest"')
+      .addOption(jsonOption())
+      .addHelpText('after', examples('eod verify', 'eod verify --state 840 --digest 9f86d081884c…'))
+      .action((flags: VerifyFlags) => verifyStates(cli, flags));
   },
 };
 
@@ -22,13 +46,57 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
   const { openContext } = await import('../open-context.ts');
   const { versionAt } = await import('../../load/state/loads/versions.ts');
+  const { contentDigest, digestUpTo } = await import('../../load/market/digests.ts');
   const { db } = await openContext(cli, { config });
   const { version, committedAt } = await versionAt(db.drizzle, at);
-  if (flags.json === true) return printJson(cli, { state: version, committedAt });
+  const more = {
+    ...(flags.digest === true ? { digest: await digestUpTo(db, version, cli.life.signal) } : {}),
+    ...(flags.content === true ? { content: await contentDigest(db, version) } : {}),
+  };
+  if (flags.json === true) return printJson(cli, { state: version, committedAt, ...more });
   if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
+  const digests = Object.entries(more).map(([name, digest]) => `\n${name} ${digest ?? 'not worked out'}`);
   print(
     cli,
-    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${version}) shows it`,
+    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${version}) shows it${digests.join('')}`,
   );
+}
+
+async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Promise<void> {
+  if (digest !== undefined && !/^[0-9a-f]{64}$/.test(digest)) {
+    throw usageError('--digest takes the 64 digits that "eod state --digest" prints');
+  }
+  if (digest !== undefined && state === undefined) throw usageError('--digest: name its state with --state');
+  const { openContext } = await import('../open-context.ts');
+  const { versionAt } = await import('../../load/state/loads/versions.ts');
+  const { verify } = await import('../../load/market/digests.ts');
+  const { db } = await openContext(cli, { wait: 'short' });
+  const { version: newest } = await versionAt(db.drizzle, null);
+  if (state !== undefined && state > newest)
+    throw usageError(`there is no state ${state}: the newest is ${newest}`);
+  const found = await verify(db, state ?? newest, cli.life.signal);
+  const isAsNoted = digest === undefined || found.digest === digest;
+  if (json === true) printJson(cli, { ...found, isAsNoted });
+  else print(cli, verificationText(found, isAsNoted));
+  cli.exitCode = cli.life.cutShort() ?? (found.isIntact && isAsNoted ? EXIT.done : EXIT.failed);
+}
+
+function verificationText(found: Verification, isAsNoted: boolean): string {
+  const { state, digest, checked, replaced, differences, strayRows } = found;
+  const before = replaced === 0 ? '' : `; of ${plural(replaced, 'load')} before a rebuild only the chain`;
+  return [
+    ...firstLines(
+      differences,
+      MOST_LISTED,
+      (one) =>
+        `state ${one.state}: load ${one.load} of ${one.operation} ${one.exchange}${one.from === null ? '' : ` ${one.from} to ${one.to}`}: ${one.problem}`,
+    ),
+    ...strayRows.map(
+      ({ table, rows }) => `${table}: ${plural(rows, 'row')} of no load, or of a day that it did not change`,
+    ),
+    ...(isAsNoted ? [] : [`the digest of state ${state} is another than the one given`]),
+    `${plural(checked, 'load')} checked up to state ${state}${before}: ${found.isIntact && isAsNoted ? 'all rows are as they were loaded' : 'not all rows are as they were loaded'}`,
+    `digest ${digest ?? 'none'}`,
+  ].join('\n');
 }

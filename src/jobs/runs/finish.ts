@@ -2,9 +2,11 @@ import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
+import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzePartitioned } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
@@ -114,6 +116,7 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
   };
   if (run.kind === 'nightly') {
     await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
+    await digestStates(context.db).catch(failed('could not work out the digests of the states'));
   }
   await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
   await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
@@ -123,6 +126,15 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
       ? []
       : await alertsOfNight(context).catch(failed('could not determine whether the night is complete'));
   return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
+}
+
+/** After a first fill of years the digests take minutes; what is left is worked out the next night, or when asked for. */
+const DIGEST_WITHIN_MS = 30_000;
+
+/** Works out the digests of the states so far, so that a row that somebody changes from now on is found. */
+async function digestStates(db: Context['db']): Promise<void> {
+  const { version } = await versionAt(db.drizzle, null);
+  await digestUpTo(db, version, AbortSignal.timeout(DIGEST_WITHIN_MS));
 }
 
 async function warnOfEmptySessions({ db, log }: Context, { id }: EndedRun): Promise<void> {

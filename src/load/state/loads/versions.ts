@@ -1,4 +1,4 @@
-import { eq, inArray, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
 import { loads, pastBegins, runs } from '../schema/work.ts';
@@ -85,4 +85,63 @@ export async function readMoment(db: NodePgDatabase, moment: string) {
     .from(sql`clock_timestamp() as now`);
   if (read === undefined) throw new Error('a select of one row returned none');
   return read;
+}
+
+/** A load whose rows can be digested. */
+export interface DigestedLoad {
+  readonly loadId: number;
+  readonly version: number;
+  readonly operation: string;
+  readonly exchange: string;
+  /** Days of the rows that it changed; infinite if they have none, null if it changed none. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly rowsDigest: string | null;
+  readonly chainDigest: string | null;
+}
+
+/** The loads of the versions after one, in their order. */
+export function readDigests(
+  db: NodePgDatabase,
+  { after, upTo, limit, isMissing }: { after: number; upTo: number; limit: number; isMissing: boolean },
+): Promise<DigestedLoad[]> {
+  return db
+    .select({
+      loadId: loads.id,
+      version: loads.state,
+      operation: loads.operation,
+      exchange: loads.exchange,
+      from: sql<string | null>`${loads.changed_from}::text`,
+      to: sql<string | null>`${loads.changed_to}::text`,
+      rowsDigest: loads.rows_digest,
+      chainDigest: loads.chain_digest,
+    })
+    .from(loads)
+    .where(
+      and(gt(loads.state, after), lte(loads.state, upTo), isMissing ? isNull(loads.chain_digest) : undefined),
+    )
+    .orderBy(asc(loads.state))
+    .limit(limit);
+}
+
+/** The digest of all versions up to one; null if it is not worked out. */
+export async function readChain(db: NodePgDatabase, version: number): Promise<string | null> {
+  const [found] = await db.select({ chain: loads.chain_digest }).from(loads).where(eq(loads.state, version));
+  return found?.chain ?? null;
+}
+
+/** Stores the digests of a load. */
+export async function writeDigest(
+  db: NodePgDatabase,
+  { loadId, rows, chain }: { readonly loadId: number; readonly rows: string; readonly chain: string },
+): Promise<void> {
+  await db.update(loads).set({ rows_digest: rows, chain_digest: chain }).where(eq(loads.id, loadId));
+}
+
+/** By table and exchange, the first version whose history is still there. */
+export async function readPastBegins(db: NodePgDatabase): Promise<Map<string, number>> {
+  const found = await db
+    .select({ table: pastBegins.table_name, exchange: pastBegins.exchange, version: pastBegins.state })
+    .from(pastBegins);
+  return new Map(found.map(({ table, exchange, version }) => [`${table} ${exchange}`, version]));
 }

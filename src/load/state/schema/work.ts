@@ -175,6 +175,10 @@ export const loads = etl.table(
     has_new_names: boolean('has_new_names').notNull().default(true),
     /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
+    /** SHA-256 of the rows that it wrote and withdrew; null until it is worked out. */
+    rows_digest: text('rows_digest'),
+    /** SHA-256 of that and of the chain of the version before. */
+    chain_digest: text('chain_digest'),
     ...forEachCount(count),
   },
   (table) => [

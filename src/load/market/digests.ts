@@ -1,0 +1,252 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { tablesFilledBy } from '../../operations/operation.ts';
+import { dataSets, tables } from '../../operations/registry.ts';
+import { LOAD_AUDIT, type TableDefinition } from '../../operations/table.ts';
+import type { Database } from '../database/database.ts';
+import { type Transaction, transaction } from '../database/transaction.ts';
+import { LOADS } from '../state/loads/loads.ts';
+import {
+  type DigestedLoad,
+  readChain,
+  readDigests,
+  readPastBegins,
+  versionAt,
+  writeDigest,
+} from '../state/loads/versions.ts';
+import { quote } from './merge/merge-sql.ts';
+
+// Each version of the tables has a digest: a chain over the loads up to it, of which each adds the rows that it wrote
+// and withdrew. Rows keep their values when they become history, so the digest of an old load can be worked out again
+// from what is stored, and a row that somebody changed shows in the load that wrote it.
+
+/** How many loads are worked on in one transaction. */
+const AT_ONCE = 50;
+
+/** Between the values of a row; texts of the source cannot have it. */
+const SEPARATOR = 'chr(31)';
+
+/** Postgres functions take at most 100 arguments. */
+const MOST_ARGUMENTS = 90;
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/**
+ * The hash of a row, as SQL: of its columns by name, without those that are null, so that a column that is added later
+ * changes no digest. 10.5 and 10.50 are the same number.
+ *
+ * @param audit whether the columns that say when and by which load it was written count as well.
+ */
+function rowHash({ fields }: TableDefinition, row: string, audit: boolean): string {
+  const columns = new Map(fields.map(({ column, kind }) => [column, kind === 'numeric']));
+  if (audit) for (const column of Object.keys(LOAD_AUDIT)) columns.set(column, false);
+  const values = [...columns]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([column, isNumeric]) => {
+      const value = `${row}.${quote(column)}`;
+      return `'${column}=' || ${isNumeric ? `trim_scale(${value})` : value}::text`;
+    });
+  const parts: string[] = [];
+  for (let at = 0; at < values.length; at += MOST_ARGUMENTS) {
+    parts.push(`concat_ws(${SEPARATOR}, ${values.slice(at, at + MOST_ARGUMENTS).join(', ')})`);
+  }
+  return `encode(sha256(convert_to(concat_ws(${SEPARATOR}, ${parts.join(', ')}), 'UTF8')), 'hex')`;
+}
+
+/** The digest of the rows of a table that a load ($1) wrote and withdrew; $2: exchange, $3 and $4: its days. */
+function rowsSql(table: TableDefinition): string {
+  const { name, dateColumn } = table;
+  const [live, history] = [`market.${quote(name)}`, `market_history.${quote(name)}`];
+  const where = `t.exchange = $2 and ${
+    dateColumn === null
+      ? '$3::date is not null and $4::date is not null'
+      : `t.${quote(dateColumn)} between $3 and $4`
+  }`;
+  const written = rowHash(table, 't', true);
+  return `select encode(sha256(convert_to(coalesce(string_agg(hash, '' order by hash), ''), 'UTF8')), 'hex') as digest from (
+      select ${written} as hash from ${live} t where t.load_id = $1 and ${where}
+      union all select ${written} from ${history} t where t.load_id = $1 and ${where}
+      union all select 'withdrawn' || ${written} from ${history} t where t.replaced_by_load_id = $1 and t.withdrawn and ${where}) rows`;
+}
+
+/** The tables that loads of an operation may have changed, in the order of their names. */
+const tablesOf = (operation: string): TableDefinition[] =>
+  dataSets
+    .filter(({ name }) => name === operation)
+    .flatMap(tablesFilledBy)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+
+/** Makes texts of dates and times independent of the settings of role and database. */
+async function fixTexts({ client }: Transaction): Promise<void> {
+  await client.query(
+    "set local timezone = 'UTC'; set local datestyle = 'ISO, YMD'; set local statement_timeout = 0",
+  );
+}
+
+/** The digest of the rows of a load. */
+async function digestOf(tx: Transaction, load: DigestedLoad): Promise<string> {
+  const { loadId, exchange, from, to } = load;
+  const parts: string[] = [];
+  for (const table of from === null ? [] : tablesOf(load.operation)) {
+    const { rows } = await tx.client.query<{ digest: string }>(rowsSql(table), [loadId, exchange, from, to]);
+    parts.push(`${table.name} ${rows[0]?.digest}`);
+  }
+  return sha256(parts.join('\n'));
+}
+
+const chainOf = (before: string, { version, operation, exchange }: DigestedLoad, rows: string) =>
+  sha256([before, version, operation, exchange, rows].join(' '));
+
+/**
+ * Works out the digests that are missing, up to a version.
+ *
+ * @param signal ends it early; what is done stays.
+ * @returns the digest of all versions up to that one; null if there is no load, or it ended early.
+ */
+export async function digestUpTo(
+  db: Database,
+  version: number,
+  signal?: AbortSignal,
+): Promise<string | null> {
+  for (;;) {
+    if (signal?.aborted === true) return null;
+    const done = await transaction(db, async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod:digests', 0))`);
+      await fixTexts(tx);
+      const missing = await readDigests(tx, { after: 0, upTo: version, limit: AT_ONCE, isMissing: true });
+      let chain = missing[0] === undefined ? '' : ((await readChain(tx, missing[0].version - 1)) ?? '');
+      for (const load of missing) {
+        const rows = await digestOf(tx, load);
+        chain = chainOf(chain, load, rows);
+        await writeDigest(tx, { loadId: load.loadId, rows, chain });
+      }
+      return missing.length < AT_ONCE;
+    });
+    if (done) return readChain(db.drizzle, version);
+  }
+}
+
+/** What is wrong with a version. */
+export interface Difference {
+  readonly state: number;
+  readonly load: number;
+  readonly operation: string;
+  readonly exchange: string;
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly problem: string;
+}
+
+export interface Verification {
+  readonly isIntact: boolean;
+  readonly state: number;
+  readonly digest: string | null;
+  /** Loads whose rows were digested again. */
+  readonly checked: number;
+  /** Loads of before a rebuild, whose rows are replaced: only the chain was checked. */
+  readonly replaced: number;
+  readonly differences: readonly Difference[];
+  /** Rows of no load, or of days that their load did not change. */
+  readonly strayRows: readonly { readonly table: string; readonly rows: number }[];
+}
+
+/** At most so many differences are listed. */
+const MOST_DIFFERENCES = 100;
+
+/**
+ * Works out again, from the stored rows and their history, the digest of each load up to a version, and compares them
+ * with those that are stored.
+ */
+export async function verify(db: Database, version: number, signal: AbortSignal): Promise<Verification> {
+  const digest = await digestUpTo(db, version, signal);
+  const begins = await readPastBegins(db.drizzle);
+  const differences: Difference[] = [];
+  let [checked, replaced, chain, after] = [0, 0, '', 0];
+  while (!signal.aborted && differences.length < MOST_DIFFERENCES) {
+    const loads = await readDigests(db.drizzle, { after, upTo: version, limit: AT_ONCE, isMissing: false });
+    if (loads.length === 0) break;
+    await transaction(db, async (tx) => {
+      await fixTexts(tx);
+      for (const load of loads) {
+        const isReplaced = tablesOf(load.operation).some(
+          ({ name }) => (begins.get(`${name} ${load.exchange}`) ?? 0) > load.version,
+        );
+        const rows = isReplaced ? load.rowsDigest : await digestOf(tx, load);
+        if (isReplaced) replaced += 1;
+        else checked += 1;
+        chain = chainOf(chain, load, load.rowsDigest ?? '');
+        const problem =
+          rows !== load.rowsDigest
+            ? 'its rows are not those that it wrote'
+            : chain !== load.chainDigest
+              ? 'its digest does not follow from the one before'
+              : null;
+        chain = load.chainDigest ?? '';
+        if (problem === null) continue;
+        const { loadId, operation, exchange, from, to } = load;
+        differences.push({ state: load.version, load: loadId, operation, exchange, from, to, problem });
+      }
+    });
+    after = loads.at(-1)?.version ?? version;
+  }
+  const strayRows = await findStrayRows(db);
+  return {
+    isIntact: differences.length === 0 && strayRows.length === 0 && !signal.aborted,
+    state: version,
+    digest,
+    checked,
+    replaced,
+    differences,
+    strayRows,
+  };
+}
+
+/** Rows that no digest covers: of a load that is not there, of another exchange, or of a day that it did not change. */
+async function findStrayRows(db: Database): Promise<{ table: string; rows: number }[]> {
+  const found: { table: string; rows: number }[] = [];
+  await transaction(db, async (tx) => {
+    await fixTexts(tx);
+    for (const { name, dateColumn } of tables) {
+      for (const schema of ['market', 'market_history']) {
+        const isOutside =
+          dateColumn === null
+            ? 'false'
+            : `t.${quote(dateColumn)} not between l.changed_from and l.changed_to`;
+        const { rows } = await tx.client.query<{ rows: number }>(
+          `select count(*)::int as rows from ${schema}.${quote(name)} t left join ${LOADS} l on l.id = t.load_id
+            where l.id is null or l.exchange <> t.exchange or l.changed_from is null or ${isOutside}`,
+        );
+        const strays = rows[0]?.rows ?? 0;
+        if (strays > 0) found.push({ table: `${schema}.${name}`, rows: strays });
+      }
+    }
+  });
+  return found;
+}
+
+/**
+ * The digest of the values of all tables in a version, whichever loads wrote them and when: a rebuild from the answers
+ * has the same.
+ */
+export async function contentDigest(db: Database, version: number | null): Promise<string> {
+  return transaction(db, async (tx) => {
+    await fixTexts(tx);
+    const { version: now } = await versionAt(tx, null);
+    const parts: string[] = [];
+    for (const table of [...tables].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const rows =
+        version === null || version === now
+          ? `market.${quote(table.name)}`
+          : `market.${quote(`${table.name}_at`)}(${version})`;
+      const { rows: found } = await tx.client.query<{ digest: string | null }>(
+        // In groups, because a text of Postgres has at most a gigabyte.
+        `select encode(sha256(convert_to(string_agg(digest, '' order by prefix), 'UTF8')), 'hex') as digest from (
+           select left(hash, 3) as prefix, encode(sha256(convert_to(string_agg(hash, '' order by hash), 'UTF8')), 'hex') as digest
+             from (select ${rowHash(table, 't', false)} as hash from ${rows} t) hashes group by 1) groups`,
+      );
+      // An empty table counts as none, because a table that is added later has no rows at first.
+      if (typeof found[0]?.digest === 'string') parts.push(`${table.name} ${found[0].digest}`);
+    }
+    return sha256(parts.join('\n'));
+  });
+}

@@ -1,0 +1,151 @@
+import { beforeAll, expect, test } from 'vitest';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { testDatabase } from '../support/database.ts';
+import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
+
+const cwd = temporaryFolder();
+const RANGE = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
+const DAYS = ['--from', '2025-02-24', '--to', '2025-02-28'];
+
+let url: string;
+const options = () => ({ cwd, env: { DATABASE_URL: url } });
+
+interface Found {
+  readonly isIntact: boolean;
+  readonly isAsNoted: boolean;
+  readonly digest: string;
+  readonly checked: number;
+  readonly replaced: number;
+  readonly differences: readonly { readonly load: number; readonly operation: string }[];
+  readonly strayRows: readonly unknown[];
+}
+
+const verify = async (...flags: string[]) => {
+  const { stdout, code } = await runCli(['verify', '--json', ...flags], options());
+  return { code, found: JSON.parse(stdout) as Found };
+};
+const state = async (...flags: string[]) =>
+  (await runJson<{ state: number; digest: string; content: string }>(['state', ...flags], options())).json;
+
+/** A day, its correction with withdrawals, and a few operations besides. */
+beforeAll(async () => {
+  url = (await testDatabase()).url;
+  const first = await openSandbox({ dataDir: bhavFolder() });
+  const corrected = await openSandbox({
+    dataDir: bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] }),
+  });
+  const load = (source: { readonly url: string }, ...args: string[]) =>
+    runJson<RunReport>(['backfill', ...args], {
+      cwd,
+      env: { DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi' },
+    });
+  await load(first, 'GetBhavCopyCM', ...RANGE);
+  await load(corrected, 'GetBhavCopyCM', ...RANGE, '--force');
+  await load(first, 'GetCircuitBreakers', 'GetCorporateActionsCategories', 'GetTop5GainersLosers', ...DAYS);
+});
+
+test('the digest of a state is the same whenever it is worked out, and verify finds all as it was', async () => {
+  const { state: newest, digest } = await state('--digest');
+  expect(digest).toMatch(/^[0-9a-f]{64}$/);
+  const { code, found } = await verify('--state', String(newest), '--digest', digest);
+  expect({ code, ...found }).toMatchObject({
+    code: 0,
+    isIntact: true,
+    isAsNoted: true,
+    digest,
+    replaced: 0,
+    strayRows: [],
+  });
+  expect(found.checked).toBe(newest);
+  const other = await runCli(['verify', '--state', String(newest), '--digest', 'f'.repeat(64)], options());
+  expect(other.code).toBe(1);
+  expect(other.stdout).toContain(`the digest of state ${newest} is another than the one given`);
+});
+
+const tampered: readonly (readonly [what: string, change: string, undo: string])[] = [
+  [
+    'a byte of a row',
+    "update market.bhavcopy_cm set traded_quantity = traded_quantity + 1 where symbol = 'TCS' and exchange = 'NSE'",
+    "update market.bhavcopy_cm set traded_quantity = traded_quantity - 1 where symbol = 'TCS' and exchange = 'NSE'",
+  ],
+  [
+    'a byte of history',
+    "update market_history.bhavcopy_cm set instrument_full_name = instrument_full_name || '!' where symbol = 'TCS'",
+    "update market_history.bhavcopy_cm set instrument_full_name = rtrim(instrument_full_name, '!') where symbol = 'TCS'",
+  ],
+  [
+    'who withdrew a row',
+    "update market_history.bhavcopy_cm set withdrawn = false where symbol = 'GAIL'",
+    "update market_history.bhavcopy_cm set withdrawn = true where symbol = 'GAIL'",
+  ],
+  [
+    'a noted digest',
+    "update etl.loads set rows_digest = md5('x') where state = 2",
+    'update etl.loads set rows_digest = null, chain_digest = null where state >= 2',
+  ],
+];
+
+test.each(tampered)('%s that is changed is found, with its load', async (what, change, undo) => {
+  const before = await state('--digest');
+  await query(url, change);
+  const { code, found } = await verify();
+  expect(code).toBe(1);
+  expect(found.isIntact).toBe(false);
+  const of = found.differences.map(({ operation }) => operation);
+  expect(of.length).toBeGreaterThan(0);
+  if (what !== 'a noted digest') expect(of[0]).toBe('GetBhavCopyCM');
+  await query(url, undo);
+  expect((await verify('--state', String(before.state), '--digest', before.digest)).found.isIntact).toBe(
+    true,
+  );
+});
+
+test('a row that no load wrote is found', async () => {
+  await query(
+    url,
+    "insert into market.circuit_breakers select exchange, '1999-01-04', scrip_id, series, band, symbol, scrip_name, source_received_at, source_saved_at, first_loaded_at, last_changed_at, revision, run_id, load_id from market.circuit_breakers limit 1",
+  );
+  const { code, stdout } = await runCli(['verify'], options());
+  expect(code).toBe(1);
+  expect(stdout).toContain('market.circuit_breakers: 1 row of no load, or of a day that it did not change');
+  await query(url, "delete from market.circuit_breakers where trade_date = '1999-01-04'");
+});
+
+test('a rebuild from the kept answers in another database has the same content', async () => {
+  const { content } = await state('--content');
+  const other = (await testDatabase()).url;
+  await runJson(['replay', '--source', url], { cwd, env: { DATABASE_URL: other } });
+  const { json } = await runJson<{ content: string }>(['state', '--content'], {
+    cwd,
+    env: { DATABASE_URL: other },
+  });
+  expect(json.content).toBe(content);
+  await query(other, "update market.bhavcopy_cm set close_price = 1 where symbol = 'TCS'");
+  const changed = await runJson<{ content: string }>(['state', '--content'], {
+    cwd,
+    env: { DATABASE_URL: other },
+  });
+  expect(changed.json.content).not.toBe(content);
+});
+
+test('after a rebuild the chain still holds, and what it replaced is said', async () => {
+  const before = await state('--digest');
+  await runJson(['replay', 'GetBhavCopyCM', '--rebuild', '--yes'], options());
+  const { code, found } = await verify('--state', String(before.state), '--digest', before.digest);
+  expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, differences: [], strayRows: [] });
+  const now = await verify();
+  expect({ code: now.code, isIntact: now.found.isIntact }).toEqual({ code: 0, isIntact: true });
+});
+
+test.each([
+  [['--digest', 'abc'], '--digest takes the 64 digits'],
+  [['--digest', 'f'.repeat(64)], '--digest: name its state with --state'],
+  [['--state', '99999'], 'there is no state 99999'],
+])('eod verify %j is a mistake', async (flags, message) => {
+  const { code, stderr } = await runCli(['verify', ...flags], options());
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+});
