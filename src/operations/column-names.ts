@@ -90,6 +90,12 @@ const RENAMED: readonly (readonly [RegExp, string])[] = [
 /** Postgres cuts a name of more than 63 bytes. */
 const LONGEST_NAME = 55;
 
+/** Words of SQL that queries would have to quote. */
+const SQL_WORDS: readonly string[] =
+  'all and any as asc between case check column desc distinct do else end for from group having in into limit not null offset on only or order primary select some table then to union unique user using when where window with'.split(
+    ' ',
+  );
+
 /** A name by the rules for a field of the source: `PrevClose` is `previous_close_price`. */
 export function columnNameFor(source: string, isBoolean = false): string {
   const words = source
@@ -117,5 +123,6 @@ export function columnNameFor(source: string, isBoolean = false): string {
   const whole = [name, ...units.slice(0, 1)].filter((part) => part !== '').join('_') || 'value';
   const cut = whole.slice(0, LONGEST_NAME).replace(/_+$/, '');
   if (isBoolean) return /^(is|has)_./.test(cut) ? cut : `is_${cut}`;
-  return cut.replace(/^(is|has)_/, '') || 'value';
+  const plain = cut.replace(/^(is|has)_/, '') || 'value';
+  return SQL_WORDS.includes(plain) ? `${plain}_value` : plain;
 }

@@ -27,7 +27,7 @@ const table = defineTable({
   fields: [
     date('meetingDate', 'meeting_date', 'Day of the meeting.', { required: true }),
     text('symbol', 'symbol', 'Ticker symbol.', { required: true }),
-    ${kind}('votesFor', 'votes_for', 'Votes for it.', { unit: 'votes' }),
+    ${kind}('votesFor', 'votes_for', 'Votes for it.', { unit: 'votes', required: true }),
     ${fields}
   ],
 });

@@ -69,7 +69,8 @@ export function guessColumns(records: readonly SavedRecord[], context: GuessCont
       source,
       column,
       ...guess,
-      ...(isLike ? { meaning: like.field.meaning } : {}),
+      // What comes after the first clause is about that operation.
+      ...(isLike ? { meaning: like.field.meaning.replace(/;.*$/, '.') } : {}),
       ...(isLike && like.field.unit !== undefined ? { unit: like.field.unit } : {}),
       because: isLike ? `as in ${like.operation}` : guess.because,
       isInAll: sent.every((value) => value !== undefined),
@@ -98,7 +99,7 @@ interface KnownField {
   readonly operation: string;
 }
 
-/** What the source's names are called most often, by the declarations that there are. */
+/** What the source's names are called by most of the declarations that there are. */
 function knownFields(dataSets: readonly DataSet[]): ReadonlyMap<string, KnownField> {
   const uses = new Map<string, (KnownField & { count: number })[]>();
   for (const { name, shapes } of dataSets) {
@@ -111,8 +112,13 @@ function knownFields(dataSets: readonly DataSet[]): ReadonlyMap<string, KnownFie
       else same.count += 1;
     }
   }
+  // A name that means one thing here and another there says nothing.
   return new Map(
-    [...uses].map(([plain, list]) => [plain, list.reduce((a, b) => (b.count > a.count ? b : a))]),
+    [...uses].flatMap(([plain, list]) => {
+      const all = list.reduce((sum, { count }) => sum + count, 0);
+      const most = list.reduce((a, b) => (b.count > a.count ? b : a));
+      return 2 * most.count > all ? [[plain, most] as const] : [];
+    }),
   );
 }
 
@@ -123,7 +129,9 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
 
 type Guess = Pick<GuessedColumn, 'kind' | 'because' | 'values'>;
 
-const DAY_NAME = /date|day|time|from|to$|_at$|At$|On$/i;
+const DAY_NAME = /date|day|time|_(?:at|on)$/i;
+/** What is called a day, whatever time of day its moments have. */
+const DAY = /^(?:trade|deal|gross|report|business)?_?(?:date|day)$/i;
 /** A date as a text; digits alone are a date only if their name says so. */
 const DATE_TEXT = /^\s*(\d{1,2}-(\d{1,2}|[a-z]{3})-\d{4}|\d{4}-\d\d-\d\d)/i;
 /** A number without zeros before it, which would be a code. */
@@ -156,6 +164,8 @@ function guessKind(
     const hasTime = values.some((value) => /\d:\d\d/.test(String(value)));
     const isAbsent = moments?.every((one) => one === null) === true;
     if (days && !(isAbsent && hasTime)) candidates.push(['date', 'days without a time']);
+    else if (DAY.test(source))
+      candidates.push(['date', 'the day of its moments; datetime would keep the time']);
     candidates.push(['datetime', 'moments of days']);
   }
   if (all((value) => typeof value === 'boolean' || isText(/^\s*(true|false)\s*$/i)(value))) {

@@ -115,7 +115,10 @@ export function guessKey(columns: readonly GuessedColumn[], records: number, are
   const always = areFacts
     ? keyable.filter(({ column }) => OF_FACTS.includes(column))
     : [day, instrument].filter((one) => one !== null);
-  const others = keyable.filter((one) => !always.includes(one)).sort((a, b) => rank(a) - rank(b));
+  // A fact whose value is corrected is the same fact: equal ones are counted.
+  const others = areFacts
+    ? []
+    : keyable.filter((one) => !always.includes(one)).sort((a, b) => rank(a) - rank(b));
   const groups = createDividing(keyable);
   const found = { day, instrument };
   const tried = others.slice(0, MOST_TRIED);
