@@ -190,15 +190,18 @@ async function followOperations(
 }
 
 /**
- * Uses the operations that this database has enabled. One that no file declares is left out, and said.
+ * Uses the operations that this database has enabled. One that no file declares, or a broken one, is left out, and said.
  *
  * @throws PipelineError `usage` if a table is not what its operation declares.
  */
 async function useOperationsOf(db: Database, config: Config, log: Logger): Promise<void> {
   const folder = config.EOD_OPERATIONS_DIR;
-  const missing = await useStoredOperations(db.drizzle, folder);
+  const { missing, broken } = await useStoredOperations(db.drizzle, folder);
   if (missing.length > 0)
     log.warn({ operations: missing, folder }, 'no file declares these operations, so they are left out');
+  for (const { name, problem } of broken) {
+    log.warn({ operation: name, problem }, 'the file of this operation cannot be used, so it is left out');
+  }
   const differing = await declaredDifferences(db.pool);
   for (const { refusal, table } of differing) {
     if (refusal !== null) throw usageError(refusal);

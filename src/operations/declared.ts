@@ -3,7 +3,7 @@ import { register } from 'node:module';
 import { basename, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
-import { checkDeclaration } from './check-declaration.ts';
+import { checkDeclaration, type DeclarationProblem } from './check-declaration.ts';
 import { type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -16,7 +16,7 @@ export interface Declared {
 }
 
 /** A file that declares an operation, which has the name of the file. */
-interface DeclaredFile {
+export interface DeclaredFile {
   readonly name: string;
   readonly path: string;
   readonly from: From;
@@ -71,18 +71,28 @@ function letModulesImport(): void {
   register(`data:text/javascript,${encodeURIComponent(hook)}`);
 }
 
+/** What a file declares: an operation unless one of the problems is an error. */
+interface ReadDeclaration {
+  readonly operation: Operation | null;
+  readonly problems: readonly DeclarationProblem[];
+}
+
 /**
- * Imports a file and checks what it declares.
+ * Imports a file and checks what it declares; never throws for what is in the file.
  *
  * @param taken tables that exist already, by name; tables of the operation are added.
- * @throws PipelineError `usage` with the file, the field and what to do.
+ * @param names of all operations, if the rows of others that it asks about are to be checked.
  */
-export async function importDeclared(
+export async function readDeclared(
   { name, path, from }: DeclaredFile,
   taken: Map<string, TableDefinition>,
-): Promise<Operation> {
+  names?: readonly string[],
+): Promise<ReadDeclaration> {
   const file = from === 'folder' ? path : basename(path);
-  const refuse = (problem: string) => usageError(`${file}: ${problem}`);
+  const refuse = (problem: string): ReadDeclaration => ({
+    operation: null,
+    problems: [{ level: 'error', text: `${file}: ${problem}` }],
+  });
   if (from === 'folder') letModulesImport();
   let module: { readonly default?: unknown };
   try {
@@ -90,41 +100,70 @@ export async function importDeclared(
   } catch (error) {
     const isTypeScript =
       /\.m?ts$/.test(file) && (error as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION';
-    throw refuse(
+    return refuse(
       isTypeScript
         ? `Node ${process.versions.node} does not read TypeScript: use Node 22.18 or newer, or a file .mjs with "// @ts-check"`
         : `it cannot be imported: ${messageOf(error)}`,
     );
   }
-  const errors = checkDeclaration(module.default, { file }).filter(({ level }) => level === 'error');
-  if (errors.length > 0) throw usageError(errors.map(({ text }) => text).join('\n'));
+  const problems = checkDeclaration(module.default, { file, ...(names === undefined ? {} : { names }) });
+  if (problems.some(({ level }) => level === 'error')) return { operation: null, problems };
   const operation = module.default as Operation;
   if (operation.name !== name) {
-    throw refuse(`it declares ${operation.name}: name the file ${operation.name}${extname(file)}`);
+    return refuse(`it declares ${operation.name}: name the file ${operation.name}${extname(file)}`);
   }
-  for (const table of tablesFilledBy(operation)) {
+  const filled = tablesFilledBy(operation);
+  for (const table of filled) {
     const other = taken.get(table.name);
     if (other !== undefined && other !== table) {
-      throw refuse(`its table ${table.name} is one of another operation: give it another name`);
+      return refuse(`its table ${table.name} is one of another operation: give it another name`);
     }
-    taken.set(table.name, table);
   }
-  return operation;
+  for (const table of filled) taken.set(table.name, table);
+  return { operation, problems };
+}
+
+/** A file from which no operation can be taken, and the sentences that say why. */
+export interface BrokenFile {
+  readonly name: string;
+  readonly problem: string;
+}
+
+/** The operation that a file declares, or why there is none. */
+export async function importDeclared(
+  file: DeclaredFile,
+  taken: Map<string, TableDefinition>,
+): Promise<Operation | BrokenFile> {
+  const { operation, problems } = await readDeclared(file, taken);
+  if (operation !== null) return operation;
+  const errors = problems.filter(({ level }) => level === 'error');
+  return { name: file.name, problem: errors.map(({ text }) => text).join('\n') };
+}
+
+export const isBroken = (found: Operation | BrokenFile): found is BrokenFile => 'problem' in found;
+
+/** Operations with the files that declare none, because one of these must not stop the others. */
+export interface DeclaredOperations {
+  readonly operations: readonly Declared[];
+  readonly broken: readonly BrokenFile[];
 }
 
 /** Imports every operation of the catalogue and of the user's folder. */
 export async function loadDeclared(
   folder: string | undefined,
   tables: readonly TableDefinition[],
-): Promise<Declared[]> {
+): Promise<DeclaredOperations> {
   const taken = new Map(tables.map((table) => [table.name, table]));
   const files = declaredFiles(folder);
   const names = files.map(({ name }) => name);
-  const loaded: Declared[] = [];
+  const operations: Declared[] = [];
+  const broken: BrokenFile[] = [];
   for (const [place, file] of files.entries()) {
     // The user's own replaces that of the catalogue.
     if (names.indexOf(file.name, place + 1) !== -1) continue;
-    loaded.push({ operation: await importDeclared(file, taken), from: file.from });
+    const found = await importDeclared(file, taken);
+    if (isBroken(found)) broken.push(found);
+    else operations.push({ operation: found, from: file.from });
   }
-  return loaded;
+  return { operations, broken };
 }

@@ -12,6 +12,7 @@ export {
   int4,
   int8,
   numeric,
+  occurrence,
   symbolOf,
   text,
 } from './fields.ts';

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { type Declared, findDeclared, importDeclared, loadDeclared } from './declared.ts';
+import {
+  type BrokenFile,
+  type DeclaredOperations,
+  findDeclared,
+  importDeclared,
+  isBroken,
+  loadDeclared,
+} from './declared.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -31,6 +38,7 @@ const stored: Operation[] = [];
 const known: DataSet[] = [];
 const filled: TableDefinition[] = [];
 let folderInUse: string | undefined;
+let brokenInUse: readonly BrokenFile[] = [];
 
 /**
  * Every operation that is asked for, in alphabetical order: the defaults, and those that this database has enabled.
@@ -74,25 +82,36 @@ export function lookIn(folder: string | undefined): void {
   folderInUse = folder;
 }
 
+/** Operations of a database that cannot be asked, read or planned here. */
+export interface LeftOut {
+  /** Names that no file declares. */
+  readonly missing: readonly string[];
+  /** Those whose files declare no operation. */
+  readonly broken: readonly BrokenFile[];
+}
+
 /**
  * Uses the defaults and these operations from now on.
  *
  * @param folder with operations of the user; see EOD_OPERATIONS_DIR.
- * @returns the names that no file declares: nothing can be asked, read or planned of them here.
- * @throws PipelineError `usage` that names the file and what is wrong with it.
+ * @returns those that are left out, because the others must go on.
  */
-export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<string[]> {
+export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<LeftOut> {
   folderInUse = folder;
   const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
   const missing: string[] = [];
+  const broken: BrokenFile[] = [];
   const taken = new Map(migratedTables.map((table) => [table.name, table]));
   for (const { name, isEnabled } of used) {
-    const found = findDeclared(name, folder);
+    const file = findDeclared(name, folder);
+    const found = file === undefined ? undefined : await importDeclared(file, taken);
     if (found === undefined) missing.push(name);
-    else loaded.push({ operation: await importDeclared(found, taken), isEnabled });
+    else if (isBroken(found)) broken.push(found);
+    else loaded.push({ operation: found, isEnabled });
   }
+  brokenInUse = broken;
   setUsed(loaded);
-  return missing;
+  return { missing, broken };
 }
 
 function setUsed(further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[]): void {
@@ -118,11 +137,10 @@ function fill<Item>(array: Item[], items: Iterable<Item>): void {
 setUsed([]);
 
 /** Every operation that can be asked: the defaults, the catalogue, and those of the user's folder. */
-export async function allOperations(folder?: string): Promise<Declared[]> {
-  const further = await loadDeclared(folder, migratedTables);
-  return [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further].sort(
-    (a, b) => (a.operation.name < b.operation.name ? -1 : 1),
-  );
+export async function allOperations(folder?: string): Promise<DeclaredOperations> {
+  const { operations: further, broken } = await loadDeclared(folder, migratedTables);
+  const all = [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further];
+  return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
 }
 
 /** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
@@ -145,6 +163,8 @@ const findByName =
     const isNamed = (item: { readonly name: string }) => item.name.toLowerCase() === name.toLowerCase();
     const found = items.find(isNamed);
     if (found !== undefined) return found;
+    const broken = brokenInUse.find(isNamed);
+    if (broken !== undefined) throw usageError(broken.problem);
     const off = stored.find(isNamed) ?? findDeclared(name, folderInUse);
     if (off !== undefined) {
       throw usageError(`${off.name} is not enabled`, 'enable');

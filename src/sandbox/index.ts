@@ -73,8 +73,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     revision: options.revision ?? 0,
     splits: options.splits ?? false,
   });
+  const declared = await allOperations(options.operationsDir);
   const responder = new Responder({
-    operations: (await allOperations(options.operationsDir)).map(({ operation }) => operation),
+    operations: declared.operations.map(({ operation }) => operation),
     market,
     clock,
     behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },

@@ -26,6 +26,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'runs cancel': ['3'],
   cancel: ['4'],
   operations: [],
+  'operations check': ['GetSectors'],
   'operations enable': ['GetSectors'],
   'operations disable': ['GetSectors'],
   schedules: [],

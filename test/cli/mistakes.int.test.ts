@@ -221,7 +221,10 @@ const COMMAND_LINES: readonly Mistake[] = [
     'operations bhavcopy_cm',
     'bhavcopy_cm is a table: "eod operations GetBhavCopyCM", which fills it, describes it',
   ],
-  ['state 100', 'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)'],
+  [
+    'state 100',
+    'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)',
+  ],
   ['export bhavcopy_cm --format xls --out x', '--format: unknown value "xls" (known: parquet, csv, ndjson)'],
   ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
   [
@@ -368,6 +371,14 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['backfill GetCorporateActions --action-type', "option '--action-type <value>' argument missing…"],
   ['backfill GetCorporateActions --purpose-code', "option '--purpose-code <value>' argument missing…"],
   ['operations GetBhavCopyCM --available', '…'],
+  ['operations draft', "missing required argument 'answer'…"],
+  ['operations draft nothing.json', '"nothing" is no name of an operation…'],
+  ['operations draft nothing.json --name GetNothing --print', 'there is no file nothing.json'],
+  ['operations check', "missing required argument 'files'…"],
+  [
+    'operations check GetNothing --answer nothing.json --json',
+    'there is neither a file nor an operation "GetNothing"…',
+  ],
   ['operations enable', "missing required argument 'names'…"],
   [
     'operations enable GetBulkDeal',

@@ -27,7 +27,7 @@ const table = defineTable({
   fields: [
     date('meetingDate', 'meeting_date', 'Day of the meeting.', { required: true }),
     text('symbol', 'symbol', 'Ticker symbol.', { required: true }),
-    ${kind}('votesFor', 'votes_for', 'Votes for it.', { unit: 'votes' }),
+    ${kind}('votesFor', 'votes_for', 'Votes for it.', { unit: 'votes', required: true }),
     ${fields}
   ],
 });
@@ -40,7 +40,7 @@ export default defineOperation({
   shapes: [{ table, has: ['symbol', 'meetingDate'], dated: true, fullSet: 'days' }],
   windows: { per: 'range', days: 30, everyDay: false },
   publishedAt: '21:15',
-  schedule: { at: '21:45', on: 'daily', lookback: true },
+  schedule: { at: '21:45', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
   sample: {
     asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },

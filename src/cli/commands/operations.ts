@@ -3,15 +3,18 @@ import { didYouMean } from '../../core/input.ts';
 import type { Declared } from '../../operations/declared.ts';
 import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
 import { allowedText, type Operation, tablesFilledBy } from '../../operations/operation.ts';
+import type { CheckFlags } from '../check-operations.ts';
 import {
   type Cli,
   type Commands,
   type JsonFlag,
   loadSettings,
+  logStderr,
   print,
   printJson,
   printRecord,
 } from '../cli.ts';
+import type { DraftFlags } from '../draft-operation.ts';
 import { examples, jsonOption, listOf } from '../options.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
 
@@ -65,6 +68,8 @@ export const commands: Commands = {
         'eod operations list --available',
         'eod operations enable GetBulkDeals GetBlockDeals',
         'eod operations disable GetBlockDeals',
+        'eod operations draft GetVoting.json',
+        'eod operations check operations/GetVoting.mjs',
       ),
     );
     listOf(command, 'an operation')
@@ -89,6 +94,26 @@ export const commands: Commands = {
       .argument('<names...>', 'operations that were enabled')
       .addOption(jsonOption())
       .action((names: string[], flags: JsonFlag) => changeOperations(cli, names, false, flags));
+    command
+      .command('draft')
+      .description('Write the declaration of an operation from an answer that was saved; guesses are marked.')
+      .argument('<answer>', 'JSON, XML, or CSV with a header; its name is that of the operation')
+      .option('--name <operation>', 'the name by which the source is asked, if the file has another')
+      .option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR')
+      .action(async (answer: string, flags: DraftFlags) => {
+        const { draftOperation } = await import('../draft-operation.ts');
+        return draftOperation(cli, answer, flags);
+      });
+    command
+      .command('check')
+      .description('Test declarations against their samples, without a database.')
+      .argument('<files...>', 'modules that declare operations, or names of operations')
+      .option('--answer <file>', 'read this saved answer instead of the sample')
+      .addOption(jsonOption())
+      .action(async (files: string[], flags: CheckFlags) => {
+        const { checkOperations } = await import('../check-operations.ts');
+        return checkOperations(cli, files, flags);
+      });
   },
 };
 
@@ -102,10 +127,12 @@ async function listOperations(cli: Cli, flags: ListFlags): Promise<void> {
     const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));
   }
-  const all = (await allOperations(config.EOD_OPERATIONS_DIR)).map(({ operation, from }): Available => {
+  const declared = await allOperations(config.EOD_OPERATIONS_DIR);
+  const all = declared.operations.map(({ operation, from }): Available => {
     const { name, ...described } = describeDataSet(operation);
     return { name, isEnabled: operations.some((one) => one.name === name), from, ...described };
   });
+  for (const { problem } of declared.broken) logStderr(cli, `eod: ${problem}`);
   if (flags.json === true) printJson(cli, all);
   else print(cli, table(AVAILABLE_COLUMNS, all));
 }
@@ -122,12 +149,15 @@ async function changeOperations(
   const { requesterName } = await import('../../core/environment.ts');
   const config = await loadSettings(cli);
   await useOperations([], config.EOD_OPERATIONS_DIR);
-  const all = await allOperations(config.EOD_OPERATIONS_DIR);
+  const { operations: all, broken } = await allOperations(config.EOD_OPERATIONS_DIR);
   const chosen = named
     .flatMap((text) => text.split(','))
     .filter((text) => text !== '')
     .map((text) => {
-      const found = all.find(({ operation }) => operation.name.toLowerCase() === text.toLowerCase());
+      const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === text.toLowerCase();
+      const found = all.find(({ operation }) => isNamed(operation));
+      const unusable = broken.find(isNamed);
+      if (unusable !== undefined) throw usageError(unusable.problem);
       if (found === undefined) {
         const names = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
         throw usageError(
@@ -188,7 +218,9 @@ async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promi
   const { describeDataSet } = await import('../../operations/describe.ts');
   const config = await loadSettings(cli);
   const declared = await allOperations(config.EOD_OPERATIONS_DIR);
-  const dataSets = [...used, ...declared.map(({ operation }) => operation)];
+  const unusable = declared.broken.find((one) => one.name.toLowerCase() === name.toLowerCase());
+  if (unusable !== undefined) throw usageError(unusable.problem);
+  const dataSets = [...used, ...declared.operations.map(({ operation }) => operation)];
   const known = dataSets.map((dataSet) => dataSet.name);
   if (!known.some((one) => one.toLowerCase() === name.toLowerCase())) {
     const relation = name.replace(/^market\./, '');

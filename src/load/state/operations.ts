@@ -2,7 +2,13 @@ import { getTableName, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { dataSets, operationNamed, type UsedOperation, useOperations } from '../../operations/registry.ts';
+import {
+  dataSets,
+  type LeftOut,
+  operationNamed,
+  type UsedOperation,
+  useOperations,
+} from '../../operations/registry.ts';
 import { storedOperations } from './schema/knowledge.ts';
 
 /**
@@ -40,9 +46,9 @@ export async function noteOperations(
 /**
  * Uses the operations of this database from now on; see `useOperations`.
  *
- * @returns the names that no file declares.
+ * @returns those that are left out.
  */
-export async function useStoredOperations(db: NodePgDatabase, folder: string | undefined): Promise<string[]> {
+export async function useStoredOperations(db: NodePgDatabase, folder: string | undefined): Promise<LeftOut> {
   return useOperations(await readStoredOperations(db), folder);
 }
 

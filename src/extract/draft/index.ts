@@ -1,0 +1,2 @@
+export { draftDeclaration } from './draft.ts';
+export { readSavedAnswer } from './saved-answer.ts';

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, expect, test } from 'vitest';
+import { checkSample } from '../../src/extract/check-sample.ts';
+import { draftDeclaration, readSavedAnswer } from '../../src/extract/draft/index.ts';
+import { readDeclared } from '../../src/operations/declared.ts';
+import { allOperations } from '../../src/operations/registry.ts';
+
+const ZONE = 'Asia/Kolkata';
+const folder = mkdtempSync(join(tmpdir(), 'eod-draft-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const known = (await allOperations()).operations.map(({ operation }) => operation);
+let files = 0;
+
+/** Drafts a declaration from an answer, imports it and reads the answer with it. */
+async function tried(body: Buffer) {
+  files += 1;
+  const name = `GetDrafted${files}`;
+  const input = { ...readSavedAnswer(body), name, known, timeZone: ZONE, today: '2025-02-27' };
+  const text = draftDeclaration(input);
+  const path = join(folder, `${name}.mjs`);
+  writeFileSync(path, text);
+  const { operation, problems } = await readDeclared({ name, path, from: 'folder' }, new Map());
+  const errors = problems.filter(({ level }) => level === 'error').map((problem) => problem.text);
+  return { text, errors, operation, read: operation && checkSample(operation, ZONE, body) };
+}
+
+const record = fc.dictionary(
+  fc.oneof(
+    fc.constantFrom('Symbol', 'ISIN', 'Date', 'Qty', 'Value', 'Code', 'Exchange', '__proto__', 'is_x'),
+    fc.string({ minLength: 1 }).filter((name) => name.trim() !== ''),
+  ),
+  fc.oneof(
+    fc.string(),
+    fc.integer(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.constantFrom(null, true, false, '02-27-2025', '2025-02-27T10:00:00', 1_740_614_400, '0012', '7.50'),
+  ),
+  { minKeys: 1, maxKeys: 8 },
+);
+
+test('any plain records: a declaration that is accepted and reads all of them', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 6 }), async (records) => {
+      const { errors, read } = await tried(Buffer.from(JSON.stringify(records)));
+      expect(errors).toEqual([]);
+      expect(read?.rejects).toEqual([]);
+      expect(read?.records).toHaveLength(records.length);
+    }),
+    { numRuns: 60 },
+  );
+}, 60_000);
