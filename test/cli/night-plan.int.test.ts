@@ -30,7 +30,6 @@ test('a night with every operation fits, for 500 instruments', async () => {
   expect(found).toMatchObject({ isDoneInTime: true, leftOver: 0, nextNightAt: expect.any(String) });
   for (const { name } of catalogue) expect(names(found.operations)).toContain(name);
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(500));
-  console.log(stdout);
   expect(stdout).not.toContain('do not fit');
 });
 
@@ -46,8 +45,7 @@ test('what does not fit is named, and is never a price or a list', async () => {
     expect(finishAt).not.toBeNull();
     expect(String(finishAt) > String(found.nextNightAt)).toBe(true);
   }
-  const { stdout, code } = await runCli(["nightly", "--dry-run"], optionsFor(5_000));
-  console.log(stdout);
+  const { stdout, code } = await runCli(['nightly', '--dry-run'], optionsFor(5_000));
   expect(code).toBe(0);
 });
 
@@ -57,7 +55,6 @@ test('the doctor says the same of an ordinary night', async () => {
     optionsFor(5_000, { EOD_CALLS_PER_HOUR: '450' }),
   );
   const night = json.checks.find(({ name }) => name === 'night');
-  console.log(night);
   expect(night?.state).toBe('failed');
   expect(night?.found).toMatch(/these calls do not fit: .*GetFinancialRatios/);
 });

@@ -201,6 +201,14 @@ test('instruments that are spread over the week: each on one night, about a seve
   expect(instrumentsOfDay(names, addDays('2025-09-08', 70))).toEqual(nights[0]);
 });
 
+test('a night on which none of the spread instruments has its turn says so', () => {
+  const operation = operationNamed('GetFinRatioEOD');
+  const [none] = planWindows(input(operation, { hasOtherNights: true }));
+  expect(none).toMatchObject({ state: 'skipped', error: expect.stringContaining('spread over the week') });
+  const [unknown] = planWindows(input(operation));
+  expect(unknown).toMatchObject({ state: 'skipped', error: expect.stringContaining('no instruments are known') });
+});
+
 describe('segments', () => {
   test('follow the exchange that runs them', () => {
     const of = (exchanges: ('BSE' | 'NSE')[]) => exchangesOf(contracts, { EOD_EXCHANGES: exchanges });

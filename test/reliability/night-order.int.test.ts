@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
@@ -13,6 +13,8 @@ const LISTS = ['GetBhavCopyCM', 'GetSeriesChange', 'GetTotalTradeHighlights', 'G
 const DETAILS = ['GetFinRatioEOD'];
 /** A night may make so many calls, of which the lists take fewer than half. */
 const CALLS = 40;
+/** Each takes two calls a night. */
+const INSTRUMENTS = 30;
 const evening = (day: string) => Date.parse(`${day}T22:05:00+05:30`);
 
 /** Plans a night like the scheduler: a run for each operation and exchange, the details first. */
@@ -31,7 +33,9 @@ const callsOfHour = async ({ db }: Setup) =>
 
 /** The clock of Postgres cannot be set: after a night, all that it has noted is made a day older. */
 async function passADay({ db }: Setup): Promise<void> {
-  await db.pool.query("update etl.coverage set checked_at = checked_at - interval '1 day' where isfinite(checked_at)");
+  await db.pool.query(
+    "update etl.coverage set checked_at = checked_at - interval '1 day' where isfinite(checked_at)",
+  );
   await db.pool.query("update etl.runs set started_at = started_at - interval '1 day'");
 }
 
@@ -49,10 +53,9 @@ test.each(mostly('postgres'))(
   async (backend) => {
     const first = '2025-09-02';
     const clock = manualClock(evening(first));
-    const instruments = await symbols();
     const settings = {
       EOD_CALLS_PER_HOUR: String(CALLS),
-      EOD_INSTRUMENTS: instruments.join(','),
+      EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS),
       EOD_LOOKBACK_SESSIONS: '1',
       EOD_CONCURRENCY: '2',
     };
@@ -69,14 +72,18 @@ test.each(mostly('postgres'))(
         "select distinct operation from etl.coverage where day = $1 and instrument = '' and state in ('loaded', 'empty') order by 1",
         [date],
       );
-      expect(rows.map(({ operation }) => operation), `lists of ${date}`).toEqual([...LISTS].sort());
+      expect(
+        rows.map(({ operation }) => operation),
+        `lists of ${date}`,
+      ).toEqual([...LISTS].sort());
       asked.push(await instrumentsOn(setup, date));
       await passADay(setup);
     }
-    console.log(asked.map((one) => one.length), instruments.length);
+    // Those that were never asked for come first, then those that were asked for longest ago.
+    const [once = [], twice = []] = asked;
+    expect(once.length).toBeGreaterThan(5);
+    expect(once.length).toBeLessThan(INSTRUMENTS);
+    expect(twice.filter((one) => once.includes(one))).toEqual([]);
+    expect(new Set(asked.flat()).size).toBe(INSTRUMENTS);
   },
 );
-
-async function symbols(): Promise<string[]> {
-  return [];
-}
