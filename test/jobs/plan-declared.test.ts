@@ -7,6 +7,7 @@ import { planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
 import type { PlanInput } from '../../src/jobs/runs/planned-window.ts';
 import { questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
 import { exchangesOf, expectedVariants, type Operation } from '../../src/operations/operation.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
 import { spanOf } from '../../src/operations/spans.ts';
 import { instrumentsOfDay } from '../../src/operations/spread.ts';
 import { contracts, deals, details, items } from '../support/declared.ts';
@@ -206,7 +207,10 @@ test('a night on which none of the spread instruments has its turn says so', () 
   const [none] = planWindows(input(operation, { hasOtherNights: true }));
   expect(none).toMatchObject({ state: 'skipped', error: expect.stringContaining('spread over the week') });
   const [unknown] = planWindows(input(operation));
-  expect(unknown).toMatchObject({ state: 'skipped', error: expect.stringContaining('no instruments are known') });
+  expect(unknown).toMatchObject({
+    state: 'skipped',
+    error: expect.stringContaining('no instruments are known'),
+  });
 });
 
 describe('segments', () => {
