@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { usageError } from '../core/errors.ts';
+import { PipelineError, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { type Declared, findDeclared, importDeclared, loadDeclared } from './declared.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
@@ -55,6 +55,13 @@ export interface UsedOperation {
   readonly isEnabled: boolean;
 }
 
+/** An operation that a database has tables of, and that cannot be asked, read or planned here. */
+export interface LeftOut {
+  readonly name: string;
+  /** What is wrong with its file; null if no file declares it. */
+  readonly problem: string | null;
+}
+
 let version = 0;
 
 /**
@@ -75,24 +82,31 @@ export function lookIn(folder: string | undefined): void {
 }
 
 /**
- * Uses the defaults and these operations from now on.
+ * Uses the defaults and these operations from now on, as far as their files can be used: a file that is away or broken
+ * must not keep the others from their night.
  *
  * @param folder with operations of the user; see EOD_OPERATIONS_DIR.
- * @returns the names that no file declares: nothing can be asked, read or planned of them here.
- * @throws PipelineError `usage` that names the file and what is wrong with it.
  */
-export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<string[]> {
+export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<LeftOut[]> {
   folderInUse = folder;
   const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
-  const missing: string[] = [];
+  const leftOut: LeftOut[] = [];
   const taken = new Map(migratedTables.map((table) => [table.name, table]));
   for (const { name, isEnabled } of used) {
     const found = findDeclared(name, folder);
-    if (found === undefined) missing.push(name);
-    else loaded.push({ operation: await importDeclared(found, taken), isEnabled });
+    if (found === undefined) {
+      leftOut.push({ name, problem: null });
+      continue;
+    }
+    try {
+      loaded.push({ operation: await importDeclared(found, taken), isEnabled });
+    } catch (error) {
+      if (!(error instanceof PipelineError)) throw error;
+      leftOut.push({ name, problem: error.message });
+    }
   }
   setUsed(loaded);
-  return missing;
+  return leftOut;
 }
 
 function setUsed(further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[]): void {
@@ -124,6 +138,15 @@ export async function allOperations(folder?: string): Promise<Declared[]> {
     (a, b) => (a.operation.name < b.operation.name ? -1 : 1),
   );
 }
+
+/** The operation whose files have this segment, of all that can be asked; see `DataSet.udiff`. */
+export async function operationOfSegment(segment: string, folder?: string): Promise<Operation | undefined> {
+  return (await allOperations(folder)).find(({ operation }) => operation.udiff?.segment === segment)
+    ?.operation;
+}
+
+/** Is this a data set in use? Windows and answers of others may be stored, whose file is away. */
+export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 
 /** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
 export const isDeclaredElsewhere = (name: string): boolean =>

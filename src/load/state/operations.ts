@@ -2,7 +2,13 @@ import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
-import { dataSets, operationNamed, type UsedOperation, useOperations } from '../../operations/registry.ts';
+import {
+  isInUse,
+  type LeftOut,
+  operationNamed,
+  type UsedOperation,
+  useOperations,
+} from '../../operations/registry.ts';
 import { storedOperations } from './schema/knowledge.ts';
 
 /** The operations besides the defaults that this database has tables of. */
@@ -11,30 +17,35 @@ export function readStoredOperations(db: NodePgDatabase): Promise<UsedOperation[
   return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
 }
 
-/** Notes that operations are asked for from now on, or no longer. */
-export async function noteOperations(
-  db: NodePgDatabase,
-  names: readonly string[],
-  { isEnabled, by }: { readonly isEnabled: boolean; readonly by: string },
-): Promise<void> {
+/** Operations that get tables, are asked for from now on, or are no longer. */
+export interface OperationsChange {
+  readonly names: readonly string[];
+  /** `filled`: not asked for, unless they are already; their tables are filled from files. */
+  readonly to: 'enabled' | 'disabled' | 'filled';
+  /** Who changes it: user and host. */
+  readonly by: string;
+}
+
+/** Notes what is asked for from now on, or no longer. */
+export async function noteOperations(db: NodePgDatabase, { names, to, by }: OperationsChange): Promise<void> {
   if (names.length === 0) return;
+  const isEnabled = to === 'enabled';
   const noted = { is_enabled: isEnabled, changed_at: sql`now()`, changed_by: by };
-  await db
-    .insert(storedOperations)
-    .values(names.map((name) => ({ name, ...noted })))
-    .onConflictDoUpdate({
+  const inserted = db.insert(storedOperations).values(names.map((name) => ({ name, ...noted })));
+  if (to === 'filled') await inserted.onConflictDoNothing();
+  else
+    await inserted.onConflictDoUpdate({
       target: storedOperations.name,
       set: noted,
       setWhere: sql`${storedOperations.is_enabled} <> ${isEnabled}`,
     });
 }
 
-/**
- * Uses the operations of this database from now on; see `useOperations`.
- *
- * @returns the names that no file declares.
- */
-export async function useStoredOperations(db: NodePgDatabase, folder: string | undefined): Promise<string[]> {
+/** Uses the operations of this database from now on; see `useOperations`. */
+export async function useStoredOperations(
+  db: NodePgDatabase,
+  folder: string | undefined,
+): Promise<LeftOut[]> {
   return useOperations(await readStoredOperations(db), folder);
 }
 
@@ -53,7 +64,6 @@ export async function knownOperation(
   },
   name: string,
 ): Promise<Operation> {
-  if (!dataSets.some((one) => one.name === name))
-    await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
+  if (!isInUse(name)) await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   return operationNamed(name);
 }
