@@ -109,3 +109,15 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION market.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the first state that can.';
+
+CREATE OR REPLACE FUNCTION market.are_states(from_state bigint, to_state bigint, of_table text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+  IF from_state > to_state THEN
+    RAISE EXCEPTION 'state % is after state %', from_state, to_state
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the earlier state first.';
+  END IF;
+  RETURN market.is_state(from_state, of_table) AND market.is_state(to_state, of_table);
+END
+$$;
+COMMENT ON FUNCTION market.are_states(bigint, bigint, text) IS 'True if the table can be shown in both states, the earlier first, else an error that says why not.';

@@ -34,6 +34,7 @@ const GROUPS = {
     diff: 'Show what changed in the tables of an operation: rows inserted, updated, withdrawn and listed again.',
     state:
       'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
+    wait: 'Wait until a night is complete, or the tables have a state. Exit code 1 if it is late.',
     web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
   },
   Repair: {
@@ -112,6 +113,7 @@ const FILES: Readonly<Record<CommandName, CommandFile>> = {
   sandbox: () => import('./commands/sandbox.ts'),
   diff: () => import('./commands/diff.ts'),
   state: () => import('./commands/state.ts'),
+  wait: () => import('./commands/wait.ts'),
   replay: () => import('./commands/replay.ts'),
   withdrawals: () => import('./commands/withdrawals.ts'),
   events: () => import('./commands/events.ts'),

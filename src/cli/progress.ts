@@ -36,7 +36,7 @@ function barView(runId: number, noun: string): ProgressView {
     update(progress, pause = null) {
       const texts = { done: doneText(progress, noun), facts: pace(progress, pause) };
       // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
-      const ended = progress.deferred ? 0 : progress.ended;
+      const ended = progress.isDeferred ? 0 : progress.ended;
       if (!started) bar.start(progress.total, ended, texts);
       started = true;
       bar.setTotal(progress.total);
@@ -47,8 +47,8 @@ function barView(runId: number, noun: string): ProgressView {
 }
 
 /** `140/207 windows`, or how many there are at least. */
-function doneText({ ended, total, deferred }: Progress, noun: string): string {
-  return deferred
+function doneText({ ended, total, isDeferred }: Progress, noun: string): string {
+  return isDeferred
     ? `${count(ended)} of at least ${count(total)} ${noun}`
     : `${count(ended)}/${count(total)} ${noun}`;
 }
@@ -90,7 +90,7 @@ function paceMeter(): (progress: Progress, pause: string | null) => string {
       first = undefined;
       return `${count(progress.fetched)} records · ${pause}`;
     }
-    if (progress.total > 0 && progress.ended === progress.total && !progress.deferred) {
+    if (progress.total > 0 && progress.ended === progress.total && !progress.isDeferred) {
       return `${count(progress.fetched)} records · took ${duration((Date.now() - began) / 1000)}`;
     }
     first ??= { at: Date.now(), progress };
@@ -99,7 +99,7 @@ function paceMeter(): (progress: Progress, pause: string | null) => string {
     const records = (progress.fetched - first.progress.fetched) / seconds;
     const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
     // The total is not known until the rest is planned.
-    const time = left === null || progress.deferred ? 'time left not known yet' : `${duration(left)} left`;
+    const time = left === null || progress.isDeferred ? 'time left not known yet' : `${duration(left)} left`;
     return `${count(progress.fetched)} records · ${count(Math.round(records))}/s · ${time}`;
   };
 }

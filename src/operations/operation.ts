@@ -391,9 +391,14 @@ export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shape
   };
 }
 
-/** All tables in which its records are stored. */
-export function tablesFilledBy({ shapes, also, alsoInFiles = [] }: DataSet): TableDefinition[] {
-  return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table]), ...alsoInFiles];
+/** The tables in which the records of answers are stored. */
+export function tablesOfAnswers({ shapes, also }: DataSet): TableDefinition[] {
+  return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table])];
+}
+
+/** All tables in which its records are stored, also those of imported files. */
+export function tablesFilledBy(dataSet: DataSet): TableDefinition[] {
+  return [...tablesOfAnswers(dataSet), ...(dataSet.alsoInFiles ?? [])];
 }
 
 /** Names of other data sets that also fill a table of the named ones: with some of their files, or with all answers. */

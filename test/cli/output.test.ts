@@ -174,7 +174,7 @@ describe('progress without a terminal', () => {
       ended: 4,
       requests: 4,
       fetched: 40,
-      deferred: false,
+      isDeferred: false,
     } as const;
     view.update(progress);
     for (let minute = 0; minute < 60; minute++) {
@@ -192,9 +192,9 @@ describe('progress without a terminal', () => {
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
     const facts = { kind: 'backfill', state: 'running', requests: 4, fetched: 0 } as const;
-    view.update({ ...facts, ended: 140, total: 161, deferred: true });
+    view.update({ ...facts, ended: 140, total: 161, isDeferred: true });
     view.end();
-    view.update({ ...facts, ended: 140, total: 207, deferred: false });
+    view.update({ ...facts, ended: 140, total: 207, isDeferred: false });
     view.end();
     expect(stderr()).toMatch(/^run 7: 140 of at least 161 windows · .*\nrun 7: 140\/207 windows · /);
   });
@@ -204,7 +204,7 @@ describe('progress without a terminal', () => {
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
     vi.setSystemTime(Date.now() + 65_000);
-    const facts = { kind: 'backfill', state: 'completed', requests: 2, deferred: false } as const;
+    const facts = { kind: 'backfill', state: 'completed', requests: 2, isDeferred: false } as const;
     view.update({ ...facts, ended: 2, total: 2, fetched: 0 });
     view.end();
     expect(stderr()).toBe('run 7: 2/2 windows · 0 records · took 1m 05s\n');
@@ -214,7 +214,7 @@ describe('progress without a terminal', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const { cli, stderr } = captureCli();
     const view = progressView(cli, 7);
-    const facts = { kind: 'backfill', state: 'running', total: 30, requests: 4, deferred: false } as const;
+    const facts = { kind: 'backfill', state: 'running', total: 30, requests: 4, isDeferred: false } as const;
     view.update({ ...facts, ended: 10, fetched: 100 });
     view.update({ ...facts, ended: 10, fetched: 100 }, 'waiting until 04:00 IST');
     vi.setSystemTime(Date.now() + 1_800_000);

@@ -192,8 +192,8 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   const forever = await runCli(['prune'], options());
   expect(forever).toMatchObject({ code: 2, stderr: expect.stringContaining('EOD_KEEP_RAW_DAYS') });
   const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.answers');
-  const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
-  expect(early.json.responses).toBe(0);
+  const early = await runJson<{ answers: number }>(['prune', '--days', '30'], options());
+  expect(early.json.answers).toBe(0);
   await query(
     url,
     `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
@@ -206,7 +206,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     url,
     "insert into etl.call_budget (key_hash, hour, calls) values ('k', '2025-01-01T00:00Z', 7)",
   );
-  const dry = await runJson<{ responses: number; bodies: number }>(
+  const dry = await runJson<{ answers: number; bodies: number }>(
     ['prune', '--days', '0', '--dry-run'],
     options(),
   );
@@ -222,7 +222,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   expect(spared).toMatchObject({ code: 1, stdout: '' });
   expect(spared.stderr).toContain('Rows and history of GetBhavCopyCM become those of the kept answers');
   expect(await query(url, ROWS)).toEqual(rows);
-  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
+  const real = await runJson<{ answers: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
     ...options(),
     answer: 'n',
   });

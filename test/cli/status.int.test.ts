@@ -78,9 +78,9 @@ test('only migrate, or what loads, creates tables in a database of one’s own; 
   const schemas = "select from pg_namespace where nspname in ('etl', 'market')";
   expect(await query(env.DATABASE_URL, schemas)).toEqual([]);
   const first = await runJson(['migrate'], { cwd, env });
-  expect(first.json).toEqual({ before: 'missing', migrated: true });
+  expect(first.json).toEqual({ before: 'missing', hasMigrated: true });
   const second = await runJson(['migrate'], { cwd, env });
-  expect(second.json).toEqual({ before: 'current', migrated: false });
+  expect(second.json).toEqual({ before: 'current', hasMigrated: false });
 });
 
 test('nightly --dry-run says what the night would take, and asks nothing', async () => {

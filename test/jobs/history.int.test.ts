@@ -87,15 +87,15 @@ test('a day, its correction, a late stale answer, one with three rows less and t
     return compareVersions(store.pool, operation, versions, 100);
   };
   const corrected = await between(0, 1);
-  expect(corrected).toMatchObject({ inserted: 0, changed: 20, withdrawn: 0, relisted: 0 });
+  expect(corrected).toMatchObject({ inserted: 0, updated: 20, withdrawn: 0, relisted: 0 });
   expect(corrected.rows[0]).toMatchObject({
     key: { symbol: 'S00' },
     columns: { close_price: { old: '100', new: '200' } },
   });
-  expect(await between(2, 3)).toMatchObject({ changed: 0, withdrawn: 3 });
-  expect(await between(3, 5)).toMatchObject({ changed: 0, relisted: 3 });
+  expect(await between(2, 3)).toMatchObject({ updated: 0, withdrawn: 3 });
+  expect(await between(3, 5)).toMatchObject({ updated: 0, relisted: 3 });
   // Withdrawn and listed again in between: at the end they are what they were at the start.
-  expect(await between(1, 5)).toMatchObject({ inserted: 0, changed: 0, withdrawn: 0, relisted: 0, rows: [] });
+  expect(await between(1, 5)).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, relisted: 0, rows: [] });
 });
 
 test('more missing rows than allowed are not withdrawn, and the window says so', async () => {
@@ -186,8 +186,8 @@ test('a preview counts and shows what would change, and changes nothing', async 
   ]);
   expect(state).toBe('loaded');
   expect(preview.map(({ change }: { change: string }) => change).sort()).toEqual([
-    'updated',
     'inserted',
+    'updated',
     'withdrawn',
     'withdrawn',
   ]);

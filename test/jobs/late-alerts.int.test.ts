@@ -276,6 +276,20 @@ describe('a heartbeat', () => {
     await waitFor(() => webhook.heard.length === 2 && monitor.asked.length === 1);
     expect(report.state).toBe('completed');
     expect(heard().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
+    const states = await real.db.pool.query('select market.state()::int as state');
+    expect(webhook.heard.find(({ kind }) => kind === 'night_completed')?.facts).toMatchObject({
+      day: DAY,
+      state: states.rows[0]?.state,
+      changed: expect.arrayContaining([
+        { table: 'market.bhavcopy_cm', exchange: 'NSE', from: expect.any(String), to: DAY },
+        {
+          table: 'market.circuit_breakers',
+          exchange: 'NSE',
+          from: expect.any(String),
+          to: expect.any(String),
+        },
+      ]),
+    });
     expect(webhook.heard.find(({ kind }) => kind === 'run_completed')?.message).toMatch(
       /^run 1 \(nightly, .* to 2025-09-12\) completed: [\d,]+ records in \d+ requests/,
     );

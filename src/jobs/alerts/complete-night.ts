@@ -8,7 +8,11 @@ import {
   type SessionState,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
-import { failuresOfRun, readNewestNight } from '../../load/state/runs/outcomes.ts';
+import { changesOfNight, toldDay } from '../../load/state/loads/loads.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
+import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
+import { tablesOfAnswers } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './send-alerts.ts';
 
@@ -29,21 +33,65 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
     ...(config.EOD_ALERT_ON.includes('night_completed') ? (['night_completed'] as const) : []),
   ];
   if (wanted.length === 0) return [];
-  const night = await readNewestNight(db.drizzle);
-  if (night === null || night.open > 0) return [];
-  const due = await sessionsDueOn(context, night.day);
-  if (due.some(({ state }) => state === 'missing')) return [];
-  if (night.completed === 0 && !(await someLackedRightsOnly(context, night.failed))) return [];
+  const night = await readNight(db.drizzle);
+  if (night === null) return [];
+  const { isComplete, due } = await stateOfNight(context, night);
+  if (!isComplete) return [];
+  const changes = await changesOf(context, night.day);
   return wanted.map((kind) => ({
     kind,
     subject: night.day,
-    message: `the night of ${night.day} is complete: ${due.length === 0 ? 'nothing was due' : `all ${due.length} data sets that were due are there`}`,
-    facts: { day: night.day, dueSessions: due.length },
+    message: `the night of ${night.day} is complete: ${due === 0 ? 'nothing was due' : `all ${due} data sets that were due are there`}`,
+    facts: { day: night.day, dueSessions: due, ...changes },
   }));
 }
 
+/** The state of the tables, which has all of the night, and the tables and days that its runs have changed. */
+async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
+  const { version: state } = await versionAt(db.drizzle, null);
+  const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
+    tablesOfAnswers(dataSetNamed(operation)).map(({ name }) => ({
+      table: `market.${name}`,
+      exchange,
+      from: toldDay(from),
+      to: toldDay(to),
+    })),
+  );
+  return { state, changed };
+}
+
+/**
+ * The same of any day. A day without a nightly run counts as complete if everything that became due on it is there, as
+ * after a backfill.
+ */
+export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: Day) {
+  const night = await readNight(context.db.drizzle, day);
+  if (night !== null) return stateOfNight(context, night);
+  const found = await stateOfNight(context, { day, open: 0, completed: 1, failed: [] });
+  return { ...found, isComplete: found.isComplete && found.due > 0 };
+}
+
+/** Is a night complete, and how many data sets were due on its day? */
+export async function stateOfNight(
+  context: Pick<Context, 'config' | 'db'>,
+  night: NonNullable<Awaited<ReturnType<typeof readNight>>>,
+): Promise<{
+  readonly isComplete: boolean;
+  readonly due: number;
+  readonly missing: readonly SessionState[];
+}> {
+  const due = await sessionsDueOn(context, night.day);
+  const missing = due.filter(({ state }) => state === 'missing');
+  const isOver = night.open === 0 && missing.length === 0;
+  const isComplete = isOver && (night.completed > 0 || (await someLackedRightsOnly(context, night.failed)));
+  return { isComplete, due: due.length, missing };
+}
+
 /** The sessions that became due on a day, of all scheduled operations and exchanges. */
-async function sessionsDueOn({ config, db }: Context, day: Day): Promise<SessionState[]> {
+async function sessionsDueOn(
+  { config, db }: Pick<Context, 'config' | 'db'>,
+  day: Day,
+): Promise<SessionState[]> {
   const from = addDays(day, -LOOK_BACK_DAYS);
   const scope = { expected: scheduledPairs(config), others: false, since: from };
   const endOf = (one: Day): Clock => ({ now: () => dayEnd(one, config.EOD_TIMEZONE) * 1_000 });
@@ -72,7 +120,7 @@ const isMissingRight = (line: string | null) =>
   line !== null && MISSING_RIGHTS.includes(diagnose(line)?.kind);
 
 /** Did at least one of these failed runs only fail because the key has no right to something? */
-async function someLackedRightsOnly({ db }: Context, runs: readonly number[]): Promise<boolean> {
+async function someLackedRightsOnly({ db }: Pick<Context, 'db'>, runs: readonly number[]): Promise<boolean> {
   for (const run of runs) {
     const failures = await failuresOfRun(db.drizzle, run, null);
     if (failures.length > 0 && failures.every(({ reason }) => isMissingRight(reason))) return true;

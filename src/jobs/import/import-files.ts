@@ -140,7 +140,7 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
       ended: files.length,
       requests: 0,
       fetched,
-      deferred: false,
+      isDeferred: false,
     });
   notify();
   return {

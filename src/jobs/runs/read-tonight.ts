@@ -56,7 +56,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
       progress.map(async (run) => ({
         ...run,
         finishAt:
-          run.state === 'running' && !run.deferred
+          run.state === 'running' && !run.isDeferred
             ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
             : null,
         waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
@@ -79,6 +79,6 @@ function waitReasonsOf(
     ...(workers.seen > 0 ? [] : [{ why: 'no_worker' as const, lastSeenAt: workers.lastSeenAt }]),
     ...(keyRefused === null ? [] : [{ why: 'key_refused' as const, line: keyRefused }]),
     ...(until === null ? [] : [{ why: 'calls_used' as const, until }]),
-    ...(run.deferred ? [{ why: 'lists' as const }] : []),
+    ...(run.isDeferred ? [{ why: 'lists' as const }] : []),
   ];
 }

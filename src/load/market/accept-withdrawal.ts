@@ -80,7 +80,7 @@ export async function acceptWithdrawal(
       folded: others ?? { operations: [operation], days: day === null ? null : [day] },
     });
     await acceptEmptyDays(tx, place);
-    const written = [{ from: day ?? '-infinity', to: day ?? 'infinity' }];
+    const written = [{ table: table.name, from: day ?? '-infinity', to: day ?? 'infinity' }];
     await insertLoad(tx, {
       loadId,
       windowId,

@@ -271,7 +271,7 @@ async function mergeTables(
     }
     counts.fetched += rows.length;
     if (merged.written + merged.withdrawn > 0) {
-      written.push(changedDays(table, rows, fullSet));
+      written.push({ table: table.name, ...changedDays(table, rows, fullSet) });
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);

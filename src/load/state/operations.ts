@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { getTableName, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
@@ -11,9 +11,17 @@ import {
 } from '../../operations/registry.ts';
 import { storedOperations } from './schema/knowledge.ts';
 
-/** The operations besides the defaults that this database has tables of. */
-export function readStoredOperations(db: NodePgDatabase): Promise<UsedOperation[]> {
+/**
+ * The operations besides the defaults that this database has tables of; none if there are no tables of eod, or the role
+ * may not read them. From the catalog first, which any role may read.
+ */
+export async function readStoredOperations(db: NodePgDatabase): Promise<UsedOperation[]> {
   const { name, is_enabled } = storedOperations;
+  const readable = await db.execute(sql`
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = 'etl' and c.relname = ${getTableName(storedOperations)}
+       and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')`);
+  if (readable.rowCount === 0) return [];
   return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
 }
 

@@ -228,7 +228,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     await ending;
     return counts;
   }
-  const written = [{ from: days?.from ?? '-infinity', to: days?.to ?? 'infinity' }];
+  const written = changed.map(({ table }) => ({
+    table: table.name,
+    from: days?.from ?? '-infinity',
+    to: days?.to ?? 'infinity',
+  }));
   const made = { loadId, windowId, place: BEFORE_ALL, fetchedAt: new Date(0), written, namesChanged: true };
   await insertLoad(tx, made, ending);
   if (history) {

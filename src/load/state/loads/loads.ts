@@ -1,13 +1,13 @@
 import { and, eq, gt, gte, inArray, isNotNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../../core/days.ts';
+import type { Day, DayRange } from '../../../core/days.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { prunedUpTo } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
 import { answers } from '../schema/source.ts';
-import { loads, windows } from '../schema/work.ts';
+import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
@@ -56,14 +56,22 @@ const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad
   },
 );
 
-/** The days of the rows that a load changed; '-infinity' and 'infinity' if they have none. */
+/** The days of the rows of a table that a load changed; '-infinity' and 'infinity' if they have none. */
 export interface Written {
+  /** Name inside the schema `market`. */
+  readonly table: string;
   readonly from: string;
   readonly to: string;
 }
 
+/** The channel on which the commit of each load is told: LISTEN eod. */
+const CHANNEL = 'eod';
+
+/** A day as others are told it: null where rows have no day. */
+export const toldDay = (day: string) => (day.endsWith('infinity') ? null : day);
+
 /**
- * Inserts the row of a load, with the next version. Must be the last statement before the commit: other loads wait here
+ * Inserts the row of a load, with the next version, and tells it on the channel `eod` when it is committed. Must be the last statement before the commit: other loads wait here
  * until then, so that no version is taken before the one below it is committed.
  */
 export async function insertLoad(
@@ -98,18 +106,21 @@ export async function insertLoad(
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
+  const tables = written.map((one) => ({ table: one.table, from: toldDay(one.from), to: toldDay(one.to) }));
   const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
   await runPrepared(
     tx,
     sql`
-    with w as ${window}
+    with w as ${window}, made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
       fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
       has_new_names, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
       ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
-      from w, etl.next_state() next`,
+      from w, etl.next_state() next
+    returning state, run_id, operation, exchange)
+    select pg_notify(${CHANNEL}, json_build_object('state', state, 'run', run_id, 'operation', operation, 'exchange', exchange, 'tables', ${JSON.stringify(tables)}::json)::text) from made`,
   );
 }
 
@@ -190,4 +201,21 @@ export async function countUnkeptLoads(
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
     ),
   );
+}
+
+/** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
+export function changesOfNight(db: NodePgDatabase, day: Day) {
+  const { operation, exchange, changed_from, changed_to } = loads;
+  return db
+    .select({
+      operation,
+      exchange,
+      from: sql<string>`min(${changed_from})::text`,
+      to: sql<string>`max(${changed_to})::text`,
+    })
+    .from(loads)
+    .innerJoin(runs, eq(runs.id, loads.run_id))
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day), isNotNull(changed_from)))
+    .groupBy(operation, exchange)
+    .orderBy(operation, exchange);
 }

@@ -185,8 +185,12 @@ export function openWindowsByState(db: NodePgDatabase) {
     .groupBy(windows.state);
 }
 
-/** The newest day of a nightly run, with how many of its runs are open or completed, and which failed; null if none. */
-export async function readNewestNight(db: NodePgDatabase) {
+/**
+ * A day of nightly runs, with how many of its runs are open or completed, and which failed; null if there were none.
+ *
+ * @param day by default the newest.
+ */
+export async function readNight(db: NodePgDatabase, day?: Day) {
   const newest = db
     .select({ day: max(runs.to_date) })
     .from(runs)
@@ -202,7 +206,7 @@ export async function readNewestNight(db: NodePgDatabase) {
       >`coalesce(json_agg(${runs.id} order by ${runs.id}) filter (where ${isState('failed')}), '[]')`,
     })
     .from(runs)
-    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, newest)))
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, day ?? newest)))
     .groupBy(runs.to_date);
   return night ?? null;
 }

@@ -322,7 +322,7 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
       kind: runs.kind,
       state: runs.state,
       /** Is part of the run yet to be planned? */
-      deferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
+      isDeferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
       total: countWindows(notSplit),
       ended: countWindows(sql`${notSplit} and not ${isOpen()}`),
       requests: WINDOW_TOTALS.requests,

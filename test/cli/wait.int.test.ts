@@ -1,0 +1,80 @@
+import pg from 'pg';
+import { beforeAll, expect, test } from 'vitest';
+import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { closeAfterFile } from '../support/closing.ts';
+import { testDatabase } from '../support/database.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const cwd = temporaryFolder();
+const DAY = '2025-02-27';
+let env: Record<string, string>;
+
+/** What listeners were told, in the order in which it came. */
+const told: { readonly state: number; readonly tables: readonly unknown[] }[] = [];
+
+beforeAll(async () => {
+  const { url } = await testDatabase();
+  const sandbox = await openSandbox();
+  env = { DATABASE_URL: url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi', EOD_CONCURRENCY: '1' };
+  const listener = new pg.Client({ connectionString: url });
+  await listener.connect();
+  closeAfterFile(() => listener.end());
+  listener.on('notification', ({ payload = '' }) => told.push(JSON.parse(payload)));
+  await listener.query('listen eod');
+});
+
+const load = async (...flags: string[]) => {
+  const range = ['--from', DAY, '--to', DAY, '--exchange', 'NSE'];
+  return (await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...range, ...flags], { cwd, env }))
+    .json;
+};
+
+test('each commit of a load is told, with its state, tables and days', async () => {
+  const { runId } = await load();
+  await waitFor(() => told.length === 1);
+  expect(told[0]).toEqual({
+    state: 1,
+    run: runId,
+    operation: 'GetCircuitBreakers',
+    exchange: 'NSE',
+    tables: [{ table: 'circuit_breakers', from: DAY, to: DAY }],
+  });
+  // The same answer again is a load, and a state, that changes nothing.
+  await load('--force');
+  await waitFor(() => told.length === 2);
+  expect(told[1]).toMatchObject({ state: 2, tables: [] });
+});
+
+test('wait --state ends with 0 when the state is there, with 1 when it is late', async () => {
+  const there = await runJson(['wait', '--state', '2'], { cwd, env });
+  expect(there.json).toEqual({ isThere: true, state: 2 });
+  const late = await runCli(['wait', '--state', '3', '--timeout', '0'], { cwd, env });
+  expect(late).toMatchObject({ code: 1, stdout: 'the tables have state 2, not 3 yet\n' });
+  const waiting = runCli(['wait', '--state', '3', '--timeout', '30s'], { cwd, env });
+  await load('--force');
+  expect(await waiting).toMatchObject({ code: 0, stdout: 'the tables have state 3\n' });
+});
+
+test('wait --night names what is missing, and ends with 0 once it is there', async () => {
+  const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: one });
+  expect(late.code).toBe(1);
+  expect(late.stdout).toContain(`the night of ${DAY} is not complete`);
+  expect(late.stdout).toContain(`GetBhavCopyCM NSE ${DAY}: never_asked`);
+  await runJson(['backfill', '--all', '--from', DAY, '--to', DAY], { cwd, env: one });
+  const { json } = await runJson<{ isThere: boolean }>(['wait', '--night', DAY], { cwd, env: one });
+  expect(json).toMatchObject({ isThere: true, missing: [] });
+});
+
+test.each([
+  [[], 'wait for what? Give --night or --state'],
+  [['--state', '1', '--night', DAY], 'wait for what? Give --night or --state'],
+  [['--state', '1', '--timeout', '2 days'], '--timeout: "2 days" is not a time such as 90s, 30m or 2h'],
+  [['--night', '2025-13-01'], '--night'],
+])('eod wait %j is a mistake', async (flags, message) => {
+  const { code, stderr } = await runCli(['wait', ...flags], { cwd, env });
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+});
