@@ -65,8 +65,8 @@ export const commands: Commands = {
         'eod operations',
         'eod operations GetBhavCopyCM',
         'eod operations list --available',
-        'eod operations enable GetBulkDeals GetBlockDeals',
-        'eod operations disable GetBlockDeals',
+        'eod operations enable GetVoting',
+        'eod operations disable GetVoting',
       ),
     );
     listOf(command, 'an operation')
