@@ -20,7 +20,7 @@ import {
 import { readServerTime } from '../load/database/inspect.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
-import { declaredDifferences } from '../load/market/schema/create-tables.ts';
+import { declaredDifferences, refusalText } from '../load/market/schema/create-tables.ts';
 import { useStoredOperations } from '../load/state/operations.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
@@ -190,21 +190,21 @@ async function followOperations(
 }
 
 /**
- * Uses the operations that this database has enabled. One that no file declares, or a broken one, is left out, and said.
+ * Uses the operations that this database has enabled. One whose file is away or broken is left out, and said.
  *
  * @throws PipelineError `usage` if a table is not what its operation declares.
  */
 async function useOperationsOf(db: Database, config: Config, log: Logger): Promise<void> {
   const folder = config.EOD_OPERATIONS_DIR;
-  const { missing, broken } = await useStoredOperations(db.drizzle, folder);
+  const leftOut = await useStoredOperations(db.drizzle, folder);
+  const missing = leftOut.flatMap(({ name, problem }) => (problem === null ? [name] : []));
   if (missing.length > 0)
     log.warn({ operations: missing, folder }, 'no file declares these operations, so they are left out');
-  for (const { name, problem } of broken) {
-    log.warn({ operation: name, problem }, 'the file of this operation cannot be used, so it is left out');
-  }
+  for (const { name, problem } of leftOut)
+    if (problem !== null) log.warn({ operation: name, problem }, 'this operation is left out');
   const differing = await declaredDifferences(db.pool);
   for (const { refusal, table } of differing) {
-    if (refusal !== null) throw usageError(refusal);
+    if (refusal !== null) throw usageError(refusalText(refusal));
     if (config.DATABASE_URL === undefined) return migrateDatabase(db, config);
     throw usageError(`the declaration of market.${table.name} has columns that the table lacks`, 'migrate');
   }

@@ -78,6 +78,8 @@ export interface ErrorFacts {
   readonly answer?: Buffer;
   /** The file has no known format: in an archive, such a file is ignored if others have one. */
   readonly unknownFormat?: boolean;
+  /** The segment of a file that no data set in use takes. */
+  readonly unknownSegment?: string | undefined;
   readonly remedy?: Remedy;
   readonly cause?: unknown;
 }
@@ -92,6 +94,7 @@ export class PipelineError extends Error implements ErrorFacts {
   declare readonly cutShort: boolean;
   declare readonly answer?: Buffer;
   declare readonly unknownFormat?: boolean;
+  declare readonly unknownSegment?: string | undefined;
   declare readonly remedy?: Remedy;
 
   constructor(message: string, { cause, ...facts }: ErrorFacts) {

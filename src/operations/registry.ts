@@ -63,6 +63,13 @@ export interface UsedOperation {
   readonly isEnabled: boolean;
 }
 
+/** An operation that a database has tables of, and that cannot be asked, read or planned here. */
+export interface LeftOut {
+  readonly name: string;
+  /** What is wrong with its file; null if no file declares it. */
+  readonly problem: string | null;
+}
+
 let version = 0;
 
 /**
@@ -82,36 +89,31 @@ export function lookIn(folder: string | undefined): void {
   folderInUse = folder;
 }
 
-/** Operations of a database that cannot be asked, read or planned here. */
-export interface LeftOut {
-  /** Names that no file declares. */
-  readonly missing: readonly string[];
-  /** Those whose files declare no operation. */
-  readonly broken: readonly BrokenFile[];
-}
-
 /**
- * Uses the defaults and these operations from now on.
+ * Uses the defaults and these operations from now on, as far as their files can be used: a file that is away or broken
+ * must not keep the others from their night.
  *
  * @param folder with operations of the user; see EOD_OPERATIONS_DIR.
  * @returns those that are left out, because the others must go on.
  */
-export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<LeftOut> {
+export async function useOperations(used: readonly UsedOperation[], folder?: string): Promise<LeftOut[]> {
   folderInUse = folder;
   const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
-  const missing: string[] = [];
+  const leftOut: LeftOut[] = [];
   const broken: BrokenFile[] = [];
   const taken = new Map(migratedTables.map((table) => [table.name, table]));
   for (const { name, isEnabled } of used) {
     const file = findDeclared(name, folder);
     const found = file === undefined ? undefined : await importDeclared(file, taken);
-    if (found === undefined) missing.push(name);
-    else if (isBroken(found)) broken.push(found);
-    else loaded.push({ operation: found, isEnabled });
+    if (found === undefined) leftOut.push({ name, problem: null });
+    else if (isBroken(found)) {
+      leftOut.push({ name, problem: found.problem });
+      broken.push(found);
+    } else loaded.push({ operation: found, isEnabled });
   }
   brokenInUse = broken;
   setUsed(loaded);
-  return { missing, broken };
+  return leftOut;
 }
 
 function setUsed(further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[]): void {
@@ -142,6 +144,15 @@ export async function allOperations(folder?: string): Promise<DeclaredOperations
   const all = [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further];
   return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
 }
+
+/** The operation whose files have this segment, of all that can be asked; see `DataSet.udiff`. */
+export async function operationOfSegment(segment: string, folder?: string): Promise<Operation | undefined> {
+  const { operations: all } = await allOperations(folder);
+  return all.find(({ operation }) => operation.udiff?.segment === segment)?.operation;
+}
+
+/** Is this a data set in use? Windows and answers of others may be stored, whose file is away. */
+export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 
 /** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
 export const isDeclaredElsewhere = (name: string): boolean =>

@@ -45,7 +45,7 @@ test('what does not fit is named, and is never a price or a list', async () => {
     expect(finishAt).not.toBeNull();
     expect(String(finishAt) > String(found.nextNightAt)).toBe(true);
   }
-  const { stdout, code } = await runCli(['nightly', '--dry-run'], optionsFor(5_000));
+  const { code } = await runCli(['nightly', '--dry-run'], optionsFor(5_000));
   expect(code).toBe(0);
 });
 

@@ -205,11 +205,11 @@ test('instruments that are spread over the week: each on one night, about a seve
 test('a night on which none of the spread instruments has its turn says so', () => {
   const operation = operationNamed('GetFinRatioEOD');
   const [none] = planWindows(input(operation, { hasOtherNights: true }));
-  expect(none).toMatchObject({ state: 'skipped', error: expect.stringContaining('spread over the week') });
+  expect(none).toMatchObject({ state: 'skipped', reason: expect.stringContaining('spread over the week') });
   const [unknown] = planWindows(input(operation));
   expect(unknown).toMatchObject({
     state: 'skipped',
-    error: expect.stringContaining('no instruments are known'),
+    reason: expect.stringContaining('no instruments are known'),
   });
 });
 

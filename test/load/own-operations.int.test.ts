@@ -1,12 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Check } from '../../src/cli/doctor/check.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
+import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** An operation that a user declares, with the lines that a test changes. */
@@ -77,6 +79,15 @@ const optionsFor = (operations: string, database = url) => ({
     EOD_CONCURRENCY: '1',
   },
 });
+
+/** The check of operations; the others are there as well. */
+async function doctorIn(operations: string): Promise<readonly Check[]> {
+  const { json } = await runJson<{ readonly checks: readonly Check[] }>(['doctor'], optionsFor(operations));
+  expect(json.checks.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['migrations', 'queue', 'rows']),
+  );
+  return json.checks.filter(({ name }) => name === 'operations');
+}
 
 beforeAll(async () => {
   url = (await testDatabase()).url;
@@ -180,6 +191,75 @@ describe('an operation that a user declares', () => {
     const { stderr, code } = await runCli(['status'], optionsFor(empty));
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stderr).toContain('no file declares these operations');
+  });
+
+  test('whose file is broken is left out, and said', async () => {
+    const broken = folderWith('export default {');
+    const { stderr, code } = await runCli(['status'], optionsFor(broken));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stderr).toContain('this operation is left out');
+  });
+
+  test.each([
+    [
+      'whose file is away',
+      () => join(cwd, 'nothing-here'),
+      /no file declares GetVoting/,
+      /GetVoting\.mjs back/,
+    ],
+    [
+      'whose file is broken',
+      () => folderWith('export default {'),
+      /GetVoting is left out: /,
+      /correct its file/,
+    ],
+    [
+      'that has a further column',
+      () => folderWith(declaration({ fields: "text('seen', 'seen', 'Seen.')," })),
+      /market\.voting_results lacks columns/,
+      /run "eod migrate"/,
+    ],
+    [
+      'that has another key',
+      () => folderWith(declaration({ key: ", 'votes_for'" })),
+      /has the key exchange, meeting_date, symbol/,
+      /give the table another name/,
+    ],
+    [
+      'that has another type',
+      () => folderWith(declaration({ kind: 'numeric' })),
+      /votes_for is bigint/,
+      /give the table another name/,
+    ],
+  ])('%s is found by doctor, which goes on', async (_, changed, found, remedy) => {
+    expect(await doctorIn(changed())).toEqual([
+      {
+        name: 'operations',
+        state: 'failed',
+        found: expect.stringMatching(found),
+        remedy: expect.stringMatching(remedy),
+      },
+    ]);
+  });
+
+  test('whose tables are missing is found by doctor, and mended by eod migrate', async () => {
+    // As the table has become by now.
+    const now = folderWith(
+      declaration({ fields: "text('resolution', 'resolution', 'What was voted on.')," }),
+    );
+    for (const lost of [
+      'drop table market_history.voting_results cascade',
+      'alter table market.voting_results drop column votes_for cascade',
+      'drop table market.voting_results cascade',
+    ]) {
+      await execute(url, lost);
+      expect(await doctorIn(now)).toMatchObject([
+        { state: 'failed', found: expect.stringContaining('market.voting_results lacks columns or tables') },
+      ]);
+      const { code, stderr } = await runCli(['migrate'], optionsFor(now));
+      expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.any(String) });
+      expect(await doctorIn(now)).toMatchObject([{ state: 'ok' }]);
+    }
   });
 });
 

@@ -56,6 +56,13 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
       view ??= progressView(cli, runId, 'files');
       view.update(progress);
     },
+    onPrepared({ name, shapes }) {
+      const table = `market.${shapes[0].table.name}`;
+      logStderr(
+        cli,
+        `eod: created ${table} for these files; the source is asked for it after "eod operations enable ${name}"`,
+      );
+    },
   }).finally(() => view?.end());
   if (flags.json === true) printJson(cli, report);
   else print(cli, importText(report, context.config.EOD_TIMEZONE));

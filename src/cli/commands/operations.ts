@@ -1,8 +1,10 @@
+import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
 import type { Declared } from '../../operations/declared.ts';
 import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
-import { allowedText, type Operation, tablesFilledBy } from '../../operations/operation.ts';
+import { allowedText, tablesFilledBy } from '../../operations/operation.ts';
+import type { UsedOperation } from '../../operations/registry.ts';
 import type { CheckFlags } from '../check-operations.ts';
 import {
   type Cli,
@@ -143,43 +145,72 @@ async function changeOperations(
   isEnabled: boolean,
   flags: JsonFlag,
 ): Promise<void> {
-  const { allOperations, operations, useOperations } = await import('../../operations/registry.ts');
-  const { migrateDatabase, schemaState } = await import('../../load/database/migrate.ts');
-  const { useStoredOperations } = await import('../../load/state/operations.ts');
   const { requesterName } = await import('../../core/environment.ts');
-  const config = await loadSettings(cli);
-  await useOperations([], config.EOD_OPERATIONS_DIR);
-  const { operations: all, broken } = await allOperations(config.EOD_OPERATIONS_DIR);
-  const chosen = named
-    .flatMap((text) => text.split(','))
-    .filter((text) => text !== '')
-    .map((text) => {
-      const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === text.toLowerCase();
-      const found = all.find(({ operation }) => isNamed(operation));
-      const unusable = broken.find(isNamed);
-      if (unusable !== undefined) throw usageError(unusable.problem);
-      if (found === undefined) {
-        const names = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
-        throw usageError(
-          `unknown operation "${text}"${didYouMean(text, names)} ("eod operations list --available" lists those that can be enabled)`,
-        );
-      }
-      if (found.from === 'default') {
-        throw usageError(
-          `${found.operation.name} comes with eod: it is ${isEnabled ? 'enabled already' : 'never disabled'}`,
-        );
-      }
-      return found.operation;
-    });
+  const { explainMissingRight, migrateDatabase, schemaState } = await import(
+    '../../load/database/migrate.ts'
+  );
+  const { readStoredOperations } = await import('../../load/state/operations.ts');
   const { openLog, openStore } = await import('../open-context.ts');
+  const config = await loadSettings(cli);
+  const texts = named.flatMap((text) => text.split(',')).filter((text) => text !== '');
+  // A mistake is told before a database is opened, or created.
+  const declared = isEnabled ? await findDeclaredNames(config, texts, true) : [];
   const db = await openStore(cli, config, openLog(cli, config), 'short');
-  const names = [...new Set(chosen)].map(({ name }) => name);
-  if ((await schemaState(db)) !== 'missing') await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
-  const before = operations.map(({ name }) => name);
-  await migrateDatabase(db, config, { names, isEnabled, by: requesterName() });
-  const changed = chosen.map(describeDataSetNow(isEnabled, before));
-  if (flags.json === true) return printJson(cli, changed);
-  print(cli, changed.map(changeText).join('\n'));
+  try {
+    const stored = (await schemaState(db)) === 'missing' ? [] : await readStoredOperations(db.drizzle);
+    // What is stored can be disabled whatever has become of its file.
+    const names = isEnabled ? declared : await findStoredNames(config, texts, stored);
+    const known = isEnabled ? names : names.filter((name) => stored.some((one) => one.name === name));
+    const change = { names: known, to: isEnabled ? 'enabled' : 'disabled', by: requesterName() } as const;
+    await migrateDatabase(db, config, change);
+    const wereEnabled = stored.flatMap((one) => (one.isEnabled ? [one.name] : []));
+    const changed = await describeChanged(names, isEnabled, wereEnabled);
+    if (flags.json === true) return printJson(cli, changed);
+    print(cli, changed.map(changeText).join('\n'));
+  } catch (error) {
+    throw await explainMissingRight(db, error, 'migrate');
+  }
+}
+
+/** The names that these texts mean, of operations that can be enabled. @throws PipelineError `usage` */
+async function findDeclaredNames(
+  { EOD_OPERATIONS_DIR: folder }: Config,
+  texts: readonly string[],
+  isEnabled: boolean,
+): Promise<string[]> {
+  const { allOperations } = await import('../../operations/registry.ts');
+  const { operations: all, broken } = await allOperations(folder);
+  const names = texts.map((text) => {
+    const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === text.toLowerCase();
+    const unusable = broken.find(isNamed);
+    if (unusable !== undefined) throw usageError(unusable.problem);
+    const found = all.find(({ operation }) => isNamed(operation));
+    if (found === undefined) {
+      const others = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
+      throw usageError(
+        `unknown operation "${text}"${didYouMean(text, others)} ("eod operations list --available" lists those that can be enabled)`,
+      );
+    }
+    const { name } = found.operation;
+    if (found.from !== 'default') return name;
+    throw usageError(`${name} comes with eod: it is ${isEnabled ? 'enabled already' : 'never disabled'}`);
+  });
+  return [...new Set(names)];
+}
+
+/** The names that these texts mean, of operations that are stored, or at least declared. @throws PipelineError `usage` */
+async function findStoredNames(
+  config: Config,
+  texts: readonly string[],
+  stored: readonly UsedOperation[],
+): Promise<string[]> {
+  const found = texts.map(
+    (text) => stored.find(({ name }) => name.toLowerCase() === text.toLowerCase())?.name ?? text,
+  );
+  const others = found.filter((text) => !stored.some(({ name }) => name === text));
+  if (others.length === 0) return [...new Set(found)];
+  const spelled = await findDeclaredNames(config, others, false);
+  return [...new Set([...found.filter((text) => !others.includes(text)), ...spelled])];
 }
 
 interface Changed {
@@ -187,25 +218,38 @@ interface Changed {
   readonly isEnabled: boolean;
   /** Was it in that state before? */
   readonly isUnchanged: boolean;
+  /** None if its file is away. */
   readonly tables: readonly string[];
-  readonly schedule: { readonly at: string; readonly on: string };
+  /** Null if its file is away. */
+  readonly schedule: { readonly at: string; readonly on: string } | null;
 }
 
-const describeDataSetNow =
-  (isEnabled: boolean, before: readonly string[]) =>
-  (operation: Operation): Changed => ({
-    name: operation.name,
-    isEnabled,
-    isUnchanged: before.includes(operation.name) === isEnabled,
-    tables: tablesFilledBy(operation).map(({ name }) => `market.${name}`),
-    schedule: { at: operation.schedule.at, on: operation.schedule.on },
+/** @param before the operations that were enabled. */
+async function describeChanged(
+  names: readonly string[],
+  isEnabled: boolean,
+  before: readonly string[],
+): Promise<Changed[]> {
+  const { isInUse, operationNamed } = await import('../../operations/registry.ts');
+  return names.map((name) => {
+    const operation = isInUse(name) ? operationNamed(name) : null;
+    return {
+      name,
+      isEnabled,
+      isUnchanged: before.includes(name) === isEnabled,
+      tables: operation === null ? [] : tablesFilledBy(operation).map((table) => `market.${table.name}`),
+      schedule: operation === null ? null : { at: operation.schedule.at, on: operation.schedule.on },
+    };
   });
+}
 
 function changeText({ name, isEnabled, isUnchanged, tables, schedule }: Changed): string {
-  const rows = `fills ${tables.join(' and ')}`;
-  if (!isEnabled)
-    return `${name}: ${isUnchanged ? 'was not enabled' : `disabled; the rows of ${tables.join(' and ')} stay`}`;
-  return `${name}: ${isUnchanged ? 'was enabled already' : 'enabled'}; ${rows}, ${schedule.on} at ${schedule.at}`;
+  if (!isEnabled) {
+    const rows = tables.length === 0 ? 'its rows' : `the rows of ${tables.join(' and ')}`;
+    return `${name}: ${isUnchanged ? 'was not enabled' : `disabled; ${rows} stay`}`;
+  }
+  const filled = `fills ${tables.join(' and ')}, ${schedule?.on} at ${schedule?.at}`;
+  return `${name}: ${isUnchanged ? 'was enabled already' : 'enabled'}; ${filled}`;
 }
 
 async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promise<void> {

@@ -16,7 +16,9 @@ import {
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { readLostDays } from '../../load/market/checks/lost-days.ts';
+import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
+import { useStoredOperations } from '../../load/state/operations.ts';
 import { clockLead } from '../../load/state/place.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
@@ -206,6 +208,38 @@ async function migrationsCheck(db: Database, config: Config): Promise<Check> {
     return skipped('migrations', `${found}; the next command that uses them brings them up to date`);
   }
   return failed('migrations', found, 'run "eod migrate" as the owner of the tables');
+}
+
+/**
+ * Uses the operations of this database, and checks that each has a file and the tables that it declares. What the other
+ * checks know of operations follows from it.
+ */
+export async function operationsCheck(db: Database | null, config: Config): Promise<Check | Check[]> {
+  const name = 'operations';
+  if (db === null) return skipped(name, 'see the checks of the database');
+  const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
+  const differing = await declaredDifferences(db.pool);
+  const checks = [
+    ...leftOut.map(({ name: operation, problem }) =>
+      failed(
+        name,
+        problem === null
+          ? `no file declares ${operation}, which is left out`
+          : `${operation} is left out: ${problem}`,
+        `${problem === null ? `put ${operation}.mjs back into EOD_OPERATIONS_DIR` : 'correct its file'}, or run "eod operations disable ${operation}": its rows stay`,
+      ),
+    ),
+    ...differing.map(({ table, refusal }) =>
+      refusal === null
+        ? failed(
+            name,
+            `market.${table.name} lacks columns or tables that its operation declares`,
+            'run "eod migrate" as the owner of the tables: it adds them',
+          )
+        : failed(name, refusal.problem, refusal.remedy),
+    ),
+  ];
+  return checks.length > 0 ? checks : ok(name, 'each has the tables that it declares');
 }
 
 /** Connections left for others: people, monitoring, backups. */

@@ -11,6 +11,7 @@ import {
   type DatabaseChecks,
   databaseChecks,
   lostDaysCheck,
+  operationsCheck,
   placesCheck,
 } from './database.ts';
 import type { KeyReport } from './limitation.ts';
@@ -64,6 +65,10 @@ export async function examine(
   const { usable: db, clockAheadMs } = database;
   const queueGroup = await (redisDone ??
     bounded('queue', SHORT_MS, 'see the checks of the database', () => postgresQueueChecks(db, config)));
+  // Before the checks that look at the operations in use.
+  const operationsGroup = await bounded('operations', SHORT_MS, 'see the check of the database', () =>
+    operationsCheck(db, config),
+  );
   const isQueueUsable = queueGroup.some(({ name, state }) => name === 'queue' && state === 'ok');
   const ofDatabase = (name: string, work: () => Promise<Check>) =>
     bounded(name, SHORT_MS, 'see the check of the database', work);
@@ -74,6 +79,7 @@ export async function examine(
     ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
     await diskDone,
     databaseGroup,
+    operationsGroup,
     queueGroup,
     await bounded('queue jobs', SHORT_MS, 'see the check of the queue', () =>
       queueJobsCheck(isQueueUsable ? db : null, config),

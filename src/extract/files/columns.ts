@@ -109,7 +109,9 @@ function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSe
   const found = dataSets.find(({ udiff }) => udiff?.segment === segment);
   if (found !== undefined) return found;
   const known = dataSets.flatMap(({ udiff }) => udiff?.segment ?? []);
-  throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`);
+  throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`, {
+    unknownSegment: segment,
+  });
 }
 
 /** The columns that tell the rows of a segment apart: without one of them, some would be taken for others. */

@@ -99,7 +99,8 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
     try {
       for (const session of await readContent(name, data, options)) sessions.push(session);
     } catch (error) {
-      const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error });
+      const unknownSegment = error instanceof PipelineError ? error.unknownSegment : undefined;
+      const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownSegment });
       if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
       // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
       unknown ??= bad;

@@ -5,7 +5,7 @@ import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.t
 import type { RunRequest } from '../../load/state/runs/request.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
-import { operationNamed } from '../../operations/registry.ts';
+import { isInUse, operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type Gap, readGaps } from '../runs/read-gaps.ts';
 import { keyHash } from '../worker/quota.ts';
@@ -123,7 +123,7 @@ async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
   const asked = request?.targets ?? [];
   if (asked.length === 0) return null;
   const found = await readGaps(context, {
-    operations: [...new Set(asked.map(({ operation }) => operation))].map(operationNamed),
+    operations: [...new Set(asked.map(({ operation }) => operation))].filter(isInUse).map(operationNamed),
     exchanges: [...new Set(asked.map(({ exchange }) => exchange))],
     from: run.from,
     to: run.to,

@@ -8,9 +8,11 @@ import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
+import type { Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
 import { replaySessions } from '../replay/work-replay.ts';
 import { closeRun } from '../runs/finish.ts';
+import { createPreparer, type Preparer } from './create-tables.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -42,6 +44,8 @@ export interface ImportOptions {
   readonly signal?: AbortSignal;
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
+  /** Called when tables were created for files, with the operation that declares them. */
+  readonly onPrepared?: (operation: Operation) => void;
 }
 
 /** A report lists at most this many differences. */
@@ -73,16 +77,12 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       files[at] = await hashFile(file);
     });
     const unimported = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
-    const withoutTickers = await importAll(context, runId, unimported, {
-      tally,
-      width,
-      signal,
-      tickers: null,
-    });
+    const prepare = createPreparer(context, options.onPrepared);
+    const round = { tally, width, signal, prepare };
+    const withoutTickers = await importAll(context, runId, unimported, { ...round, tickers: null });
     if (withoutTickers.length > 0) {
-      const { pool } = context.db;
-      const tickers = await readTickers(pool);
-      await importAll(context, runId, withoutTickers, { tally, width, signal, tickers });
+      const tickers = await readTickers(context.db.pool);
+      await importAll(context, runId, withoutTickers, { ...round, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
@@ -181,6 +181,7 @@ interface Round {
   readonly tally: Tally;
   readonly width: number;
   readonly signal: AbortSignal | undefined;
+  readonly prepare: Preparer;
   /** Null: postpone files whose rows have no tickers, because the other files may have them. */
   readonly tickers: Tickers | null;
 }
@@ -190,7 +191,7 @@ async function importAll(
   context: Context,
   runId: number,
   files: readonly ImportFile[],
-  { tally, width, signal, tickers }: Round,
+  { tally, width, signal, prepare, tickers }: Round,
 ): Promise<ImportFile[]> {
   const postponed = new Set<ImportFile>();
   let cancelled = false;
@@ -199,7 +200,7 @@ async function importAll(
     if (cancelled) return;
     try {
       await storeInOrder(
-        () => readSessions(context, file),
+        () => readSessions(context, file, prepare),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
             postponed.add(file);

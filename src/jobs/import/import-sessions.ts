@@ -64,15 +64,33 @@ export function notLoaded(file: string, state: 'skipped' | 'failed', error: stri
   return { file, format: null, sessions: [], ...counts, tables: {}, state, error };
 }
 
-/** Reads a file. @throws PipelineError `unreadable` */
-export async function readSessions({ config }: Context, { path, place }: ImportFile): Promise<FileSession[]> {
+/**
+ * Reads a file.
+ *
+ * @param prepare makes a segment known that no data set in use takes; false if it cannot.
+ * @throws PipelineError `unreadable`
+ */
+export async function readSessions(
+  { config }: Context,
+  { path, place }: ImportFile,
+  prepare: (segment: string) => Promise<boolean>,
+): Promise<FileSession[]> {
   let bytes: Buffer;
   try {
     bytes = await readFile(place);
   } catch (error) {
     throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable' });
   }
-  return readExchangeFile(path, bytes, config.EOD_TIMEZONE);
+  const tried = new Set<string>();
+  for (;;) {
+    try {
+      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE);
+    } catch (error) {
+      const segment = error instanceof PipelineError ? error.unknownSegment : undefined;
+      if (segment === undefined || tried.has(segment) || !(await prepare(segment))) throw error;
+      tried.add(segment);
+    }
+  }
 }
 
 /**

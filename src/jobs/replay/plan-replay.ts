@@ -21,7 +21,7 @@ import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/
 import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
-import { namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
+import { isInUse, namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 
@@ -62,7 +62,7 @@ async function tablesToReplay(
 ): Promise<TablesOfExchange[]> {
   const found = new Map<string, TablesOfExchange[]>();
   for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
-    if (exchanges !== undefined && !exchanges.includes(exchange)) continue;
+    if (!isInUse(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
     const filled = tables.filter((table) => namesFilling([table]).some((name) => members.includes(name)));

@@ -13,7 +13,7 @@ import {
   writeCompletenessView,
 } from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
-import { noteOperations, useStoredOperations } from '../state/operations.ts';
+import { noteOperations, type OperationsChange, useStoredOperations } from '../state/operations.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import { type Database, endIfSilent } from './database.ts';
@@ -89,14 +89,6 @@ export async function explainMissingRight(
   return usageError(sentence, owner === null ? undefined : 'migrate');
 }
 
-/** Operations that are enabled or disabled. */
-export interface OperationsChange {
-  readonly names: readonly string[];
-  readonly isEnabled: boolean;
-  /** Who changes it: user and host. */
-  readonly by: string;
-}
-
 /**
  * Brings the schema up to this version: applies the migrations, then the repeatable files that changed, then what is
  * generated from the operation files (comments and as-of functions of `market`) and from the settings (the view
@@ -136,17 +128,18 @@ export function migrateDatabase(
       await applyMigrations(client);
       await applyRepeatableFiles(client, await changedFiles(db));
       await databaseId(db);
+      // In one transaction, because nothing finds an operation that has its tables, but not their functions and rights.
       await transactionOn(client, async (tx) => {
-        if (change !== undefined) await noteOperations(tx, change.names, change);
+        if (change !== undefined) await noteOperations(tx, change);
         await useStoredOperations(tx, viewSettings.EOD_OPERATIONS_DIR);
         await createDeclaredTables(client);
+        await ensureNextPartitions(client);
+        await writeMarketSchema(client);
+        await writeCompletenessView(client, viewSettings);
+        await grantReadersAgain(client);
       });
-      await ensureNextPartitions(client);
-      await writeMarketSchema(client);
-      await writeCompletenessView(client, viewSettings);
       // In one transaction, because a half-filled table would look complete.
       await transactionOn(client, fillObservedAliases);
-      await grantReadersAgain(client);
       await client.query('reset client_min_messages');
       await client.query(`set statement_timeout = ${once.timeouts.statementMs}`);
       endIfSilent(client, once.timeouts.statementMs);

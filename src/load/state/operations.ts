@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
 import {
-  dataSets,
+  isInUse,
   type LeftOut,
   operationNamed,
   type UsedOperation,
@@ -25,30 +25,35 @@ export async function readStoredOperations(db: NodePgDatabase): Promise<UsedOper
   return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
 }
 
-/** Notes that operations are asked for from now on, or no longer. */
-export async function noteOperations(
-  db: NodePgDatabase,
-  names: readonly string[],
-  { isEnabled, by }: { readonly isEnabled: boolean; readonly by: string },
-): Promise<void> {
+/** Operations that get tables, are asked for from now on, or are no longer. */
+export interface OperationsChange {
+  readonly names: readonly string[];
+  /** `filled`: not asked for, unless they are already; their tables are filled from files. */
+  readonly to: 'enabled' | 'disabled' | 'filled';
+  /** Who changes it: user and host. */
+  readonly by: string;
+}
+
+/** Notes what is asked for from now on, or no longer. */
+export async function noteOperations(db: NodePgDatabase, { names, to, by }: OperationsChange): Promise<void> {
   if (names.length === 0) return;
+  const isEnabled = to === 'enabled';
   const noted = { is_enabled: isEnabled, changed_at: sql`now()`, changed_by: by };
-  await db
-    .insert(storedOperations)
-    .values(names.map((name) => ({ name, ...noted })))
-    .onConflictDoUpdate({
+  const inserted = db.insert(storedOperations).values(names.map((name) => ({ name, ...noted })));
+  if (to === 'filled') await inserted.onConflictDoNothing();
+  else
+    await inserted.onConflictDoUpdate({
       target: storedOperations.name,
       set: noted,
       setWhere: sql`${storedOperations.is_enabled} <> ${isEnabled}`,
     });
 }
 
-/**
- * Uses the operations of this database from now on; see `useOperations`.
- *
- * @returns those that are left out.
- */
-export async function useStoredOperations(db: NodePgDatabase, folder: string | undefined): Promise<LeftOut> {
+/** Uses the operations of this database from now on; see `useOperations`. */
+export async function useStoredOperations(
+  db: NodePgDatabase,
+  folder: string | undefined,
+): Promise<LeftOut[]> {
   return useOperations(await readStoredOperations(db), folder);
 }
 
@@ -67,7 +72,6 @@ export async function knownOperation(
   },
   name: string,
 ): Promise<Operation> {
-  if (!dataSets.some((one) => one.name === name))
-    await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
+  if (!isInUse(name)) await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   return operationNamed(name);
 }

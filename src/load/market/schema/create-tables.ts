@@ -1,8 +1,7 @@
 import { getTableConfig, type PgTable } from 'drizzle-orm/pg-core';
 import type { ClientBase } from 'pg';
 import { usageError } from '../../../core/errors.ts';
-import { tablesFilledBy } from '../../../operations/operation.ts';
-import { migratedTables, operations } from '../../../operations/registry.ts';
+import { migratedTables, tables } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { drizzleTables } from './drizzle-tables.ts';
@@ -12,12 +11,13 @@ interface Difference {
   readonly table: TableDefinition;
   /** The statements that create the table and its history, or add columns; none if that would lose data. */
   readonly statements: readonly string[];
-  /** What was changed that would lose data; null if nothing. */
-  readonly refusal: string | null;
+  /** What was changed that would lose data, and what to do; null if nothing. */
+  readonly refusal: { readonly problem: string; readonly remedy: string } | null;
 }
 
 /** A table as it is stored. */
 interface StoredTable {
+  /** With its schema. */
   readonly name: string;
   /** Types by column. */
   readonly columns: Readonly<Record<string, string>>;
@@ -31,25 +31,32 @@ interface StoredTable {
  */
 export async function createDeclaredTables(client: ClientBase): Promise<void> {
   for (const { statements, refusal } of await declaredDifferences(client)) {
-    if (refusal !== null) throw usageError(refusal);
+    if (refusal !== null) throw usageError(refusalText(refusal));
     for (const statement of statements) await client.query(statement);
   }
 }
 
-/** The tables of enabled operations, besides those of migrations, that differ from their declaration. */
+/** The sentence of a refusal. */
+export const refusalText = ({ problem, remedy }: NonNullable<Difference['refusal']>) =>
+  `${problem}, so ${remedy}`;
+
+/** The tables of this database's own operations, besides those of migrations, that differ from their declaration. */
 export async function declaredDifferences(client: Pick<ClientBase, 'query'>): Promise<Difference[]> {
-  const declared = [...new Set(operations.flatMap(tablesFilledBy))].filter(
-    (table) => !migratedTables.includes(table),
-  );
+  const declared = tables.filter((table) => !migratedTables.includes(table));
   if (declared.length === 0) return [];
   const stored = await readStored(
     client,
     declared.map(({ name }) => name),
   );
+  const storedAs = (table: PgTable) => stored.find(({ name }) => name === nameOf(table, String));
   return declared.flatMap((table) => {
-    const found = stored.find(({ name }) => name === table.name);
+    const [live, history] = drizzleTables(table);
+    const found = storedAs(live);
     const refusal = found === undefined ? null : refusalOf(table, found);
-    const statements = refusal === null ? statementsOf(table, found) : [];
+    const statements =
+      refusal === null
+        ? [...statementsOf(live, found, table), ...statementsOf(history, storedAs(history))]
+        : [];
     return refusal === null && statements.length === 0 ? [] : [{ table, statements, refusal }];
   });
 }
@@ -59,11 +66,13 @@ async function readStored(
   names: readonly string[],
 ): Promise<StoredTable[]> {
   const { rows } = await client.query<StoredTable>(
-    `select c.relname as name, json_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns,
+    `select n.nspname || '.' || c.relname as name, json_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) as columns,
             array(select k.attname::text from pg_index i join pg_attribute k on k.attrelid = i.indrelid and k.attnum = any (i.indkey)
                    where i.indrelid = c.oid and i.indisprimary order by 1) as key
-       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-      where c.relnamespace = 'market'::regnamespace and c.relkind in ('r', 'p') and c.relname = any ($1) group by c.oid`,
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      where n.nspname in ('market', 'market_history') and c.relkind in ('r', 'p') and c.relname = any ($1)
+      group by n.nspname, c.oid`,
     [names],
   );
   return rows;
@@ -73,16 +82,18 @@ async function readStored(
 const TYPE_NAMES: Readonly<Record<string, string>> = { 'timestamp with time zone': 'timestamptz' };
 const typeName = (type: string) => TYPE_NAMES[type] ?? type;
 
-function refusalOf(table: TableDefinition, stored: StoredTable): string | null {
+function refusalOf(table: TableDefinition, stored: StoredTable): Difference['refusal'] {
   const remedy = `give the table another name (a replay then fills it from the kept answers), or drop market.${table.name} and market_history.${table.name} first`;
   const key = [...table.key].sort();
   if (key.join() !== stored.key.join()) {
-    return `market.${table.name} has the key ${stored.key.join(', ')}, and the declaration ${key.join(', ')}: rows would be lost, so ${remedy}`;
+    const problem = `market.${table.name} has the key ${stored.key.join(', ')}, and the declaration ${key.join(', ')}: rows would be lost`;
+    return { problem, remedy };
   }
   for (const { name, type } of columnsOf(drizzleTables(table)[0])) {
     const before = stored.columns[name];
     if (before === undefined || typeName(before) === typeName(type)) continue;
-    return `market.${table.name}.${name} is ${before}, and the declaration says ${type}: values would be lost, so ${remedy}`;
+    const problem = `market.${table.name}.${name} is ${before}, and the declaration says ${type}: values would be lost`;
+    return { problem, remedy };
   }
   return null;
 }
@@ -94,26 +105,26 @@ const columnsOf = (table: PgTable) =>
     notNull: column.notNull,
   }));
 
-/** The statements that make the stored table, or none, what is declared. */
-function statementsOf(table: TableDefinition, stored: StoredTable | undefined): string[] {
-  const both = drizzleTables(table);
-  if (stored === undefined) {
-    const [live, history] = both;
-    return [...createTable(live, table), ...createTable(history)];
-  }
-  const missing = columnsOf(both[0]).filter(({ name }) => stored.columns[name] === undefined);
-  return both.flatMap((one) =>
-    missing.length === 0
-      ? []
-      : [
-          `alter table ${nameOf(one)} ${missing.map(({ name, type }) => `add column if not exists ${quote(name)} ${type}`).join(', ')}`,
-        ],
-  );
+/**
+ * The statements that make a stored table, or none, what is declared.
+ *
+ * @param partitioned the definition, if the table is to be partitioned where it says so.
+ */
+function statementsOf(
+  table: PgTable,
+  stored: StoredTable | undefined,
+  partitioned?: TableDefinition,
+): string[] {
+  if (stored === undefined) return createTable(table, partitioned);
+  const missing = columnsOf(table).filter(({ name }) => stored.columns[name] === undefined);
+  if (missing.length === 0) return [];
+  const added = missing.map(({ name, type }) => `add column ${quote(name)} ${type}`);
+  return [`alter table ${nameOf(table)} ${added.join(', ')}`];
 }
 
-function nameOf(table: PgTable): string {
+function nameOf(table: PgTable, write: (name: string) => string = quote): string {
   const { schema = 'public', name } = getTableConfig(table);
-  return `${schema}.${quote(name)}`;
+  return `${schema}.${write(name)}`;
 }
 
 /** @param partitioned the definition, if the table is to be partitioned where it says so. */

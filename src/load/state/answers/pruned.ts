@@ -1,7 +1,7 @@
-import { and, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
-import { tableGroupOf } from '../../../operations/registry.ts';
+import { isInUse, tableGroupOf } from '../../../operations/registry.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, pruned } from '../schema/source.ts';
@@ -16,15 +16,21 @@ export interface Pruned {
   readonly version: number;
 }
 
+/** Under the name of any member: an operation that is enabled later may be the first of the group then. */
 const ofGroup = ({ operations, exchange }: LoadGroup) =>
-  and(eq(pruned.operation, tableGroupOf(operations[0] ?? '').name), eq(pruned.exchange, exchange));
+  and(
+    inArray(pruned.operation, [...tableGroupOf(operations[0] ?? '').members]),
+    eq(pruned.exchange, exchange),
+  );
 
 /** How far the answers of a group are pruned; null if none is. */
 export async function prunedUpTo(db: NodePgDatabase, group: LoadGroup): Promise<Pruned | null> {
   const [found] = await db
     .select({ place: placeText(pruned.place), version: pruned.state })
     .from(pruned)
-    .where(ofGroup(group));
+    .where(ofGroup(group))
+    .orderBy(desc(pruned.place))
+    .limit(1);
   return found ?? null;
 }
 
@@ -37,6 +43,7 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<L
     .where(and(isNotNull(answers.hash), lt(answers.fetched_at, before.toISOString())));
   const groups = new Map<string, LoadGroup>();
   for (const one of found) {
+    if (!isInUse(one.operation)) continue;
     const { name, members } = tableGroupOf(one.operation);
     groups.set(`${name}|${one.exchange}`, { operations: members, exchange: one.exchange });
   }
