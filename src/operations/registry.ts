@@ -154,10 +154,13 @@ export async function operationOfSegment(segment: string, folder?: string): Prom
 /** Is this a data set in use? Windows and answers of others may be stored, whose file is away. */
 export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 
+/** Is this the name of an operation that comes with eod? */
+export const isDefault = (name: string): boolean =>
+  defaults.some((one) => one.name.toLowerCase() === name.toLowerCase());
+
 /** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
 export const isDeclaredElsewhere = (name: string): boolean =>
-  !defaults.some((one) => one.name.toLowerCase() === name.toLowerCase()) &&
-  findDeclared(name, folderInUse) !== undefined;
+  !isDefault(name) && findDeclared(name, folderInUse) !== undefined;
 
 /** The data sets whose records are stored in any of these tables. */
 export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {

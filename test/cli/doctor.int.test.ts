@@ -89,6 +89,7 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     rows: 'ok',
     coverage: 'ok',
     places: 'ok',
+    operations: 'ok',
     calendar: 'ok',
     night: 'ok',
     source: 'ok',

@@ -68,8 +68,8 @@ export const commands: Commands = {
         'eod operations',
         'eod operations GetBhavCopyCM',
         'eod operations list --available',
-        'eod operations enable GetBulkDeals GetBlockDeals',
-        'eod operations disable GetBlockDeals',
+        'eod operations enable GetVoting',
+        'eod operations disable GetVoting',
         'eod operations draft GetVoting.json',
         'eod operations check operations/GetVoting.mjs',
       ),
@@ -155,6 +155,7 @@ async function changeOperations(
   const texts = named.flatMap((text) => text.split(',')).filter((text) => text !== '');
   // A mistake is told before a database is opened, or created.
   const declared = isEnabled ? await findDeclaredNames(config, texts, true) : [];
+  if (!isEnabled) await findDeclaredNames(config, await defaultsAmong(texts), false);
   const db = await openStore(cli, config, openLog(cli, config), 'short');
   try {
     const stored = (await schemaState(db)) === 'missing' ? [] : await readStoredOperations(db.drizzle);
@@ -170,6 +171,12 @@ async function changeOperations(
   } catch (error) {
     throw await explainMissingRight(db, error, 'migrate');
   }
+}
+
+/** Those texts that name operations which come with eod. */
+async function defaultsAmong(texts: readonly string[]): Promise<string[]> {
+  const { isDefault } = await import('../../operations/registry.ts');
+  return texts.filter(isDefault);
 }
 
 /** The names that these texts mean, of operations that can be enabled. @throws PipelineError `usage` */
