@@ -1,4 +1,5 @@
 import type { Day } from '../../core/days.ts';
+import type { AnswerField } from '../../operations/fields.ts';
 import type { Operation, Shape } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
 import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
@@ -8,7 +9,7 @@ import type { Market } from '../market/market.ts';
 import type { Query } from '../query.ts';
 import { contrarily } from './contrary.ts';
 import { csvBody, type DateFormat, jsonBody, jsonObjects } from './format.ts';
-import { answerFields, complete, inventRecords } from './record.ts';
+import { answerFields, complete, inventRecords, type SourceRecord } from './record.ts';
 import { xmlAttributes, xmlBody } from './xml.ts';
 
 /** By the specification these two operations answer with application/json, the others with text/plain. */
@@ -20,6 +21,7 @@ function inventedDataSets(operation: Operation): OperationDataSets {
   const [shape] = operation.shapes;
   const { table } = shape;
   const symbol = table.fields.find(({ column }) => column === (shape.symbolColumn ?? table.names[0]?.symbol));
+  const codes = codesOf(operation, answerFields(table));
   return {
     sample: {
       table: table.name,
@@ -29,14 +31,32 @@ function inventedDataSets(operation: Operation): OperationDataSets {
           instruments.flatMap((instrument) => {
             const asked = instrument === null ? '' : ` ${instrument} ${JSON.stringify(query.options)}`;
             const identity = `${operation.name} ${query.segment} ${day}${asked}`;
-            const known =
+            const named =
               instrument !== null && symbol?.from === 'answer' ? { [symbol.source]: instrument } : {};
-            return inventRecords(table, identity, day, known);
+            return inventRecords(table, identity, day, { ...codes, ...named });
           }),
         );
       },
     },
   };
+}
+
+/** Fields with a few values of which each means something: an invented one would be a wrong answer, or question. */
+const CODES = /year$|type$|period$|^nature|category$|group$|^series$|^band$|^option/i;
+
+/** The values of such fields in the first record of an operation's sample. */
+function codesOf({ sample }: Operation, fields: readonly AnswerField[]): SourceRecord {
+  const { answer } = sample;
+  const lists = Object.values(Object(answer)).filter(Array.isArray);
+  const record: unknown = Array.isArray(answer) ? answer[0] : (lists[0]?.[0] ?? answer);
+  const sent = new Map(Object.entries(Object(record)).map(([name, value]) => [name.toLowerCase(), value]));
+  return Object.fromEntries(
+    fields.flatMap(({ source, kind }) => {
+      const value = sent.get(source.toLowerCase());
+      const isCode = CODES.test(source) && ['text', 'int2', 'int4'].includes(kind);
+      return isCode && (typeof value === 'string' || typeof value === 'number') ? [[source, value]] : [];
+    }),
+  );
 }
 
 /** The days of invented records: the sessions that were asked for, or the newest if none were. */
