@@ -59,15 +59,24 @@ function textOf(
   if (workOut !== undefined) {
     const read = (source: string, kind: string) => {
       const text = textOfValue(sent(source));
-      return kind === 'datetime' && text !== null && !text.includes(':') ? `${text} 00:00:00` : text;
+      const [, month, date, year, time = '00:00:00'] =
+        /^(\d\d)-(\d\d)-(\d{4})(?: ([\d:]+))?$/.exec(text ?? '') ?? [];
+      if (year === undefined || (kind !== 'date' && kind !== 'datetime')) return text;
+      return `${year}-${month}-${date}${kind === 'date' ? '' : ` ${time}+05:30`}`;
     };
     const value = workOut(sent, read, memory);
-    return value === null ? null : String(value);
+    if (value === null) return null;
+    // As the source prints it.
+    return field.kind === 'date' || field.kind === 'datetime'
+      ? String(value)
+          .replace(/^(\d+)-(\d+)-(\d+)/, '$2-$3-$1')
+          .replace('+05:30', '')
+      : String(value);
   }
   if (field.from === 'derived') return null;
   const sources = [field.source, ...(field.orElse ?? [])];
   const text = sources.map((source) => textOfValue(sent(source))).find((one) => one !== null);
-  if (text !== undefined) return text;
+  if (text !== undefined) return field.kind === 'date' ? (text.split(' ')[0] ?? text) : text;
   return field.absent === undefined ? null : String(field.absent);
 }
 

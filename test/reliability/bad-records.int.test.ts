@@ -48,7 +48,8 @@ describe.each(names)('%s', (name) => {
   test('rejects what a field cannot hold, field by field, with its name; the others load', async () => {
     const [needless, needed] = [true, false].map((meaningless) =>
       sentFields(operation)
-        .filter(({ field }) => (field.meaningless === true) === meaningless)
+        // A value that is worked out does without what cannot be read: a corporate action gets an id of its own.
+        .filter(({ field }) => field.workOut === undefined && (field.meaningless === true) === meaningless)
         .flatMap(({ key, field }) => REJECTED[field.kind].map((value) => ({ key, value }))),
     );
     const cases = needed ?? [];
