@@ -110,7 +110,9 @@ export function contentOf({ page, line, language, text }: Block): Content | null
   const hasPrompts = text.startsWith('$ ');
   const lines = text.replaceAll(/ *\\\n */g, ' ').split('\n');
   const typed = hasPrompts ? lines.filter((one) => one.startsWith('$ ')).map((one) => one.slice(2)) : lines;
-  const strange = typed.filter((one) => !/^([A-Z_]+=\S+ )*(npx )?eod |^export /.test(one) && !whyNotRun(one));
+  const strange = typed.filter(
+    (one) => !/^([A-Z_]+=\S+ )*(npx )?eod |^echo '[^']*' > \w+\.json$|^export /.test(one) && !whyNotRun(one),
+  );
   if (strange.length > 0) {
     throw new Error(`${page}:${line}: neither run here nor in a list that says why not: ${strange[0]}`);
   }
