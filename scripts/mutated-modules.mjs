@@ -5,6 +5,8 @@
 const REGISTERS = 'load/coverage-registers.test.ts';
 const ANY_ORDER = 'load/any-order.int.test.ts';
 const COMMUTE = 'load/commute.int.test.ts';
+/** Also compares what each answer says of the days, over all shapes of all operations. */
+const SHAPES = 'load/commute-shapes.int.test.ts';
 const FACTS = 'load/answer-facts.int.test.ts';
 const OBSERVED = 'load/observed-sessions.int.test.ts';
 const PRUNE_ORDER = 'load/prune-order.int.test.ts';
@@ -42,7 +44,7 @@ export const MODULES = {
   'load/market': [ANY_ORDER, COMMUTE, WITHDRAWALS],
   'load/market/merge': [ANY_ORDER, COMMUTE, WITHDRAWALS],
   'load/market/merge/copy-text.ts': ['load/copy-text.test.ts', 'load/copy.int.test.ts'],
-  'load/market/fold': [ANY_ORDER, COMMUTE],
+  'load/market/fold': [ANY_ORDER, COMMUTE, SHAPES],
   'load/market/checks': ['jobs/quality-data.int.test.ts', 'jobs/previous-close.int.test.ts'],
   'load/market/observed-aliases': [ALIASES],
   'load/market/schema': ['load/schema.int.test.ts'],
@@ -50,13 +52,13 @@ export const MODULES = {
   'load/market/differences.ts': ['cli/diff.int.test.ts', 'jobs/history.int.test.ts'],
   'load/market/accept-withdrawal.ts': [WITHDRAWALS, PRUNE_ORDER],
   'load/state': [ANY_ORDER, RUNS],
-  'load/state/answers': [ANY_ORDER, FACTS],
+  'load/state/answers': [ANY_ORDER, FACTS, SHAPES],
   'load/state/answers/pruned.ts': [PRUNE_ORDER],
   'load/state/answers/to-fold.ts': [ANY_ORDER, PRUNE_ORDER],
   'load/state/answers/to-replay.ts': ['jobs/replay.int.test.ts'],
   'load/state/coverage': [ANY_ORDER, FACTS, OBSERVED],
   'load/state/coverage/completeness.ts': ['jobs/gaps-data.int.test.ts'],
-  'load/state/loads': [ANY_ORDER, COMMUTE],
+  'load/state/loads': [ANY_ORDER, COMMUTE, SHAPES],
   'load/state/rejects.ts': [ANY_ORDER, REJECTS],
   'load/state/runs': [RUNS, STATES],
   'load/state/withdrawals.ts': [ANY_ORDER, WITHDRAWALS],
@@ -69,7 +71,7 @@ export const MODULES = {
  */
 export const SMALL = {
   REGISTER_RUNS: '300',
-  COMMUTE_RUNS: '2',
+  COMMUTE_RUNS: '6',
   EOD_TEST_SETS: '60',
   PRUNE_RUNS: '4',
   SESSION_RUNS: '4',

@@ -105,6 +105,28 @@ test('of several answers that took the last row of a day the newest counts, also
   expect(await covered(context)).toEqual([{ day: LAST, state: 'empty', records: 0 }]);
 });
 
+test('an answer that a late one leaves nothing to take says so no more', async () => {
+  const context = await openStore();
+  const row = { ChangeDate: '08-29-2025', ScripId: 'A', PrevSeries: 'EQ', ToSeries: 'BE' };
+  const load = (exchange: string, minute: number, sent: readonly SourceRecord[]) =>
+    ask(context, {
+      ...{ operation: 'GetSeriesChange', exchange, from: LAST, sent },
+      calledAt: Date.UTC(2025, 9, 29, 16, minute),
+      microseconds: exchange === 'NSE' ? 0 : 1,
+    });
+  for (const exchange of ['NSE', 'BSE']) {
+    await load(exchange, 1, [row]);
+    await load(exchange, 3, []);
+  }
+  await load('NSE', 2, []);
+  const took = `select exchange, extract(minute from place)::int as minute, emptied_days::text as days
+                  from etl.answers where emptied_days is not null order by 1, 2`;
+  expect(await query(context, took)).toEqual([
+    { exchange: 'BSE', minute: 3, days: `{${LAST}}` },
+    { exchange: 'NSE', minute: 2, days: `{${LAST}}` },
+  ]);
+});
+
 test('what was said since a place can be compared alone', async () => {
   const context = await openStore();
   await fetched(1, records(0, 5))(context);
