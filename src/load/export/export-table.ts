@@ -169,7 +169,7 @@ async function writerOf(
 const CHUNK_BYTES = 1_000_000;
 
 /** The chunks that COPY sends, and, once they are read, how many rows that was. */
-function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
+export function copied(client: PoolClient, statement: string, onBytes: (bytes: number) => void) {
   const stream = client.query(copyTo(statement));
   async function* chunks(): AsyncGenerator<Buffer> {
     let pieces: Buffer[] = [];

@@ -16,20 +16,28 @@ const MOST_DIGITS = 38;
 type Value = string | number | bigint | boolean | undefined;
 
 /** A column of the file: its type, and how a value is made from the text that Postgres writes. */
-interface ParquetColumn {
+export interface ParquetColumn {
   readonly name: string;
   readonly element: SchemaElement;
   readonly read: (text: string) => Value;
 }
 
-interface ParquetPlan {
-  readonly columns: readonly ParquetColumn[];
+/** How many digits the values of a numeric column need; null where a DECIMAL cannot hold them. */
+export type DecimalNeed = { readonly scale: number; readonly integers: number } | null;
+
+interface Measured {
+  readonly decimals: ReadonlyMap<string, DecimalNeed>;
   /** What cannot be written as Postgres stores it, a sentence each. */
   readonly notices: readonly string[];
 }
 
+interface ParquetPlan {
+  readonly columns: readonly ParquetColumn[];
+  readonly notices: readonly string[];
+}
+
 /**
- * The columns of a file for these rows. A query finds out how many digits each numeric has, so that all are kept.
+ * The columns of a file for these rows, whose numerics keep all digits.
  *
  * @param rows `from … where …`
  * @param doubles whether numerics become DOUBLE instead, which rounds them to 15 to 17 digits.
@@ -40,6 +48,20 @@ export async function planParquet(
   rows: string,
   doubles: boolean,
 ): Promise<ParquetPlan> {
+  const { decimals, notices } = await measureColumns(client, columns, rows, doubles);
+  return {
+    columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
+    notices,
+  };
+}
+
+/** Finds out how many digits each numeric of these rows has. */
+export async function measureColumns(
+  client: ClientBase,
+  columns: readonly ExportColumn[],
+  rows: string,
+  doubles: boolean,
+): Promise<Measured> {
   const numerics = doubles ? [] : columns.filter(({ type }) => type === 'numeric');
   const endless = columns.filter(({ type }) => /^(date|timestamp)/.test(type));
   const asked = [
@@ -59,14 +81,13 @@ export async function planParquet(
       : ((await client.query<unknown[]>({ text: `select ${asked.join(', ')} ${rows}`, rowMode: 'array' }))
           .rows[0] ?? []);
   const notices: string[] = [];
-  const decimals = new Map<string, { scale: number; digits: number } | null>();
+  const decimals = new Map<string, DecimalNeed>();
   for (const { name } of numerics) {
-    const [scale, integerDigits, special] = found.splice(0, 3) as [number, number, boolean];
-    const digits = scale + integerDigits;
-    const fits = !special && digits <= MOST_DIGITS;
-    decimals.set(name, fits ? { scale, digits: Math.max(digits, 1) } : null);
+    const [scale, integers, special] = found.splice(0, 3) as [number, number, boolean];
+    const digits = scale + integers;
+    decimals.set(name, !special && digits <= MOST_DIGITS ? { scale, integers } : null);
     if (special) notices.push(`${name} has NaN or infinity, which a DECIMAL cannot hold: written as text`);
-    else if (!fits)
+    else if (digits > MOST_DIGITS)
       notices.push(
         `${name} needs ${digits} digits, and a DECIMAL holds at most ${MOST_DIGITS}: written as text`,
       );
@@ -75,16 +96,19 @@ export async function planParquet(
     if (found.shift() === true)
       notices.push(`${name} has ±infinity: written as the first day of the year 1 and the last day of 9999`);
   }
-  return {
-    columns: columns.map((column) => parquetColumn(column, decimals.get(column.name), doubles)),
-    notices,
-  };
+  return { decimals, notices };
 }
 
-function parquetColumn(
+/**
+ * How a column is written.
+ *
+ * @param precisions the precisions that a DECIMAL may have, so that files of the same table agree; else any.
+ */
+export function parquetColumn(
   { name, type }: ExportColumn,
-  decimal: { scale: number; digits: number } | null | undefined,
+  decimal: DecimalNeed | undefined,
   doubles: boolean,
+  precisions?: readonly number[],
 ): ParquetColumn {
   const column = (facts: Omit<SchemaElement, 'name'>, read: (text: string) => Value): ParquetColumn => ({
     name,
@@ -121,7 +145,12 @@ function parquetColumn(
     }
     case 'numeric': {
       if (doubles) return column({ type: 'DOUBLE' }, Number);
-      if (decimal != null) return column(decimalType(decimal), (text) => unscaled(text, decimal.scale));
+      if (decimal != null) {
+        const { scale, integers } = decimal;
+        const needed = Math.max(scale + integers, 1);
+        const digits = precisions?.find((one) => one >= needed) ?? needed;
+        return column(decimalType({ scale, digits }), (text) => unscaled(text, scale));
+      }
     }
   }
   return column({ type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } }, detached);
