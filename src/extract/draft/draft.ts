@@ -1,6 +1,6 @@
 import { columnNameFor } from '../../operations/column-names.ts';
+import { plainName } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
-import { plainName } from '../layout.ts';
 import { printable } from '../sanitize.ts';
 import { type GuessedColumn, guessColumns } from './guess-columns.ts';
 import { absentOf, type GuessedKey, guessKey } from './guess-key.ts';

@@ -1,8 +1,7 @@
 import { columnNameFor } from '../../operations/column-names.ts';
-import type { AnswerField, Kind } from '../../operations/fields.ts';
+import { type AnswerField, type Kind, plainName } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { LOAD_AUDIT, type Scalar, SOURCE_AUDIT, VALIDITY } from '../../operations/table.ts';
-import { plainName } from '../layout.ts';
 import { readerOf } from '../record-schema.ts';
 import { InvalidValue, isBlank } from '../values.ts';
 import type { SavedRecord } from './saved-answer.ts';
