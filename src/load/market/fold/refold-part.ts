@@ -17,6 +17,7 @@ import {
   replaceDayEffects,
   replaceFact,
 } from '../../state/answers/facts.ts';
+import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
@@ -170,11 +171,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const read = await judging.read(answerId);
     // Pruned meanwhile, because it left nothing but rejects.
     if (read === null) continue;
-    const { outcome, coverage, rejects, doubts, doubtsWithoutReject } = read;
+    const { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ answerId, loadId: own.id });
-    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject };
+    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent };
     answers.push({ ...one, said, load: load ?? own });
   }
   const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
@@ -377,6 +378,7 @@ async function writeFacts(
   const windowsOf = await insertCopied(tx, runId, copied);
   const ignoredBy = (place: Place) => folded.flatMap(({ ignored }) => ignored?.get(place) ?? []);
   await replaceFacts(tx, part, answers, { windowsOf, ignoredBy });
+  await noteLayouts(tx, answers);
   // Once for all tables: an answer may fill several of them.
   const decided = folded.flatMap((one) => one.folded ?? []);
   if (decided.length > 0) {
@@ -429,6 +431,17 @@ async function writeFacts(
   const [from, to] = [asked[0], asked.at(-1)];
   if (from !== undefined && to !== undefined)
     await sumCoverage(tx, { operations, exchange, days: { from, to } });
+}
+
+/** Notes the fields of the answers of which they are not known, in one order, so that two refolds cannot deadlock. */
+async function noteLayouts(tx: Transaction, answers: readonly ReadAnswer[]): Promise<void> {
+  const unknown = answers.flatMap(({ isObserved, answerId, operation, said: { sent } }) =>
+    isObserved || sent === undefined
+      ? []
+      : [{ answerId, sent, key: `${operation} ${layoutValues(sent).layout}` }],
+  );
+  unknown.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+  for (const { answerId, sent } of unknown) await noteLayout(tx, answerId, sent);
 }
 
 /** Are all days of an answer in a part? If not, the other parts say what there is to say of the other days. */
