@@ -89,14 +89,17 @@ async function draftUnread(cli: Cli, named: string): Promise<void> {
   const { readKeptAnswer } = await import('../load/state/answers/answers.ts');
   const { readUnreadFields } = await import('../load/state/answers/schema-changes.ts');
   const { draftFields } = await import('../extract/draft/index.ts');
+  const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
+  const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === named.toLowerCase();
+  // A mistake is told before a database is opened, or created.
+  if (!operations.some((one) => isNamed(one.operation))) {
+    const names = operations.map((one) => one.operation.name);
+    throw usageError(`there is neither a file nor an operation "${named}"${didYouMean(named, names)}`);
+  }
   const { config, db } = await openReadable(cli, 'tables');
-  const operation = used.find(({ name }) => name.toLowerCase() === named.toLowerCase());
+  const operation = used.find(isNamed);
   if (operation === undefined) {
-    const names = used.map(({ name }) => name);
-    throw usageError(
-      `there is neither a file nor an enabled operation "${named}"${didYouMean(named, names)}`,
-      'list_operations',
-    );
+    throw usageError(`${named} is not enabled, so it has no answers: save one, and draft from its file`);
   }
   const { name } = operation;
   const { fields, answerIds } = await readUnreadFields(db.drizzle, name);
@@ -114,7 +117,6 @@ async function draftUnread(cli: Cli, named: string): Promise<void> {
       `no column of ${name} reads ${fields.join(', ')}, but no answer with ${fields.length === 1 ? 'it' : 'them'} is kept any more`,
     );
   }
-  const { operations } = await allOperations(config.EOD_OPERATIONS_DIR);
   const known = operations.filter(({ from }) => from !== 'folder').map((one) => one.operation);
   const lines = draftFields({ operation, bodies, fields, known, timeZone: config.EOD_TIMEZONE });
   print(cli, lines.join('\n'));
