@@ -378,7 +378,6 @@ async function writeFacts(
   const windowsOf = await insertCopied(tx, runId, copied);
   const ignoredBy = (place: Place) => folded.flatMap(({ ignored }) => ignored?.get(place) ?? []);
   await replaceFacts(tx, part, answers, { windowsOf, ignoredBy });
-  await noteLayouts(tx, answers);
   // Once for all tables: an answer may fill several of them.
   const decided = folded.flatMap((one) => one.folded ?? []);
   if (decided.length > 0) {
@@ -387,6 +386,7 @@ async function writeFacts(
     const filling = [...new Set(decided.flatMap((one) => one.operations))];
     await replaceDayEffects(tx, { exchange, folded: { operations: filling, days }, effects });
   }
+  await noteLayouts(tx, answers);
   const finished = answers.filter((one) => isFinished(part, one) && ignoredBy(one.place).length === 0);
   // Of several answers of a window, the last one.
   const unsettled = new Map(
@@ -435,13 +435,13 @@ async function writeFacts(
 
 /** Notes the fields of the answers of which they are not known, in one order, so that two refolds cannot deadlock. */
 async function noteLayouts(tx: Transaction, answers: readonly ReadAnswer[]): Promise<void> {
-  const unknown = answers.flatMap(({ isObserved, answerId, operation, said: { sent } }) =>
+  const unknown = answers.flatMap(({ isObserved, place, operation, said: { sent } }) =>
     isObserved || sent === undefined
       ? []
-      : [{ answerId, sent, key: `${operation} ${layoutValues(sent).layout}` }],
+      : [{ place, sent, key: `${operation} ${layoutValues(sent).layout}` }],
   );
   unknown.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
-  for (const { answerId, sent } of unknown) await noteLayout(tx, answerId, sent);
+  for (const { place, sent } of unknown) await noteLayout(tx, place, sent);
 }
 
 /** Are all days of an answer in a part? If not, the other parts say what there is to say of the other days. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Place } from '../../../core/place.ts';
 import { plainName } from '../../../operations/fields.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
@@ -50,16 +51,16 @@ export const addToLayouts = (noted: SQL) => sql`
       answers = l.answers + 1,
       counts = array(select a + b from unnest(l.counts, excluded.counts) with ordinality as u(a, b, at) order by at)`;
 
-/** Notes the fields of an answer that was noted without them: by an earlier version, or as a copy. */
-export async function noteLayout(tx: Preparing, answerId: number, sent: SentFields): Promise<void> {
-  await updateLayout(tx, { answerId, ...layoutValues(sent) });
+/** Notes the fields of an answer that was noted without them, such as a copy. */
+export async function noteLayout(tx: Preparing, place: Place, sent: SentFields): Promise<void> {
+  await updateLayout(tx, { place, ...layoutValues(sent) });
 }
 
 const updateLayout = prepareOnce(
   () => sql`
     with noted as (
       update ${answers} set layout = ${sql.placeholder('layout')}::bigint, field_counts = ${sql.placeholder('fieldCounts')}::integer[]
-       where id = ${sql.placeholder('answerId')} and layout is null
+       where place = ${sql.placeholder('place')}::timestamptz and layout is null
       returning operation, exchange, place, run_id, layout, field_counts
     ) ${addToLayouts(sql`noted`)}`,
 );
