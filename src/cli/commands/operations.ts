@@ -71,7 +71,7 @@ export const commands: Commands = {
         'eod operations enable GetVoting',
         'eod operations disable GetVoting',
         'eod operations draft GetVoting.json',
-        'eod operations draft GetBulkDeals',
+        'eod operations draft GetVoting',
         'eod operations check operations/GetVoting.mjs',
       ),
     );

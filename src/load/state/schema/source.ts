@@ -212,7 +212,7 @@ export const answerLayouts = etl.table(
   ],
 );
 
-/** Which columns the operations of this database read from which fields, as of the last `eod migrate`. */
+/** Which columns the operations of this database read from which fields, as of the last migration. */
 export const declaredFields = etl.table(
   'declared_fields',
   {
