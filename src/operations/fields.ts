@@ -19,6 +19,23 @@ export const SQL_TYPES: Readonly<Record<Kind, string>> = {
   datetime: 'timestamptz',
 };
 
+/** What an XML name has instead of a character that it cannot have, e.g. `Stock_x0020_Price`. */
+const XML_ESCAPE = /_x([0-9a-f]{4})_/g;
+
+/** A name as it is compared: `StockPrice`, `Stock Price`, `stock_price` and `STOCK-PRICE` are the same. */
+export function plainName(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(XML_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/[\s_-]+/g, '');
+}
+
+/**
+ * The type of a field's values as they were sent: `digits` is a number in a text; `mixed`, if some are of one type and
+ * some of another.
+ */
+export type FieldType = 'number' | 'digits' | 'text' | 'boolean' | 'list' | 'object' | 'mixed';
+
 interface FieldOptions {
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
   readonly unit?: string;

@@ -373,6 +373,10 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['operations GetBhavCopyCM --available', '…'],
   ['operations draft', "missing required argument 'answer'…"],
   ['operations draft nothing.json', '"nothing" is no name of an operation…'],
+  [
+    'operations draft GetBulkDeal',
+    'there is neither a file nor an operation "GetBulkDeal"; did you mean GetBulkDeals?…',
+  ],
   ['operations draft nothing.json --name GetNothing --print', 'there is no file nothing.json'],
   ['operations check', "missing required argument 'files'…"],
   [
@@ -517,7 +521,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'EOD_ALERT_ON=everything status',
-    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
+    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, schema_changed, run_completed, night_completed only (it is "everything")',
   ],
   ['EOD_ALERT_SECRET=short status', 'a setting is wrong: EOD_ALERT_SECRET must have at least 16 characters'],
   ['EOD_WEB_PASSWORD=short status', 'a setting is wrong: EOD_WEB_PASSWORD must have at least 8 characters'],

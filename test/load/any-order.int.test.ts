@@ -51,9 +51,22 @@ async function runSets(sets: readonly (readonly Step[])[]) {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (failed.length > 0 && EXAMPLES === undefined) break;
+    await expectLayoutsOfAnswers();
     await place.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
   }
   return failed;
+}
+
+/** Every answer counts once in the sets of fields, whatever was loaded again, replayed or folded. */
+async function expectLayoutsOfAnswers(): Promise<void> {
+  const stored = `operation, exchange, layout, first_place, last_place, answers, counts[1] as records`;
+  const summed = `select operation, exchange, layout, min(place), max(place), count(*), sum(field_counts[1])::bigint
+                    from etl.answers where layout is not null group by 1, 2, 3`;
+  const compared = `with sums as (${summed}), kept as (select ${stored} from etl.answer_layouts)
+    select (select count(*) from sums)::int as sums, (select count(*) from ((table sums except table kept) union all (table kept except table sums)) d)::int as differing`;
+  const { rows } = await place.context.db.pool.query<{ sums: number; differing: number }>(compared);
+  expect(rows[0]?.sums).toBeGreaterThan(0);
+  expect(rows[0]?.differing).toBe(0);
 }
 
 /** Takes things away from a set as long as it fails. */

@@ -1,8 +1,7 @@
 import { columnNameFor } from '../../operations/column-names.ts';
-import type { AnswerField, Kind } from '../../operations/fields.ts';
+import { type AnswerField, type Kind, plainName } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { LOAD_AUDIT, type Scalar, SOURCE_AUDIT, VALIDITY } from '../../operations/table.ts';
-import { plainName } from '../layout.ts';
 import { readerOf } from '../record-schema.ts';
 import { InvalidValue, isBlank } from '../values.ts';
 import type { SavedRecord } from './saved-answer.ts';
@@ -32,6 +31,8 @@ export interface GuessContext {
   /** Declared elsewhere: their fields say what a name of the source is called here. */
   readonly known: readonly DataSet[];
   readonly timeZone: string;
+  /** Columns that there are already. */
+  readonly taken?: readonly string[];
 }
 
 /** The audit fields that every table has anyway. */
@@ -50,7 +51,7 @@ const TAKEN = [
 /** Guesses the column of each field of these records, in the order in which the fields are first named. */
 export function guessColumns(records: readonly SavedRecord[], context: GuessContext): GuessedColumns {
   const known = knownFields(context.known);
-  const taken = new Set(TAKEN);
+  const taken = new Set([...TAKEN, ...(context.taken ?? [])]);
   const columns: GuessedColumn[] = [];
   const leftOut: { source: string; because: string }[] = [];
   for (const { source, sent } of fieldsOf(records)) {
