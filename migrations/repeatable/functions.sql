@@ -101,8 +101,9 @@ BEGIN
     SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
     IF FOUND THEN
       RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
-        USING ERRCODE = 'invalid_parameter_value',
-          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown.', begins.run_id, begins.exchange, begins.state);
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown. A copy that follows the changes is emptied and goes on with market.%s_changes(0, market.state()).',
+            begins.run_id, begins.exchange, begins.state, of_table);
     END IF;
   END IF;
   RETURN market.is_state(number);
