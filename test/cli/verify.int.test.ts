@@ -83,6 +83,31 @@ const tampered: readonly (readonly [what: string, change: string, undo: string])
     "update market_history.bhavcopy_cm set withdrawn = true where symbol = 'GAIL'",
   ],
   [
+    'which load replaced a row',
+    "update market_history.bhavcopy_cm set replaced_by_load_id = load_id where symbol = 'TCS'",
+    "update market_history.bhavcopy_cm h set replaced_by_load_id = t.load_id from market.bhavcopy_cm t where h.symbol = 'TCS' and t.symbol = 'TCS' and t.exchange = h.exchange and t.series = h.series",
+  ],
+  [
+    'when a row was replaced',
+    "update market_history.bhavcopy_cm set valid_to = valid_to + interval '1 microsecond' where symbol = 'TCS'",
+    "update market_history.bhavcopy_cm set valid_to = valid_to - interval '1 microsecond' where symbol = 'TCS'",
+  ],
+  [
+    'a row of etl.loads',
+    "update etl.loads set committed_at = committed_at + interval '1 microsecond' where state = 3",
+    "update etl.loads set committed_at = committed_at - interval '1 microsecond' where state = 3",
+  ],
+  [
+    'a row deleted',
+    "create table public.kept as select * from market.bhavcopy_cm where symbol = 'TCS'; delete from market.bhavcopy_cm where symbol = 'TCS'",
+    'insert into market.bhavcopy_cm select * from public.kept; drop table public.kept',
+  ],
+  [
+    'a row inserted',
+    'insert into market.bhavcopy_cm select (r).* from (select jsonb_populate_record(t, \'{"symbol": "INVENTED"}\') as r from market.bhavcopy_cm t where symbol = \'TCS\' limit 1) x',
+    "delete from market.bhavcopy_cm where symbol = 'INVENTED'",
+  ],
+  [
     'a noted digest',
     "update etl.loads set rows_digest = md5('x') where state = 2",
     'update etl.loads set rows_digest = null, chain_digest = null where state >= 2',
@@ -143,13 +168,21 @@ test('a rebuild from the kept answers in another database has the same content',
   expect(changed.json.content).not.toBe(content);
 });
 
-test('after a rebuild the chain still holds, and what it replaced is said', async () => {
+test('after a rebuild the chain still holds, and every row is covered by the load of the rebuild', async () => {
   const before = await state('--digest');
+  await query(url, "update market.bhavcopy_cm set close_price = 1 where symbol = 'TCS'");
   await runJson(['replay', 'GetBhavCopyCM', '--rebuild', '--yes'], options());
   const { code, found } = await verify('--state', String(before.state), '--digest', before.digest);
   expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, differences: [], strayRows: [] });
   const now = await verify();
   expect({ code: now.code, isIntact: now.found.isIntact }).toEqual({ code: 0, isIntact: true });
+  expect(now.found.replaced).toBeGreaterThan(0);
+  const table =
+    "market.bhavcopy_cm set instrument_full_name = instrument_full_name || '!' where symbol = 'TCS'";
+  await query(url, `update ${table}`);
+  const tampered = await verify();
+  expect(tampered.code).toBe(1);
+  expect(tampered.found.differences.map(({ operation }) => operation)).toContain('GetBhavCopyCM');
 });
 
 test.each([

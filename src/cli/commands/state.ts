@@ -84,7 +84,8 @@ async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Pro
 
 function verificationText(found: Verification, isAsNoted: boolean): string {
   const { state, digest, checked, replaced, differences, strayRows } = found;
-  const before = replaced === 0 ? '' : `; of ${plural(replaced, 'load')} before a rebuild only the chain`;
+  const before =
+    replaced === 0 ? '' : `; of ${plural(replaced, 'load')} whose rows a rebuild has replaced only the chain`;
   return [
     ...firstLines(
       differences,
