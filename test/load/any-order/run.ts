@@ -8,6 +8,7 @@ import { differingQuestions } from '../../../src/load/state/coverage/sum-of-fact
 import { countDoubtedWindows } from '../../../src/load/state/windows/doubted.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
+import { type Copy, emptyCopy, follow } from '../follower.ts';
 import {
   type Answer,
   bodyOf,
@@ -21,7 +22,6 @@ import {
   type TableKind,
 } from './answers.ts';
 import type { Step } from './draw.ts';
-import { type Copy, emptyCopy, follow } from './follower.ts';
 import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
 
 /** A database, and an exchange of it that nothing is known of yet. */
