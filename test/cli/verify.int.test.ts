@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { query } from '../support/query.ts';
+import { query, withClient } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
@@ -138,6 +138,21 @@ test('a row that no load wrote is found', async () => {
   expect(code).toBe(1);
   expect(stdout).toContain('market.circuit_breakers: 1 row of no load, or of a day that it did not change');
   await query(url, "delete from market.circuit_breakers where trade_date = '1999-01-04'");
+});
+
+test('a replica, which stores nothing, has the same digest, also of loads that were not digested yet', async () => {
+  const { digest } = await state('--digest');
+  const name = new URL(url).pathname.slice(1);
+  await query(url, 'update etl.loads set rows_digest = null, chain_digest = null where state > 2');
+  await query(url, `alter database ${name} set default_transaction_read_only = on`);
+  expect((await state('--digest')).digest).toBe(digest);
+  const { code, found } = await verify();
+  expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, digest });
+  await withClient(url, async (client) => {
+    await client.query('set default_transaction_read_only = off');
+    await client.query(`alter database ${name} set default_transaction_read_only = off`);
+  });
+  expect((await state('--digest')).digest).toBe(digest);
 });
 
 test('a rebuild from the kept answers in another database has the same content', async () => {

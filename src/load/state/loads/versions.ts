@@ -164,6 +164,16 @@ export async function readChain(db: NodePgDatabase, version: number): Promise<st
   return found?.chain ?? null;
 }
 
+/** May this session store digests? A replica cannot, nor a role that may only read. */
+export async function canWriteDigests(db: NodePgDatabase): Promise<boolean> {
+  const [found] = await db
+    .select({
+      canWrite: sql<boolean>`not current_setting('transaction_read_only')::boolean and has_table_privilege('etl.loads', 'update')`,
+    })
+    .from(sql`(values (1)) as one`);
+  return found?.canWrite === true;
+}
+
 /** Stores the digests of a load. */
 export async function writeDigest(
   db: NodePgDatabase,
