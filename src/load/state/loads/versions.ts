@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { BEFORE_ALL as ANY_PLACE } from '../../../core/place.ts';
 import { isoText, placeText } from '../schema/columns.ts';
-import { loads, pastBegins, runs, windows } from '../schema/work.ts';
+import { loads, pastBegins, runs } from '../schema/work.ts';
 
 /** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
 interface StoredVersion {
@@ -106,8 +106,9 @@ export interface DigestedLoad {
 }
 
 /** The tables whose days a load has replaced, with commas between them; null if it was not the load of a rebuild. */
-const rebuiltTables = sql<string | null>`(select ${windows.params} ->> 'tables' from ${windows}
-  where ${windows.id} = ${loads.window_id} and ${windows.params} ->> 'history' = 'replaced' and ${loads.place} = ${ANY_PLACE}::timestamptz)`;
+const rebuiltTables = sql<
+  string | null
+>`case when ${loads.place} = ${ANY_PLACE}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
 
 const loadFacts = sql<string>`jsonb_build_array(${loads.id}, ${loads.window_id}, ${loads.run_id}, ${loads.from_date},
   ${loads.to_date}, ${loads.instruments}, ${loads.variant}, ${placeText(loads.place)}, ${isoText(sql`${loads.fetched_at}`)},
@@ -153,7 +154,7 @@ export async function readRebuilds(
       rebuilt: rebuiltTables,
     })
     .from(loads)
-    .where(and(isNotNull(loads.changed_from), isNotNull(rebuiltTables)))
+    .where(and(eq(loads.place, ANY_PLACE), isNotNull(loads.changed_from), isNotNull(rebuiltTables)))
     .orderBy(asc(loads.state));
   return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
