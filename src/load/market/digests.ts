@@ -252,9 +252,11 @@ async function findStrayRows(db: Database): Promise<{ table: string; rows: numbe
           dateColumn === null
             ? 'false'
             : `t.${quote(dateColumn)} not between l.changed_from and l.changed_to`;
+        // What a late answer listed and a later one did not is written to history as withdrawn at once: no state had it.
+        const isOfNoState = schema === 'market' ? 'false' : 't.load_id = t.replaced_by_load_id';
         const { rows } = await tx.client.query<{ rows: number }>(
           `select count(*)::int as rows from ${schema}.${quote(name)} t left join ${LOADS} l on l.id = t.load_id
-            where l.id is null or l.exchange <> t.exchange or l.changed_from is null or ${isOutside}`,
+            where l.id is null or l.exchange <> t.exchange or ((l.changed_from is null or ${isOutside}) and not ${isOfNoState})`,
         );
         const strays = rows[0]?.rows ?? 0;
         if (strays > 0) found.push({ table: `${schema}.${name}`, rows: strays });
