@@ -22,7 +22,14 @@ import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
-import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
+import {
+  beginLoad,
+  countUnkeptLoads,
+  insertLoad,
+  insertLoads,
+  nextLoadId,
+  widenChanged,
+} from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
@@ -239,6 +246,14 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   if (history) {
     const names = changed.map(({ table }) => table.name);
     await notePastBegins(tx, { tables: names, exchange, loadId });
+    await widenChanged(
+      tx,
+      answers.map(({ load, firstDay, lastDay }) => ({
+        loadId: load.id,
+        from: days === null ? '-infinity' : ([firstDay, days.from].sort()[1] ?? days.from),
+        to: days === null ? 'infinity' : ([lastDay, days.to].sort()[0] ?? days.to),
+      })),
+    );
   }
   return counts;
 }
