@@ -69,6 +69,15 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
   expect(json).toMatchObject({ isThere: true, missing: [] });
 });
 
+test('wait --night of a holiday is over at once, because nothing becomes due', async () => {
+  const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  const holiday = await runCli(['wait', '--night', '2025-02-26'], { cwd, env: one });
+  expect(holiday).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^nothing was due on 2025-02-26; the tables have state \d+\n$/),
+  });
+});
+
 test.each([
   [[], 'wait for what? Give --night or --state'],
   [['--state', '1', '--night', DAY], 'wait for what? Give --night or --state'],
