@@ -254,7 +254,13 @@ const READ_BY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'docs/security.md': 'reliability/roles.int.test.ts',
   },
   text: { 'docs/cookbook.md': 'jobs/cookbook.int.test.ts' },
-  python: { 'docs/analysts.md': 'cli/analysts.int.test.ts' },
+  python: {
+    'docs/analysts.md': 'cli/analysts.int.test.ts',
+    'docs/orchestrators.md': 'cli/orchestrators.int.test.ts',
+  },
+  jinja: { 'docs/analysts.md': 'cli/dbt.int.test.ts' },
+  ini: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
+  crontab: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
   js: { 'docs/monitoring.md': 'jobs/late-alerts.int.test.ts' },
 };
 

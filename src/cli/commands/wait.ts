@@ -36,7 +36,7 @@ export const commands: Commands = {
     command
       .option(
         '--night <day>',
-        'until the night of this day is complete: everything that became due is loaded',
+        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
       )
       .addOption(
         integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
