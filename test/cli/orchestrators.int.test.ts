@@ -1,18 +1,17 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { testDatabase } from '../support/database.ts';
+import { SET_CLOCK, writePrograms } from '../support/programs.ts';
 import { pythonWith } from '../support/python.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { blocksOf } from './examples.ts';
 
-const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const blocks = blocksOf('docs/orchestrators.md');
 
 /** The example of the page in this language with this text in it. */
@@ -38,7 +37,7 @@ const BACKFILL = `backfill --all --from ${NIGHT} --to ${NIGHT}`;
 async function machine(problem: 'none' | 'failing once' | 'a wrong setting' = 'none') {
   const root = temporaryFolder();
   const [folder, bin] = [join(root, 'srv'), join(root, 'bin')];
-  for (const one of [folder, bin]) mkdirSync(one);
+  mkdirSync(folder);
   const { url } = await testDatabase();
   const started = Date.now();
   const sandbox = await openSandbox({
@@ -69,19 +68,15 @@ async function machine(problem: 'none' | 'failing once' | 'a wrong setting' = 'n
       .map(([name, value]) => `${name}=${value}\n`)
       .join(''),
   );
-  const clock = `--import ${pathToFileURL(path('../support/set-clock.mjs'))}`;
-  const programs = {
-    eod: `echo "$@" >>'${root}/calls'
-NODE_OPTIONS='${clock}' TEST_CLOCK=${NOW} exec '${process.execPath}' '${path('../../bin/eod.mjs')}' "$@"`,
-    npx: '[ "$1" = eod ] || exit 127; shift; exec eod "$@"',
-    // The clock of that evening for this program as well.
-    date: `for one; do shift; set -- "$@" "$(echo "$one" | sed 's/^6 hours ago$/${NOW} 6 hours ago/')"; done
+  writePrograms(
+    bin,
+    {
+      // The clock of that evening for this program as well.
+      date: `for one; do shift; set -- "$@" "$(echo "$one" | sed 's/^6 hours ago$/${NOW} 6 hours ago/')"; done
 exec /bin/date "$@"`,
-  };
-  for (const [name, script] of Object.entries(programs)) {
-    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
-    chmodSync(join(bin, name), 0o755);
-  }
+    },
+    `echo "$@" >>'${root}/calls'; export NODE_OPTIONS='${SET_CLOCK}' TEST_CLOCK=${NOW}`,
+  );
   return {
     root,
     folder,
@@ -91,7 +86,6 @@ exec /bin/date "$@"`,
       text
         .replaceAll('/srv/eod', folder)
         .replaceAll('/usr/local/bin', bin)
-        .replaceAll('/usr/bin/npx', join(bin, 'npx'))
         .replaceAll(/\b600\b/g, '0')
         .replaceAll('duration(minutes=10)', 'duration(seconds=0)'),
     /** How `eod` was called, in that order. */
