@@ -283,7 +283,10 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['status --json now', `status takes no arguments; its options: --json ("eod help status" explains it)`],
   ['import --force --json', `missing required argument 'paths' ("eod help import" explains it)`],
   ['demo --keep --json --jsn', "unknown option '--jsn'; did you mean --json?"],
-  ['nightly --dry-run --json --date soon', '--date: "soon" is not a day; write it as 2025-02-27'],
+  [
+    'nightly --dry-run --json --date soon',
+    '--date: "soon" is not a day; write it as 2025-02-27, today or yesterday',
+  ],
   ['resume 12x --json', 'the number of the run: "12x" is not a whole number from 1'],
   ['cancel 12x --yes --json', 'the number of the run: "12x" is not a whole number from 1'],
   ['fill-gaps --exchange XSE --json', '--exchange: unknown exchange "XSE"; did you mean BSE?'],

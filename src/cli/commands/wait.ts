@@ -19,9 +19,9 @@ interface Awaited {
   readonly isThere: boolean;
   /** The newest state of the tables. */
   readonly state: number;
-  /** Of a night: how many data sets became due on its day. */
+  /** Of a night: how many sessions became due on its day. */
   readonly dueSessions?: number;
-  /** Those that are missing. */
+  /** Of a night: the data sets that were due and are missing. */
   readonly missing?: readonly Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason'>[];
 }
 
@@ -36,7 +36,7 @@ export const commands: Commands = {
     command
       .option(
         '--night <day>',
-        'until the night of this day is complete: everything that became due is loaded',
+        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
       )
       .addOption(
         integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
@@ -109,7 +109,7 @@ function foundText(
 ): string {
   const now = `the tables have state ${state}`;
   if (night === null) return isThere ? now : `${now}, not ${wanted} yet`;
-  if (isThere && dueSessions === 0) return `nothing was due in the night of ${night}; ${now}`;
+  if (isThere && dueSessions === 0) return `nothing was due on ${night}; ${now}`;
   if (isThere) return `the night of ${night} is complete; ${now}`;
   if (missing.length === 0) return `the night of ${night} has not ended, or has not begun; ${now}`;
   return [
