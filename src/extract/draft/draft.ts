@@ -48,7 +48,7 @@ export function draftDeclaration(input: DraftInput): string {
   const makers = [
     'defineOperation',
     'defineTable',
-    ...columns.map(({ kind }) => kind),
+    ...columns.flatMap(({ kind, workOut }) => (workOut === undefined ? [kind] : [kind, workOut])),
     ...(areFacts ? ['fromRequest'] : []),
     ...(key.isCounted ? ['occurrence'] : []),
   ];
@@ -119,12 +119,13 @@ export const leftOutText = ({ source, because }: GuessedColumns['leftOut'][numbe
   `// left out: ${oneLine(source)}, as ${because}`;
 
 function fieldText(one: GuessedColumn, key: GuessedKey): string {
-  const { source, column, kind, unit, because } = one;
+  const { source, column, kind, workOut, unit, because } = one;
   const isKey = key.columns.includes(one);
   const hasAll = one.values.every((value) => value !== null);
   const options = [
     ...(isKey ? [hasAll ? 'required: true' : `absent: ${absentOf(kind) === 0 ? 0 : "''"}`] : []),
     ...(unit === undefined ? [] : [`unit: ${quoted(unit)}`]),
+    ...(workOut === undefined ? [] : [`workOut: ${workOut}(${quoted(source)})`]),
   ];
   const meaning = one.meaning ?? `${oneLine(source)} as sent.`;
   const further = options.length === 0 ? '' : `, { ${options.join(', ')} }`;
