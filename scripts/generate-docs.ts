@@ -303,6 +303,7 @@ const READ_BY_PEOPLE = [
   'rejects',
   'sessions',
   'event_decisions',
+  'source_fields',
   'checked_days',
   'findings',
 ].map((name) => `etl.${name}`);

@@ -182,6 +182,33 @@ COMMENT ON COLUMN etl.rejected_records.variant IS 'Which question about a day th
 COMMENT ON COLUMN etl.rejected_records.is_dated IS 'Whether it is about days: only an answer about all of them resolves it.';
 COMMENT ON COLUMN etl.rejected_records.settled_at IS 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.';
 
+COMMENT ON VIEW etl.source_fields IS 'Every field that records of the source had, by operation and exchange, since fields are observed; imported files do not count.';
+COMMENT ON COLUMN etl.source_fields.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.source_fields.exchange IS 'Exchange that was asked for.';
+COMMENT ON COLUMN etl.source_fields.field IS 'Name as it was sent last; names that differ in case, spaces, hyphens and underscores only are one field.';
+COMMENT ON COLUMN etl.source_fields.type IS 'Type of its values in the last answer that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.';
+COMMENT ON COLUMN etl.source_fields.first_seen_at IS 'Time of the first answer that had it.';
+COMMENT ON COLUMN etl.source_fields.last_seen_at IS 'Time of the last answer that had it.';
+COMMENT ON COLUMN etl.source_fields.share_null IS 'Share of the records without a value, of the answers that had it. Unit: fraction.';
+COMMENT ON COLUMN etl.source_fields.example IS 'A value, its first 100 characters.';
+COMMENT ON COLUMN etl.source_fields.mapped_column IS 'The columns that it is read into, with their tables, as of the last eod migrate; NULL if no declaration reads it.';
+
+COMMENT ON TABLE etl.answer_layouts IS 'What the view etl.source_fields is worked out from: the sets of fields that answers had, with sums over all answers of each. Read the view.';
+COMMENT ON COLUMN etl.answer_layouts.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.answer_layouts.exchange IS 'Exchange that was asked for.';
+COMMENT ON COLUMN etl.answer_layouts.layout IS 'Made from the names and types of the fields.';
+COMMENT ON COLUMN etl.answer_layouts.fields IS 'The fields by name: name, plain (as names are compared), type, and an example of the first answer.';
+COMMENT ON COLUMN etl.answer_layouts.first_place IS 'Place of the first answer with these fields, as in etl.answers.';
+COMMENT ON COLUMN etl.answer_layouts.first_run_id IS 'The run that fetched it.';
+COMMENT ON COLUMN etl.answer_layouts.last_place IS 'Place of the last answer with these fields.';
+COMMENT ON COLUMN etl.answer_layouts.last_run_id IS 'The run that fetched it.';
+COMMENT ON COLUMN etl.answer_layouts.answers IS 'Answers with these fields. Unit: answers.';
+COMMENT ON COLUMN etl.answer_layouts.counts IS 'Their records, and how many of these have a value in each field.';
+COMMENT ON TABLE etl.declared_fields IS 'Which columns are read from which fields, as of the last eod migrate.';
+COMMENT ON COLUMN etl.declared_fields.operation IS 'Operation of the source.';
+COMMENT ON COLUMN etl.declared_fields.field IS 'Name of the field as names are compared.';
+COMMENT ON COLUMN etl.declared_fields.mapped_column IS 'Column of market, with its table.';
+
 COMMENT ON TABLE etl.response_bodies IS 'Bodies of answers, each kept once.';
 COMMENT ON COLUMN etl.response_bodies.hash IS 'SHA-256 of the body as it was read, in hex.';
 COMMENT ON COLUMN etl.response_bodies.encoding IS 'How the body is compressed.';
@@ -212,6 +239,8 @@ COMMENT ON COLUMN etl.answers.said IS 'What it said of all its questions, as etl
 COMMENT ON COLUMN etl.answers.records IS 'Records of each of its questions; NULL where that differs.';
 COMMENT ON COLUMN etl.answers.diagnostic IS 'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.';
 COMMENT ON COLUMN etl.answers.questions IS 'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.';
+COMMENT ON COLUMN etl.answers.layout IS 'Which fields its records have, as in etl.answer_layouts; NULL if it had no record, or was not observed.';
+COMMENT ON COLUMN etl.answers.field_counts IS 'Its records, and how many of these have a value in each of the fields.';
 COMMENT ON COLUMN etl.answers.is_doubted IS 'True if it had records that nobody asked for, or fewer than it states; else NULL.';
 COMMENT ON COLUMN etl.answers.emptied_days IS 'The days whose last row it took, in the order of the answers; NULL if there are none.';
 COMMENT ON COLUMN etl.answers.held_back_days IS 'The days of which it lacked so many rows that these were kept; NULL if there are none.';

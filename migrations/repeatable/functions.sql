@@ -76,6 +76,13 @@ BEGIN
 END
 $$;
 
+-- The tables whose days a window of a rebuild has replaced, with commas between them; null of any other window. With the
+-- rights of its owner, so that readers, who may not see etl.windows, can verify the rows.
+CREATE OR REPLACE FUNCTION etl.rebuilt_tables(of_window bigint) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT params ->> 'tables' FROM etl.windows WHERE id = of_window AND params ->> 'history' = 'replaced'
+$$;
+
 -- For the functions of past states: a number that is not taken yet must not show whatever is stored now.
 CREATE OR REPLACE FUNCTION market.is_state(number bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
@@ -101,8 +108,9 @@ BEGIN
     SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
     IF FOUND THEN
       RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
-        USING ERRCODE = 'invalid_parameter_value',
-          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown.', begins.run_id, begins.exchange, begins.state);
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown. A copy that follows the changes is emptied and goes on with market.%s_changes(0, market.state()).',
+            begins.run_id, begins.exchange, begins.state, of_table);
     END IF;
   END IF;
   RETURN market.is_state(number);

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import { didYouMean } from '../core/input.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
 
 export interface DraftFlags {
@@ -19,8 +20,15 @@ export function readNamed(cli: Cli, file: string): Buffer {
   }
 }
 
-/** Writes the declaration of an operation from a saved answer. */
+/**
+ * Writes the declaration of an operation from a saved answer; of an operation that is asked for, instead of a file, the
+ * lines for the fields of its kept answers that no column reads.
+ */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
+  if (/^[A-Z]\w*$/i.test(file) && flags.name === undefined && !existsSync(resolve(cli.cwd, file))) {
+    await draftUnread(cli, file);
+    return;
+  }
   const { allOperations } = await import('../operations/registry.ts');
   const { findDeclared } = await import('../operations/declared.ts');
   const { draftDeclaration, readSavedAnswer } = await import('../extract/draft/index.ts');
@@ -72,4 +80,45 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   }
   print(cli, `wrote ${shown}: ${text.split('guessed: ').length - 1} guesses are marked`);
   logNote(cli, `correct them, then: eod operations check ${shown}`);
+}
+
+/** Prints the lines for the fields that no column reads. @throws PipelineError `usage` */
+async function draftUnread(cli: Cli, named: string): Promise<void> {
+  const { openReadable } = await import('./open-context.ts');
+  const { allOperations, operations: used } = await import('../operations/registry.ts');
+  const { readKeptAnswer } = await import('../load/state/answers/answers.ts');
+  const { readUnreadFields } = await import('../load/state/answers/schema-changes.ts');
+  const { draftFields } = await import('../extract/draft/index.ts');
+  const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
+  const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === named.toLowerCase();
+  // A mistake is told before a database is opened, or created.
+  if (!operations.some((one) => isNamed(one.operation))) {
+    const names = operations.map((one) => one.operation.name);
+    throw usageError(`there is neither a file nor an operation "${named}"${didYouMean(named, names)}`);
+  }
+  const { config, db } = await openReadable(cli, 'tables');
+  const operation = used.find(isNamed);
+  if (operation === undefined) {
+    throw usageError(`${named} is not enabled, so it has no answers: save one, and draft from its file`);
+  }
+  const { name } = operation;
+  const { fields, answerIds } = await readUnreadFields(db.drizzle, name);
+  if (fields.length === 0) {
+    logNote(cli, `a column reads every field that answers of ${name} had so far`);
+    return;
+  }
+  const bodies: Buffer[] = [];
+  for (const id of answerIds) {
+    const answer = await readKeptAnswer(db.drizzle, id);
+    if (answer !== null) bodies.push(answer.body);
+  }
+  if (bodies.length === 0) {
+    throw usageError(
+      `no column of ${name} reads ${fields.join(', ')}, but no answer with ${fields.length === 1 ? 'it' : 'them'} is kept any more`,
+    );
+  }
+  const known = operations.filter(({ from }) => from !== 'folder').map((one) => one.operation);
+  const lines = draftFields({ operation, bodies, fields, known, timeZone: config.EOD_TIMEZONE });
+  print(cli, lines.join('\n'));
+  logNote(cli, `add them to the declaration of ${name}, then: eod migrate, and eod replay ${name}`);
 }

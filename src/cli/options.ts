@@ -1,7 +1,7 @@
 import { Argument, type Command, Help, Option } from 'commander';
 import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
-import { type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
+import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
 import { type PipelineError, usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { didYouMean, type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
@@ -173,15 +173,22 @@ export interface DayContext {
 }
 
 /**
- * Parses a day. With a context, it must not be after today in EOD_TIMEZONE.
+ * Parses a day. With a context, it must not be after today in EOD_TIMEZONE, and may be the word `today` or `yesterday`
+ * for crontabs and units, in which the `%` of `date +%F` means something else.
  *
  * @throws PipelineError `usage`
  */
 export function parseDay(flag: string, text: string, context?: DayContext): Day {
-  if (!isDay(text)) throw usageError(`${flag}: "${text}" is not a day; write it as 2025-02-27`);
-  if (context === undefined) return text;
+  const notADay = `${flag}: "${text}" is not a day; write it as 2025-02-27`;
+  if (context === undefined) {
+    if (!isDay(text)) throw usageError(notADay);
+    return text;
+  }
   const { config, clock } = context;
   const now = today(clockOf(config, clock), config.EOD_TIMEZONE);
+  if (text === 'today') return now;
+  if (text === 'yesterday') return addDays(now, -1);
+  if (!isDay(text)) throw usageError(`${notADay}, today or yesterday`);
   if (text > now) {
     const why = config.EOD_TRIAL_DAY === undefined ? ` in ${config.EOD_TIMEZONE}` : ', by EOD_TRIAL_DAY';
     throw usageError(`${flag}: ${text} is in the future (today is ${now}${why})`);

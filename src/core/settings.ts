@@ -24,6 +24,7 @@ const PROBLEM_KINDS = [
   'late_data',
   'gaps',
   'suspicious',
+  'schema_changed',
 ] as const;
 
 /** The kinds of alerts that EOD_ALERT_ON may name. */

@@ -1,4 +1,4 @@
-import type { AnswerField } from '../operations/fields.ts';
+import { type AnswerField, plainName } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 
 /** Where the value of a field is in records that share a list of keys. */
@@ -30,17 +30,6 @@ export interface Layout {
   readonly unknown: readonly string[];
   /** Keys that are spelled otherwise than an earlier one, see `plainName`; the earlier one counts. */
   readonly repeated: readonly string[];
-}
-
-/** What an XML name has instead of a character that it cannot have, e.g. `Stock_x0020_Price`. */
-const XML_ESCAPE = /_x([0-9a-f]{4})_/g;
-
-/** A name as it is compared: `StockPrice`, `Stock Price`, `stock_price` and `STOCK-PRICE` are the same. */
-export function plainName(name: string): string {
-  return name
-    .toLowerCase()
-    .replace(XML_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
-    .replace(/[\s_-]+/g, '');
 }
 
 /** Works out the layout of a list of keys. */

@@ -7,6 +7,7 @@ import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
 import { type CountRule, openAnswer } from './envelope.ts';
+import { createFieldObserver } from './observed-fields.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
 import { scanAnswer } from './scan-answer.ts';
@@ -51,6 +52,7 @@ export function readAnswer(
       asked,
       timeZone: settings.timeZone,
       reader: taking.reader,
+      observer: taking.observer,
       linesOf,
       take: taking.take,
     };
@@ -118,6 +120,7 @@ function createTaking(
   addRow: (table: TableDefinition, row: Row) => void,
 ) {
   const reader = createRecordReader(operation, asked, timeZone);
+  const observer = createFieldObserver();
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
   const strayDays = new Set<string>();
@@ -135,8 +138,11 @@ function createTaking(
   };
   return {
     reader,
+    observer,
     take(position: number, record: unknown): void {
       const result = reader.read(record);
+      const layout = reader.lastLayout();
+      if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
       if (isLeftOut(result)) {
         leftOut += 1;
         return;
@@ -174,6 +180,7 @@ function createTaking(
       unknownFields: [...reader.unknownFields()]
         .slice(0, MAX_UNKNOWN)
         .map((name) => printable(name.slice(0, 200))),
+      observed: observer.finish(),
     }),
   };
 }

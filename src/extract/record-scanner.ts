@@ -1,8 +1,9 @@
-import { type AskedFor, isAskedDay, type Kind } from '../operations/fields.ts';
+import { type AskedFor, isAskedDay, type Kind, plainName } from '../operations/fields.ts';
 import { strayExchange } from '../operations/operation.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar } from '../operations/table.ts';
-import { type Layout, plainName } from './layout.ts';
+import type { Layout } from './layout.ts';
+import type { FieldObserver } from './observed-fields.ts';
 import { readersOf } from './record-schema.ts';
 import { DECIMAL, ESCAPED, NULL, STRING, TYPES, type ValueScanner, WHOLE } from './scanned-values.ts';
 import { InvalidValue, type ValueReader } from './values.ts';
@@ -68,6 +69,8 @@ interface ScannerOptions {
   readonly valuesOf: (isRead: Uint8Array) => ValueScanner | null;
   /** By source field: turns its text into what the column's reader takes. */
   readonly texts?: ReadonlyMap<string, (text: string) => string>;
+  /** What observes the fields of its records, and whether all values are texts there. */
+  readonly observed?: { readonly by: FieldObserver; readonly isText: boolean };
   /** By source field: the only values that a record may have. */
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
@@ -81,7 +84,7 @@ interface ScannerOptions {
 export function createRecordScanner(
   body: Buffer,
   layout: Layout,
-  { asked, timeZone, valuesOf, texts, only }: ScannerOptions,
+  { asked, timeZone, valuesOf, texts, only, observed }: ScannerOptions,
 ): RecordScanner | null {
   const { shape } = layout;
   if (shape === null || shape.contradiction !== undefined || layout.isNameless) return null;
@@ -134,6 +137,7 @@ export function createRecordScanner(
   const named = shape.namedBy?.flatMap((name) => keyAt.get(layout.keyOf.get(plainName(name)) ?? '') ?? []);
   return scannerOf(body, columns, values, {
     named: named ?? null,
+    observe: observed?.by.ofScanned(body, layout, values, observed.isText) ?? null,
     keyColumns: table.key.length,
     counted: counted.map((column) => table.fields.findIndex((field) => field.column === column)),
   });
@@ -142,6 +146,8 @@ export function createRecordScanner(
 interface ScannerFacts {
   /** Positions of the keys of which one has to name the instrument; null where none has to. */
   readonly named: readonly number[] | null;
+  /** Observes the fields of the record that was found last. */
+  readonly observe: (() => void) | null;
   /** How many of the first columns are the key, and the positions of those whose values are counted. */
   readonly keyColumns: number;
   readonly counted: readonly number[];
@@ -151,7 +157,7 @@ function scannerOf(
   body: Buffer,
   columns: readonly Column[],
   values: ValueScanner,
-  { named, keyColumns, counted }: ScannerFacts,
+  { named, observe, keyColumns, counted }: ScannerFacts,
 ): RecordScanner {
   const { types, froms, tos } = values;
   const written: Scalar[] = columns.map(() => null);
@@ -208,6 +214,7 @@ function scannerOf(
     for (let at = 0; at < counted.length; at++)
       lines.tallies[at]?.add(written[counted[at] as number] as Scalar);
     lines.endLine(keyEnd, end);
+    observe?.();
     return next;
   };
 }

@@ -1,9 +1,9 @@
 import { safeParse } from 'zod/v4/core';
-import type { AskedFor, Field, Kind, WorkOut } from '../operations/fields.ts';
+import { type AskedFor, type Field, type Kind, plainName, type WorkOut } from '../operations/fields.ts';
 import { asksInstruments, type DataSet, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
-import { createLayouts, type Layout, plainName } from './layout.ts';
+import { createLayouts, type Layout } from './layout.ts';
 import { type RowSchema, readerOf, readersOf, schemaOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';

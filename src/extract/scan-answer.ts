@@ -7,6 +7,7 @@ import { MAX_CONTAINERS } from './decimals.ts';
 import { type EnvelopeContext, findRecords, openEnvelope, parseJson } from './envelope.ts';
 import { createJsonScanner } from './json-values.ts';
 import type { Layout } from './layout.ts';
+import type { FieldObserver } from './observed-fields.ts';
 import { createRecordScanner, type RecordScanner } from './record-scanner.ts';
 import type { RecordReader } from './records.ts';
 
@@ -15,6 +16,8 @@ export interface Reading extends EnvelopeContext {
   readonly asked: AskedFor;
   readonly timeZone: string;
   readonly reader: RecordReader;
+  /** What observes the fields of the records that are not handed over. */
+  readonly observer: FieldObserver;
   /** Where rows of a table are written. */
   readonly linesOf: (table: TableDefinition) => RowsWriter;
   /** Takes a record that had to be parsed. */
@@ -43,7 +46,7 @@ interface ScannedAnswer {
  * @throws PipelineError as `openAnswer` does.
  */
 export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null {
-  const { operation, asked, timeZone, reader, linesOf, take } = reading;
+  const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
   if (asksInstruments(operation) || asked.instruments.length > 0) return null;
   const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
@@ -73,6 +76,7 @@ export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null
           createRecordScanner(body, layout, {
             asked,
             timeZone,
+            observed: { by: observer, isText: false },
             valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),
           }) ?? undefined;
         if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;

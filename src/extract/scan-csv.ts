@@ -20,7 +20,7 @@ export function scanCsv(
   body: Buffer,
   reading: Reading,
 ): { readonly records: number; readonly warnings: readonly string[]; readonly lineEnd: true } | null {
-  const { operation, asked, timeZone, reader, linesOf, take } = reading;
+  const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
   if (asksInstruments(operation) || asked.instruments.length > 0) return null;
   const start = body.indexOf('\n') + 1;
   // A last line without an end may have been cut off, which is found out when the whole text is parsed.
@@ -60,6 +60,7 @@ export function scanCsv(
         scan = createRecordScanner(body, layout, {
           asked,
           timeZone,
+          observed: { by: observer, isText: true },
           valuesOf: () =>
             createCsvScanner(body, { positions, cells, crLf: separator === '\r\n', blankHyphens: false }),
         });

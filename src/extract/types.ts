@@ -5,6 +5,7 @@ import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import type { CountRule } from './envelope.ts';
 import type { Limitation } from './limitation.ts';
+import type { ObservedFields } from './observed-fields.ts';
 
 export type { Row, Scalar };
 
@@ -79,6 +80,8 @@ export interface Extracted {
   readonly warnings: readonly string[];
   /** Keys of records that no declared field matches. */
   readonly unknownFields: readonly string[];
+  /** The fields of its records; undefined if it has none, and for files, whose columns their format names. */
+  readonly observed?: ObservedFields | undefined;
 }
 
 /** A Date header, truncated to seconds by the source, and when it was received; in milliseconds since the epoch. */

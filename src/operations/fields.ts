@@ -19,6 +19,23 @@ export const SQL_TYPES: Readonly<Record<Kind, string>> = {
   datetime: 'timestamptz',
 };
 
+/** What an XML name has instead of a character that it cannot have, e.g. `Stock_x0020_Price`. */
+const XML_ESCAPE = /_x([0-9a-f]{4})_/g;
+
+/** A name as it is compared: `StockPrice`, `Stock Price`, `stock_price` and `STOCK-PRICE` are the same. */
+export function plainName(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(XML_ESCAPE, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/[\s_-]+/g, '');
+}
+
+/**
+ * The type of a field's values as they were sent: `digits` is a number in a text; `mixed`, if some are of one type and
+ * some of another.
+ */
+export type FieldType = 'number' | 'digits' | 'text' | 'boolean' | 'list' | 'object' | 'mixed';
+
 interface FieldOptions {
   /** Unit of the value, for comments and the data dictionary: `rupees`, `shares`, `percent`. */
   readonly unit?: string;
@@ -159,6 +176,38 @@ export function occurrence(column: string, sources: readonly string[]): DerivedF
     return place;
   });
 }
+
+const DAY_FIRST = /^\s*(\d{1,2})[-/.](\d{1,2})[-/.](\d{4})(?=$|[\sT])/;
+
+/** A day of which the day comes before the month, `27/02/2025`, as `2025-02-27`; anything else as it is (pure). */
+export function dayFirstAsIso(sent: unknown): string | number | null {
+  if (typeof sent === 'number') return sent;
+  if (typeof sent !== 'string') return null;
+  return sent.replace(DAY_FIRST, (_all, day: string, month: string, year: string) =>
+    [year, month.padStart(2, '0'), day.padStart(2, '0')].join('-'),
+  );
+}
+
+const WITH_COMMAS = /^\s*[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?\s*$/;
+
+/** A number with commas between its digits, `1,23,234.50`, without them; anything else as it is (pure). */
+export function numberWithoutCommas(sent: unknown): string | number | null {
+  if (typeof sent === 'number') return sent;
+  if (typeof sent !== 'string') return null;
+  return WITH_COMMAS.test(sent) ? sent.replaceAll(',', '') : sent;
+}
+
+/** For `workOut` of a `date` or `datetime` that is sent with the day first: `27/02/2025`, `27-02-2025 21:15:00`. */
+export const dayFirst =
+  (source: string): WorkOut =>
+  (get) =>
+    dayFirstAsIso(get(source));
+
+/** For `workOut` of a number that is sent with commas: `1,234.50`, and `1,23,234.50` in lakhs. */
+export const withoutCommas =
+  (source: string): WorkOut =>
+  (get) =>
+    numberWithoutCommas(get(source));
 
 /** The ticker symbol in a security id that may carry a series suffix after a dot: `ABHAPOWER.ST` → `ABHAPOWER`. */
 export function symbolOf(idField: string, seriesField?: string): DerivedField {

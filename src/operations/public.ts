@@ -7,6 +7,7 @@ export {
   boolean,
   date,
   datetime,
+  dayFirst,
   derived,
   fromRequest,
   int4,
@@ -15,6 +16,7 @@ export {
   occurrence,
   symbolOf,
   text,
+  withoutCommas,
 } from './fields.ts';
 export type {
   Operation,

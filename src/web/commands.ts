@@ -34,3 +34,6 @@ export const rejectCommand = (id: number) => `eod rejects ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
 export const eventCommand = (id: string) => `eod events set ${id} --factor A:B`;
+
+/** The command that proposes declarations of the fields which no column of an operation reads. */
+export const draftCommand = (operation: string) => `eod operations draft ${operation}`;

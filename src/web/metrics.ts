@@ -7,6 +7,7 @@ import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
+import { readSchemaChanges, SHOWN_DAYS } from '../load/state/answers/schema-changes.ts';
 import { readCompleteness, scheduledPairs } from '../load/state/coverage/completeness.ts';
 import { summarizePairs } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
@@ -190,9 +191,16 @@ function createFacts(registers: Registry[]) {
     'exchange',
   );
   const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
+  const changed = gauge(
+    'eod_schema_changes',
+    `What the source has changed about the fields of its answers in the last ${SHOWN_DAYS} days: new, vanished, type_changed.`,
+    'operation',
+    'exchange',
+    'change',
+  );
   const workers = gauge('eod_workers', 'Workers that were seen within the last minute.');
   const single = [used, refused, workers];
-  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings];
+  const all = [complete, late, missing, lastRun, left, jobs, open, rejects, findings, changed];
   const forget = () => {
     for (const one of [...all, ...single]) one.reset();
     // A metric without labels would be 0 after a reset.
@@ -206,15 +214,17 @@ function createFacts(registers: Registry[]) {
       const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
       const expected = scheduledPairs(config);
       const scope = { expected, others: false, from: since, since };
-      const [sessions, runs, { quota, keyRefused }, windows, rejected, found, seen] = await Promise.all([
-        readCompleteness({ ...context, db: { drizzle: db } }, scope),
-        lastCompletedRuns(db),
-        readKeyStatus({ ...context, db: context.db.withoutRetry }),
-        openWindowsByState(db),
-        countOpenRejects(db),
-        countOpenFindings(db),
-        readWorkers(db),
-      ]);
+      const [sessions, runs, { quota, keyRefused }, windows, rejected, found, changes, seen] =
+        await Promise.all([
+          readCompleteness({ ...context, db: { drizzle: db } }, scope),
+          lastCompletedRuns(db),
+          readKeyStatus({ ...context, db: context.db.withoutRetry }),
+          openWindowsByState(db),
+          countOpenRejects(db),
+          countOpenFindings(db),
+          readSchemaChanges(db, { days: SHOWN_DAYS }),
+          readWorkers(db),
+        ]);
       const counts = await Promise.all(
         [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
           queue,
@@ -250,6 +260,7 @@ function createFacts(registers: Registry[]) {
       for (const one of rejected)
         rejects.set({ operation: one.operation, exchange: one.exchange }, one.rejects);
       for (const one of found) findings.set({ check: one.check, severity: one.severity }, one.findings);
+      for (const { operation, exchange, change } of changes) changed.inc({ operation, exchange, change });
       workers.set(seen.seen);
     },
   };

@@ -46,4 +46,8 @@ test('a night with every operation of the catalogue loads all of them, and the n
       where run_id = ${second.runId} and operation in (${DETAILS.map((name) => `'${name}'`).join(', ')})`,
   );
   expect(again).toEqual({ details: 0 });
+  expect(await query(url, "select message from etl.alerts where kind = 'schema_changed'")).toEqual([]);
+  // A field without a column would be one that a declaration should read.
+  const unread = 'select operation, field from etl.source_fields where mapped_column is null order by 1, 2';
+  expect(await query(url, unread)).toEqual([]);
 });

@@ -4,13 +4,15 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { bhavRow, loadBhav, openPool } from '../load/support.ts';
+import { bhavcopy, bhavRow, loadBhav, openPool } from '../load/support.ts';
+import { randomFrom } from '../support/chaos/random.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { pythonWith } from '../support/python.ts';
 import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { blocksOf } from './examples.ts';
 
 const { url } = await testDatabase();
 const cwd = temporaryFolder();
@@ -20,6 +22,48 @@ let python: string | null = null;
 beforeAll(async () => {
   python = await pythonWith(['dbt-core>=1.10,<1.11', 'dbt-postgres<2']);
 }, 1_000_000);
+
+/** A project with the sources of this database, if it is not there. */
+async function openProject(): Promise<void> {
+  mkdirSync(join(cwd, 'models'), { recursive: true });
+  expect(await runCli(['dbt', '--out', 'models/sources.yml'], options)).toMatchObject({ code: 0 });
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const profile = {
+    market: {
+      target: 'test',
+      outputs: {
+        test: {
+          type: 'postgres',
+          host: hostname,
+          port: Number(port),
+          user: username,
+          password,
+          dbname: pathname.slice(1),
+          schema: 'analysis',
+          threads: 2,
+        },
+      },
+    },
+  };
+  // JSON is YAML.
+  writeFileSync(join(cwd, 'profiles.yml'), JSON.stringify(profile));
+  writeFileSync(
+    join(cwd, 'dbt_project.yml'),
+    JSON.stringify({ name: 'market', version: '1.0', profile: 'market', 'model-paths': ['models'] }),
+  );
+}
+
+function dbt(...args: string[]) {
+  const program = join(dirname(python as string), 'dbt');
+  return promisify(execFile)(program, [...args, '--profiles-dir', cwd, '--project-dir', cwd], {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, DO_NOT_TRACK: '1', DBT_SEND_ANONYMOUS_USAGE_STATS: 'false' },
+    timeout: 120_000,
+  }).then(
+    ({ stdout }) => ({ code: 0, stdout }),
+    (error) => ({ code: error.code as number, stdout: `${error.stdout}${error.stderr}` }),
+  );
+}
 
 interface Source {
   name: string;
@@ -109,46 +153,11 @@ test('dbt parses it, tells what is fresh, late and never asked, and makes its te
     await cover('GetTop5GainersLosers', exchange, 420);
     await cover('GetSeriesChange', exchange, 0);
   }
-  mkdirSync(join(cwd, 'models'));
-  expect(await runCli(['dbt', '--out', 'models/sources.yml'], options)).toMatchObject({ code: 0 });
-  const { hostname, port, username, password, pathname } = new URL(url);
-  const profile = {
-    market: {
-      target: 'test',
-      outputs: {
-        test: {
-          type: 'postgres',
-          host: hostname,
-          port: Number(port),
-          user: username,
-          password,
-          dbname: pathname.slice(1),
-          schema: 'analysis',
-          threads: 2,
-        },
-      },
-    },
-  };
-  // JSON is YAML.
-  writeFileSync(join(cwd, 'profiles.yml'), JSON.stringify(profile));
-  writeFileSync(
-    join(cwd, 'dbt_project.yml'),
-    JSON.stringify({ name: 'market', version: '1.0', profile: 'market', 'model-paths': ['models'] }),
-  );
+  await openProject();
   writeFileSync(
     join(cwd, 'models', 'last_close.sql'),
-    "select symbol, close from {{ source('market', 'prices_adjusted') }} where trade_date = (select max(trade_date) from {{ source('market', 'bhavcopy_cm') }})",
+    "select symbol, close_price from {{ source('market', 'prices_adjusted') }} where trade_date = (select max(trade_date) from {{ source('market', 'bhavcopy_cm') }})",
   );
-  const program = join(dirname(python as string), 'dbt');
-  const dbt = (...args: string[]) =>
-    promisify(execFile)(program, [...args, '--profiles-dir', cwd, '--project-dir', cwd], {
-      cwd,
-      env: { PATH: process.env.PATH, HOME: cwd, DO_NOT_TRACK: '1', DBT_SEND_ANONYMOUS_USAGE_STATS: 'false' },
-      timeout: 120_000,
-    }).then(
-      ({ stdout }) => ({ code: 0, stdout }),
-      (error) => ({ code: error.code as number, stdout: `${error.stdout}${error.stderr}` }),
-    );
   const parsed = await dbt('--warn-error', 'parse');
   expect(parsed, parsed.stdout).toMatchObject({ code: 0 });
 
@@ -178,3 +187,59 @@ test('dbt parses it, tells what is fresh, late and never asked, and makes its te
     { symbol: 'TCS' },
   ]);
 }, 300_000);
+
+/** The model of the page that follows a table. */
+const MODEL = blocksOf('docs/analysts.md').find(({ language }) => language === 'jinja')?.text ?? '';
+const NIGHTS = 5;
+
+test('the model of the page that reads only what changed equals the table after each night', async (context) => {
+  if (python === null) return context.skip();
+  await openProject();
+  writeFileSync(join(cwd, 'models', 'followed.sql'), MODEL);
+  const columns = 'exchange, symbol, series, trade_date, close_price, turnover';
+  const random = randomFrom(7);
+  const pick = (below: number) => Math.floor(random() * below);
+  const seen = new Set<string>();
+  /** Of how many rows a run told that it wrote them. */
+  const run = async () => {
+    const { code, stdout } = await dbt('run', '--select', 'followed');
+    expect(code, stdout).toBe(0);
+    expect(
+      await query(
+        url,
+        `(select ${columns} from analysis.followed where not is_withdrawn except select ${columns} from market.bhavcopy_cm)
+         union all (select ${columns} from market.bhavcopy_cm except select ${columns} from analysis.followed where not is_withdrawn)`,
+      ),
+    ).toEqual([]);
+    return Number(/(?:SELECT|INSERT 0) (\d+)/.exec(stdout)?.[1]);
+  };
+  const pool = openPool(url);
+  let fetched = Date.now();
+  let state = 0;
+  for (let night = 0; night < NIGHTS; night += 1) {
+    // Several loads a night, so that a row may go and come back, or change and change back, between two runs.
+    for (let load = 0; load < 3; load += 1) {
+      const day = `2025-08-2${8 + pick(2)}`;
+      const rows = Array.from({ length: 12 }, (_, code) =>
+        bhavRow({ symbol: `S${code}`, trade_date: day, close_price: String(pick(3)) }),
+      ).filter(() => pick(6) > 0);
+      const fullSets = [
+        { table: bhavcopy, exchange: 'NSE', days: { from: day, to: day }, mayBeEmpty: false },
+      ];
+      await loadBhav(pool, rows, { fullSets, fetchedAt: new Date(fetched++) });
+    }
+    const changes = await query<{ change: string }>(
+      url,
+      `select change from market.bhavcopy_cm_changes(${state}, market.state())`,
+    );
+    for (const { change } of changes) seen.add(change);
+    expect(changes.length).toBeGreaterThan(0);
+    // Only what changed is written, and then nothing is left to write.
+    expect(await run()).toBe(changes.length);
+    if (night === 1) expect(await run()).toBe(0);
+    [{ state }] = (await query<{ state: number }>(url, 'select market.state()::int as state')) as [
+      { state: number },
+    ];
+  }
+  expect([...seen].sort()).toEqual(['insert', 'relist', 'update', 'withdraw']);
+}, 600_000);

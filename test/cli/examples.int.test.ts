@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 import { readEntries } from '../../src/calendar/entries.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { SET_CLOCK, writePrograms } from '../support/programs.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
@@ -44,17 +45,11 @@ const sandbox = await openSandbox({
 });
 const bin = temporaryFolder();
 
-for (const [name, script] of [
-  ['eod', `exec '${process.execPath}' '${path('../../bin/eod.mjs')}' "$@"`],
-  ['npx', '[ "$1" = eod ] || exit 127; shift; exec eod "$@"'],
-] as const) {
-  writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
-  chmodSync(join(bin, name), 0o755);
-}
+writePrograms(bin);
 
 const ENVIRONMENT = {
   PATH: `${bin}:${process.env.PATH}`,
-  NODE_OPTIONS: `--import ${pathToFileURL(path('../support/set-clock.mjs'))}`,
+  NODE_OPTIONS: SET_CLOCK,
   TEST_CLOCK: TODAY,
   DATABASE_URL,
   RESTORED_URL: DATABASE_URL,
@@ -254,7 +249,13 @@ const READ_BY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'docs/security.md': 'reliability/roles.int.test.ts',
   },
   text: { 'docs/cookbook.md': 'jobs/cookbook.int.test.ts' },
-  python: { 'docs/analysts.md': 'cli/analysts.int.test.ts' },
+  python: {
+    'docs/analysts.md': 'cli/analysts.int.test.ts',
+    'docs/orchestrators.md': 'cli/orchestrators.int.test.ts',
+  },
+  jinja: { 'docs/analysts.md': 'cli/dbt.int.test.ts' },
+  ini: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
+  crontab: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
   js: { 'docs/monitoring.md': 'jobs/late-alerts.int.test.ts' },
 };
 

@@ -77,7 +77,6 @@ const NO_COMMANDS: readonly (readonly [RegExp, string])[] = [
   [/^(\{runId|files: \[)/, 'the shape of a JSON document'],
   [/^(run 1 \(|Get\w+ +[BN]SE )/, 'what the commands before print'],
   [/^EOD_ALERT_WEBHOOK=https/, 'a line of .env'],
-  [/^CRON_TZ=/, 'lines of a crontab; the README runs the night'],
 ];
 
 /** Commands that are not run here, and where they are. */

@@ -283,7 +283,10 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['status --json now', `status takes no arguments; its options: --json ("eod help status" explains it)`],
   ['import --force --json', `missing required argument 'paths' ("eod help import" explains it)`],
   ['demo --keep --json --jsn', "unknown option '--jsn'; did you mean --json?"],
-  ['nightly --dry-run --json --date soon', '--date: "soon" is not a day; write it as 2025-02-27'],
+  [
+    'nightly --dry-run --json --date soon',
+    '--date: "soon" is not a day; write it as 2025-02-27, today or yesterday',
+  ],
   ['resume 12x --json', 'the number of the run: "12x" is not a whole number from 1'],
   ['cancel 12x --yes --json', 'the number of the run: "12x" is not a whole number from 1'],
   ['fill-gaps --exchange XSE --json', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
@@ -373,6 +376,10 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['operations GetBhavCopyCM --available', '…'],
   ['operations draft', "missing required argument 'answer'…"],
   ['operations draft nothing.json', '"nothing" is no name of an operation…'],
+  [
+    'operations draft GetBulkDeal',
+    'there is neither a file nor an operation "GetBulkDeal"; did you mean GetBulkDeals?…',
+  ],
   ['operations draft nothing.json --name GetNothing --print', 'there is no file nothing.json'],
   ['operations check', "missing required argument 'files'…"],
   [
@@ -517,7 +524,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'EOD_ALERT_ON=everything status',
-    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, run_completed, night_completed only (it is "everything")',
+    'a setting is wrong: EOD_ALERT_ON knows run_failed, access_key, cannot_store, late_data, gaps, suspicious, schema_changed, run_completed, night_completed only (it is "everything")',
   ],
   ['EOD_ALERT_SECRET=short status', 'a setting is wrong: EOD_ALERT_SECRET must have at least 16 characters'],
   ['EOD_WEB_PASSWORD=short status', 'a setting is wrong: EOD_WEB_PASSWORD must have at least 8 characters'],

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { query } from '../support/query.ts';
+import { query, withClient } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
@@ -83,6 +83,31 @@ const tampered: readonly (readonly [what: string, change: string, undo: string])
     "update market_history.bhavcopy_cm set withdrawn = true where symbol = 'GAIL'",
   ],
   [
+    'which load replaced a row',
+    "update market_history.bhavcopy_cm set replaced_by_load_id = load_id where symbol = 'TCS'",
+    "update market_history.bhavcopy_cm h set replaced_by_load_id = t.load_id from market.bhavcopy_cm t where h.symbol = 'TCS' and t.symbol = 'TCS' and t.exchange = h.exchange and t.series = h.series",
+  ],
+  [
+    'when a row was replaced',
+    "update market_history.bhavcopy_cm set valid_to = valid_to + interval '1 microsecond' where symbol = 'TCS'",
+    "update market_history.bhavcopy_cm set valid_to = valid_to - interval '1 microsecond' where symbol = 'TCS'",
+  ],
+  [
+    'a row of etl.loads',
+    "update etl.loads set committed_at = committed_at + interval '1 microsecond' where state = 3",
+    "update etl.loads set committed_at = committed_at - interval '1 microsecond' where state = 3",
+  ],
+  [
+    'a row deleted',
+    "create table public.kept as select * from market.bhavcopy_cm where symbol = 'TCS'; delete from market.bhavcopy_cm where symbol = 'TCS'",
+    'insert into market.bhavcopy_cm select * from public.kept; drop table public.kept',
+  ],
+  [
+    'a row inserted',
+    'insert into market.bhavcopy_cm select (r).* from (select jsonb_populate_record(t, \'{"symbol": "INVENTED"}\') as r from market.bhavcopy_cm t where symbol = \'TCS\' limit 1) x',
+    "delete from market.bhavcopy_cm where symbol = 'INVENTED'",
+  ],
+  [
     'a noted digest',
     "update etl.loads set rows_digest = md5('x') where state = 2",
     'update etl.loads set rows_digest = null, chain_digest = null where state >= 2',
@@ -115,6 +140,21 @@ test('a row that no load wrote is found', async () => {
   await query(url, "delete from market.circuit_breakers where trade_date = '1999-01-04'");
 });
 
+test('a replica, which stores nothing, has the same digest, also of loads that were not digested yet', async () => {
+  const { digest } = await state('--digest');
+  const name = new URL(url).pathname.slice(1);
+  await query(url, 'update etl.loads set rows_digest = null, chain_digest = null where state > 2');
+  await query(url, `alter database ${name} set default_transaction_read_only = on`);
+  expect((await state('--digest')).digest).toBe(digest);
+  const { code, found } = await verify();
+  expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, digest });
+  await withClient(url, async (client) => {
+    await client.query('set default_transaction_read_only = off');
+    await client.query(`alter database ${name} set default_transaction_read_only = off`);
+  });
+  expect((await state('--digest')).digest).toBe(digest);
+});
+
 test('a rebuild from the kept answers in another database has the same content', async () => {
   const { content } = await state('--content');
   const other = (await testDatabase()).url;
@@ -124,6 +164,17 @@ test('a rebuild from the kept answers in another database has the same content',
     env: { DATABASE_URL: other },
   });
   expect(json.content).toBe(content);
+  // Each row belongs to the load of its answer, so the copy can be followed from its beginning, and verified.
+  const sides = (await query(
+    other,
+    'select (select count(*) from market.bhavcopy_cm)::int as stored, (select count(*) from market.bhavcopy_cm_changes(0, market.state()))::int as changes',
+  )) as readonly { readonly stored: number; readonly changes: number }[];
+  expect(sides).toEqual([{ stored: 200, changes: 200 }]);
+  const verified = await runCli(['verify'], { cwd, env: { DATABASE_URL: other } });
+  expect(verified).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/all\s+rows are as they were loaded/),
+  });
   await query(other, "update market.bhavcopy_cm set close_price = 1 where symbol = 'TCS'");
   const changed = await runJson<{ content: string }>(['state', '--content'], {
     cwd,
@@ -132,13 +183,21 @@ test('a rebuild from the kept answers in another database has the same content',
   expect(changed.json.content).not.toBe(content);
 });
 
-test('after a rebuild the chain still holds, and what it replaced is said', async () => {
+test('after a rebuild the chain still holds, and every row is covered by the load of the rebuild', async () => {
   const before = await state('--digest');
+  await query(url, "update market.bhavcopy_cm set close_price = 1 where symbol = 'TCS'");
   await runJson(['replay', 'GetBhavCopyCM', '--rebuild', '--yes'], options());
   const { code, found } = await verify('--state', String(before.state), '--digest', before.digest);
   expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, differences: [], strayRows: [] });
   const now = await verify();
   expect({ code: now.code, isIntact: now.found.isIntact }).toEqual({ code: 0, isIntact: true });
+  expect(now.found.replaced).toBeGreaterThan(0);
+  const table =
+    "market.bhavcopy_cm set instrument_full_name = instrument_full_name || '!' where symbol = 'TCS'";
+  await query(url, `update ${table}`);
+  const tampered = await verify();
+  expect(tampered.code).toBe(1);
+  expect(tampered.found.differences.map(({ operation }) => operation)).toContain('GetBhavCopyCM');
 });
 
 test.each([

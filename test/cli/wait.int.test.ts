@@ -69,11 +69,23 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
   expect(json).toMatchObject({ isThere: true, missing: [] });
 });
 
+test('wait --night of a holiday is over at once, because nothing becomes due', async () => {
+  const one = { ...env, EOD_EXCHANGES: 'NSE', EOD_OPERATION_EXCHANGES: '' };
+  const holiday = await runCli(['wait', '--night', '2025-02-26'], { cwd, env: one });
+  expect(holiday).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^nothing was due on 2025-02-26; the tables have state \d+\n$/),
+  });
+});
+
 test.each([
   [[], 'wait for what? Give --night or --state'],
   [['--state', '1', '--night', DAY], 'wait for what? Give --night or --state'],
   [['--state', '1', '--timeout', '2 days'], '--timeout: "2 days" is not a time such as 90s, 30m or 2h'],
+  [['--state', '1', '--timeout', '1.5h'], '--timeout: "1.5h" is not a time such as 90s, 30m or 2h'],
+  [['--state', '-1'], '--state: "-1" is not a whole number from 0'],
   [['--night', '2025-13-01'], '--night'],
+  [['--night', '2099-01-02'], '--night: 2099-01-02 is in the future'],
 ])('eod wait %j is a mistake', async (flags, message) => {
   const { code, stderr } = await runCli(['wait', ...flags], { cwd, env });
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { readSchemaChanges } from '../../src/load/state/answers/schema-changes.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Behaviour, CONTRARY } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
@@ -57,6 +58,7 @@ async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<str
   const backfilled = await runToEnd(pipeline, backfill(BEFORE));
   const night = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TONIGHT }));
   const rows = await rowsOf(pipeline);
+  expect(await readSchemaChanges(pipeline.db.drizzle)).toEqual([]);
   await pipeline.close();
   return { backfilled, night, rows };
 }
@@ -126,6 +128,7 @@ test('a change of format makes one revision of the rows whose digits differ, and
     const settings = { EOD_FORMAT: format };
     const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, clock, settings });
     updated.push((await runToEnd(pipeline, asked)).updated);
+    expect(await readSchemaChanges(pipeline.db.drizzle)).toEqual([]);
     await pipeline.close();
   }
   const [, , changed] = updated;

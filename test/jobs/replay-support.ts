@@ -1,4 +1,4 @@
-import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { request } from 'undici';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
@@ -54,6 +54,9 @@ export async function replay(
   return reportRun(pipeline.db.drizzle, runId);
 }
 
+/** The best compression would take seconds for many bodies. */
+const QUICKLY = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+
 /**
  * What a fix of the reading code comes to: from now on the kept bodies read as if this change had
  * been made to their records.
@@ -66,11 +69,14 @@ export async function fixReading(
     'select hash, body from etl.response_bodies',
   );
   for (const { hash, body } of found.rows) {
-    const answer = JSON.parse(brotliDecompressSync(body).toString()) as { Value: SourceRecord[] };
+    const text = brotliDecompressSync(body).toString();
+    // Files that were imported are kept as well.
+    if (!text.startsWith('{')) continue;
+    const answer = JSON.parse(text) as { Value: SourceRecord[] };
     fix(answer.Value);
     await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
       hash,
-      brotliCompressSync(JSON.stringify(answer)),
+      brotliCompressSync(JSON.stringify(answer), QUICKLY),
     ]);
   }
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { LOOKBACK, placesOf } from './any-order/answers.ts';
@@ -38,6 +39,9 @@ function runSet(steps: readonly Step[]): Promise<Deviation[]> {
   return run({ ...place, exchange: `N${exchanges}` }, steps);
 }
 
+const newest = async () =>
+  Number((await place.context.db.pool.query('select market.state() as state')).rows[0]?.state);
+
 /** Runs all sets, some at once. @returns those that deviate in a topic. */
 async function runSets(sets: readonly (readonly Step[])[]) {
   const failed: { readonly steps: readonly Step[]; readonly topic: Topic }[] = [];
@@ -46,14 +50,30 @@ async function runSets(sets: readonly (readonly Step[])[]) {
     const work = async () => {
       for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
         for (const { topic } of await runSet(steps)) failed.push({ steps, topic });
+        await digestUpTo(place.context.db, await newest());
         if (failed.length > 0 && EXAMPLES === undefined) return;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (failed.length > 0 && EXAMPLES === undefined) break;
+    await expectLayoutsOfAnswers();
+    const found = await verify(place.context.db, await newest(), new AbortController().signal);
+    expect(found).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
     await place.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
   }
   return failed;
+}
+
+/** Every answer counts once in the sets of fields, whatever was loaded again, replayed or folded. */
+async function expectLayoutsOfAnswers(): Promise<void> {
+  const stored = `operation, exchange, layout, first_place, last_place, answers, counts[1] as records`;
+  const summed = `select operation, exchange, layout, min(place), max(place), count(*), sum(field_counts[1])::bigint
+                    from etl.answers where layout is not null group by 1, 2, 3`;
+  const compared = `with sums as (${summed}), kept as (select ${stored} from etl.answer_layouts)
+    select (select count(*) from sums)::int as sums, (select count(*) from ((table sums except table kept) union all (table kept except table sums)) d)::int as differing`;
+  const { rows } = await place.context.db.pool.query<{ sums: number; differing: number }>(compared);
+  expect(rows[0]?.sums).toBeGreaterThan(0);
+  expect(rows[0]?.differing).toBe(0);
 }
 
 /** Takes things away from a set as long as it fails. */

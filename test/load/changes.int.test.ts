@@ -135,6 +135,17 @@ describe('what has changed between two states', () => {
       store.pool.query('select * from market.bhavcopy_cm_changes($1, $2)', [from, to]);
     await expect(read(3, 2)).rejects.toThrow('state 3 is after state 2');
     await expect(read(0, newest + 1)).rejects.toThrow(`there is no state ${newest + 1}`);
+    await expect(read(-1, newest)).rejects.toThrow('there is no state -1');
+    for (const states of [
+      `null, ${newest}`,
+      '1, null',
+      'null, null',
+      "null, null) where symbol = 'none' and (true",
+    ]) {
+      const asked = store.pool.query(`select * from market.bhavcopy_cm_changes(${states})`);
+      await expect(asked).rejects.toThrow('there is no state null');
+    }
+    expect((await read(newest, newest)).rows).toEqual([]);
   });
 
   test('every table has the function, with a comment', async () => {

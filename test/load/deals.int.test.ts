@@ -5,6 +5,7 @@ import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completenes
 import { operationNamed } from '../../src/operations/registry.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { offlineSource } from './expected.ts';
+import { emptyCopy, follow } from './follower.ts';
 import { load, openStore } from './support.ts';
 
 // Deals have no number: equal lines are deals of their own, and a later answer replaces its day.
@@ -71,6 +72,9 @@ test('after each answer the day has its deals, equal ones as often as they are l
   let deals = Array.from({ length: 8 }, deal);
   let fetched = Date.parse('2025-02-27T16:00:00Z');
   const seen: { readonly state: number; readonly lines: readonly string[] }[] = [];
+  const [{ table }] = operationNamed('GetBulkDeals').shapes;
+  const asked = { table: table.name, key: table.key, exchange: 'BSE' };
+  const copy = emptyCopy();
   for (let at = 0; at < ANSWERS; at += 1) {
     // One or two lines are corrected, one is added or gone, and the order is another.
     deals = deals.map((one) => (pick(6) === 0 ? deal() : one)).sort(() => random() - 0.5);
@@ -80,6 +84,9 @@ test('after each answer the day has its deals, equal ones as often as they are l
     fetched += 60_000;
     const lines = deals.map(lineOf).sort();
     expect(await linesOf('market.bulk_deals')).toEqual(lines);
+    // A copy that follows by changes alone has them, too.
+    expect(await follow(store.pool, asked, copy)).toEqual([]);
+    expect(copy.rows.size).toBe(lines.length);
     const { rows } = await store.pool.query<{ state: number }>('select market.state()::int as state');
     seen.push({ state: rows[0]?.state ?? 0, lines });
   }

@@ -126,13 +126,14 @@ describe('an operation that a user declares', () => {
     const { json: report } = await runJson<RunReport>(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
     expect(report).toMatchObject({ state: 'completed', rejected: 0 });
     expect(report.inserted).toBeGreaterThan(10);
-    const [rows] = await query<{ now: number; before: number; complete: number }>(
+    const [rows] = await query<{ now: number; before: number; changes: number; complete: number }>(
       url,
       `select (select count(*)::int from market.voting_results_at(market.state())) as now,
               (select count(*)::int from market.voting_results_at(market.state() - 1)) as before,
+              (select count(*)::int from market.voting_results_changes(0, market.state()) where change = 'insert') as changes,
               (select count(*)::int from etl.completeness where operation = 'GetVoting' and state = 'complete') as complete`,
     );
-    expect(rows).toEqual({ now: report.inserted, before: 0, complete: 4 });
+    expect(rows).toEqual({ now: report.inserted, before: 0, changes: report.inserted, complete: 4 });
     const again = await runJson<RunReport>(['backfill', 'GetVoting', ...DAYS, '--force'], optionsFor(folder));
     expect(again.json).toMatchObject({ inserted: 0, updated: 0, unchanged: report.inserted });
   });

@@ -306,6 +306,31 @@ test.each(['running', 'paused'] as const)(
 );
 
 describe('a claim', () => {
+  const HOURS = 3_600_000;
+  const hoursAgo = (hours: number) => new Date(PERMIT.now - hours * HOURS).toISOString();
+
+  test.each([
+    ['a night of 17 hours', 'nightly', 17, null, 1, 0, 'claimed'],
+    ['what is left of a night after 19 hours', 'nightly', 19, null, 1, 0, 'spent'],
+    ['the same while its share lasts', 'nightly', 19, null, 0, 1, 'claimed'],
+    ['an old night that was resumed', 'nightly', 40, 1, 1, 0, 'claimed'],
+    ['a backfill of any age', 'backfill', 1, null, 1, 1, 'spent'],
+  ] as const)(
+    '%s has the calls of its kind',
+    async (what, kind, age, resumed, limit, leftoverLimit, outcome) => {
+      const runId = await insertRun('running');
+      const times = { started_at: hoursAgo(age), resumed_at: resumed === null ? null : hoursAgo(resumed) };
+      await db
+        .update(runs)
+        .set({ kind, ...times })
+        .where(eq(runs.id, runId));
+      const windowId = await insertWindow(runId, 'pending');
+      // A key of its own, so that neither its trial nor its hour is of another case.
+      const permit = { ...PERMIT, keyHash: what, limit, backfillLimit: 0, leftoverLimit };
+      expect((await claimWindow(db, windowId, permit)).outcome).toBe(outcome);
+    },
+  );
+
   const fresh = async () => {
     await db.execute(sql`delete from etl.access_keys`);
     await db.execute(sql`delete from etl.call_budget`);

@@ -181,6 +181,12 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     );
     for (const name of READABLE) await query(urls.reader, `select * from etl.${name} limit 1`);
     expect(await refusedToReader(urls)).toEqual([]);
+    // An auditor needs no more, whether the digests are stored yet or not.
+    for (const by of ['reader', 'worker', 'reader'] as const) {
+      expect(await runJson(['state', '--digest', '--content'], asRole(by))).toMatchObject({ code: 0 });
+      const verified = await runJson(['verify'], asRole(by));
+      expect(verified).toMatchObject({ code: 0, json: { isIntact: true, state: now?.state } });
+    }
     await query(urls.reader, "select * from market.aliases_of('NSE:INE002A01018')");
     for (const refused of [
       'delete from market.bhavcopy_cm',

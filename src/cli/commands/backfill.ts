@@ -24,7 +24,7 @@ export const commands: Commands = {
   async backfill(command, cli) {
     const { requestOptions } = await import('../parse-request.ts');
     const { from, to } = exampleDays();
-    addRange(command, { from: 'first day, YYYY-MM-DD', to: 'last day, YYYY-MM-DD' });
+    addRange(command, { from: 'first day: YYYY-MM-DD, today or yesterday', to: 'last day, the same' });
     command
       .argument('[operations...]', 'operations to pull, in any case (see: eod operations)')
       .option('--all', 'every operation')

@@ -11,7 +11,7 @@ export const commands: Commands = {
   nightly(command, cli) {
     const { to } = exampleDays();
     command
-      .option('--date <day>', 'the night to plan for, YYYY-MM-DD (default: today)')
+      .option('--date <day>', 'the night to plan for: YYYY-MM-DD, today or yesterday (default: today)')
       .addOption(dryRunOption())
       .addOption(jsonOption())
       .addHelpText(

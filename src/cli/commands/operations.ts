@@ -71,6 +71,7 @@ export const commands: Commands = {
         'eod operations enable GetVoting',
         'eod operations disable GetVoting',
         'eod operations draft GetVoting.json',
+        'eod operations draft GetVoting',
         'eod operations check operations/GetVoting.mjs',
       ),
     );
@@ -98,8 +99,13 @@ export const commands: Commands = {
       .action((names: string[], flags: JsonFlag) => changeOperations(cli, names, false, flags));
     command
       .command('draft')
-      .description('Write the declaration of an operation from an answer that was saved; guesses are marked.')
-      .argument('<answer>', 'JSON, XML, or CSV with a header; its name is that of the operation')
+      .description(
+        'Write the declaration of an operation from an answer that was saved, or print the lines for fields that no column of an operation reads; guesses are marked.',
+      )
+      .argument(
+        '<answer>',
+        'JSON, XML, or CSV with a header, which has the name of the operation; or an operation with kept answers',
+      )
       .option('--name <operation>', 'the name by which the source is asked, if the file has another')
       .option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR')
       .action(async (answer: string, flags: DraftFlags) => {

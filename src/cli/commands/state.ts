@@ -44,10 +44,10 @@ export const commands: Commands = {
 async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
-  const { openContext } = await import('../open-context.ts');
+  const { openReadable } = await import('../open-context.ts');
   const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { contentDigest, digestUpTo } = await import('../../load/market/digests.ts');
-  const { db } = await openContext(cli, { config });
+  const { db } = await openReadable(cli, 'tables');
   const { version, committedAt } = await versionAt(db.drizzle, at);
   const more = {
     ...(flags.digest === true ? { digest: await digestUpTo(db, version, cli.life.signal) } : {}),
@@ -68,10 +68,10 @@ async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Pro
     throw usageError('--digest takes the 64 digits that "eod state --digest" prints');
   }
   if (digest !== undefined && state === undefined) throw usageError('--digest: name its state with --state');
-  const { openContext } = await import('../open-context.ts');
+  const { openReadable } = await import('../open-context.ts');
   const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { verify } = await import('../../load/market/digests.ts');
-  const { db } = await openContext(cli, { wait: 'short' });
+  const { db } = await openReadable(cli, 'tables');
   const { version: newest } = await versionAt(db.drizzle, null);
   if (state !== undefined && state > newest)
     throw usageError(`there is no state ${state}: the newest is ${newest}`);
@@ -84,7 +84,8 @@ async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Pro
 
 function verificationText(found: Verification, isAsNoted: boolean): string {
   const { state, digest, checked, replaced, differences, strayRows } = found;
-  const before = replaced === 0 ? '' : `; of ${plural(replaced, 'load')} before a rebuild only the chain`;
+  const before =
+    replaced === 0 ? '' : `; of ${plural(replaced, 'load')} whose rows a rebuild has replaced only the chain`;
   return [
     ...firstLines(
       differences,

@@ -19,6 +19,8 @@ interface Awaited {
   readonly isThere: boolean;
   /** The newest state of the tables. */
   readonly state: number;
+  /** Of a night: how many sessions became due on its day. */
+  readonly dueSessions?: number;
   /** Of a night: the data sets that were due and are missing. */
   readonly missing?: readonly Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason'>[];
 }
@@ -34,7 +36,7 @@ export const commands: Commands = {
     command
       .option(
         '--night <day>',
-        'until the night of this day is complete: everything that became due is loaded',
+        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
       )
       .addOption(
         integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
@@ -91,17 +93,23 @@ async function look(context: Context, night: Day | null, wanted: number): Promis
   const { version: state } = await versionAt(context.db.drizzle, null);
   if (night === null) return { isThere: state >= wanted, state };
   const { stateOfDay } = await import('../../jobs/alerts/complete-night.ts');
-  const { isComplete, missing } = await stateOfDay(context, night);
+  const { isComplete, due, missing } = await stateOfDay(context, night);
   return {
     isThere: isComplete,
     state,
+    dueSessions: due,
     missing: missing.map(({ operation, exchange, day, reason }) => ({ operation, exchange, day, reason })),
   };
 }
 
-function foundText({ isThere, state, missing = [] }: Awaited, night: Day | null, wanted: number): string {
+function foundText(
+  { isThere, state, dueSessions, missing = [] }: Awaited,
+  night: Day | null,
+  wanted: number,
+): string {
   const now = `the tables have state ${state}`;
   if (night === null) return isThere ? now : `${now}, not ${wanted} yet`;
+  if (isThere && dueSessions === 0) return `nothing was due on ${night}; ${now}`;
   if (isThere) return `the night of ${night} is complete; ${now}`;
   if (missing.length === 0) return `the night of ${night} has not ended, or has not begun; ${now}`;
   return [

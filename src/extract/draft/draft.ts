@@ -1,8 +1,8 @@
 import { columnNameFor } from '../../operations/column-names.ts';
+import { plainName } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
-import { plainName } from '../layout.ts';
 import { printable } from '../sanitize.ts';
-import { type GuessedColumn, guessColumns } from './guess-columns.ts';
+import { type GuessedColumn, type GuessedColumns, guessColumns } from './guess-columns.ts';
 import { absentOf, type GuessedKey, guessKey } from './guess-key.ts';
 import type { SavedAnswer, SavedRecord } from './saved-answer.ts';
 
@@ -43,12 +43,12 @@ export function draftDeclaration(input: DraftInput): string {
           `occurrence('ordinal', [${listText(key.columns.map(({ source }) => source))}]), // guessed: the other columns of the key are equal in some records, so these are counted`,
         ]
       : []),
-    ...leftOut.map(({ source, because }) => `// left out: ${oneLine(source)}, as ${because}`),
+    ...leftOut.map(leftOutText),
   ];
   const makers = [
     'defineOperation',
     'defineTable',
-    ...columns.map(({ kind }) => kind),
+    ...columns.flatMap(({ kind, workOut }) => (workOut === undefined ? [kind] : [kind, workOut])),
     ...(areFacts ? ['fromRequest'] : []),
     ...(key.isCounted ? ['occurrence'] : []),
   ];
@@ -110,13 +110,22 @@ const OF_REQUEST = [
   "fromRequest('asked_date', 'date', 'Day asked for.', ({ to }) => to)",
 ].map((field) => `${field}, // guessed: no field of the answer has it`);
 
+/** The line for a field that is not in the key. */
+export const lineOfField = (one: GuessedColumn): string =>
+  fieldText(one, { columns: [], isCounted: false, day: null, instrument: null });
+
+/** The line for a field that no column can read. */
+export const leftOutText = ({ source, because }: GuessedColumns['leftOut'][number]): string =>
+  `// left out: ${oneLine(source)}, as ${because}`;
+
 function fieldText(one: GuessedColumn, key: GuessedKey): string {
-  const { source, column, kind, unit, because } = one;
+  const { source, column, kind, workOut, unit, because } = one;
   const isKey = key.columns.includes(one);
   const hasAll = one.values.every((value) => value !== null);
   const options = [
     ...(isKey ? [hasAll ? 'required: true' : `absent: ${absentOf(kind) === 0 ? 0 : "''"}`] : []),
     ...(unit === undefined ? [] : [`unit: ${quoted(unit)}`]),
+    ...(workOut === undefined ? [] : [`workOut: ${workOut}(${quoted(source)})`]),
   ];
   const meaning = one.meaning ?? `${oneLine(source)} as sent.`;
   const further = options.length === 0 ? '' : `, { ${options.join(', ')} }`;

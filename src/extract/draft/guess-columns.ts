@@ -1,8 +1,13 @@
 import { columnNameFor } from '../../operations/column-names.ts';
-import type { AnswerField, Kind } from '../../operations/fields.ts';
+import {
+  type AnswerField,
+  dayFirstAsIso,
+  type Kind,
+  numberWithoutCommas,
+  plainName,
+} from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { LOAD_AUDIT, type Scalar, SOURCE_AUDIT, VALIDITY } from '../../operations/table.ts';
-import { plainName } from '../layout.ts';
 import { readerOf } from '../record-schema.ts';
 import { InvalidValue, isBlank } from '../values.ts';
 import type { SavedRecord } from './saved-answer.ts';
@@ -12,6 +17,8 @@ export interface GuessedColumn {
   readonly source: string;
   readonly column: string;
   readonly kind: Kind;
+  /** The function of declarations that makes the value readable. */
+  readonly workOut?: keyof typeof WAYS;
   readonly unit?: string;
   readonly meaning?: string;
   /** What the guess rests on. */
@@ -32,7 +39,12 @@ export interface GuessContext {
   /** Declared elsewhere: their fields say what a name of the source is called here. */
   readonly known: readonly DataSet[];
   readonly timeZone: string;
+  /** Columns that there are already. */
+  readonly taken?: readonly string[];
 }
+
+/** What makes values readable that are not written as the source documents them. */
+const WAYS = { dayFirst: dayFirstAsIso, withoutCommas: numberWithoutCommas };
 
 /** The audit fields that every table has anyway. */
 const AUDIT = ['receivedat', 'savedat'];
@@ -50,11 +62,14 @@ const TAKEN = [
 /** Guesses the column of each field of these records, in the order in which the fields are first named. */
 export function guessColumns(records: readonly SavedRecord[], context: GuessContext): GuessedColumns {
   const known = knownFields(context.known);
-  const taken = new Set(TAKEN);
+  const taken = new Set([...TAKEN, ...(context.taken ?? [])]);
   const columns: GuessedColumn[] = [];
   const leftOut: { source: string; because: string }[] = [];
   for (const { source, sent } of fieldsOf(records)) {
-    if (AUDIT.includes(plainName(source))) continue;
+    if (AUDIT.includes(plainName(source))) {
+      leftOut.push({ source, because: 'every table has it' });
+      continue;
+    }
     const like = known.get(plainName(source));
     const guess = source.trim() === '' ? null : guessKind(source, sent, like?.field.kind, context.timeZone);
     if (guess === null) {
@@ -127,13 +142,16 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
   for (let number = 2; ; number++) if (!taken.has(`${name}_${number}`)) return `${name}_${number}`;
 }
 
-type Guess = Pick<GuessedColumn, 'kind' | 'because' | 'values'>;
+type Guess = Pick<GuessedColumn, 'kind' | 'workOut' | 'because' | 'values'>;
 
 const DAY_NAME = /date|day|time|_(?:at|on)$/i;
 /** What is called a day, whatever time of day its moments have. */
 const DAY = /^(?:trade|deal|gross|report|business)?_?(?:date|day)$/i;
 /** A date as a text; digits alone are a date only if their name says so. */
 const DATE_TEXT = /^\s*(\d{1,2}-(\d{1,2}|[a-z]{3})-\d{4}|\d{4}-\d\d-\d\d)/i;
+/** A date of which the day may come first. */
+const DAY_FIRST_TEXT = /^\s*\d{1,2}[-/.]\d{1,2}[-/.]\d{4}/;
+
 /** A number without zeros before it, which would be a code. */
 const NUMBER_TEXT = /^\s*[+-]?(0|[1-9]\d*)?(\.\d*)?(e[+-]?\d{1,3})?\s*$/i;
 
@@ -149,12 +167,12 @@ function guessKind(
   const isText = (pattern: RegExp) => (value: unknown) => typeof value === 'string' && pattern.test(value);
   const isEpoch = (value: unknown) =>
     /^-?\d+(\.0+)?$/.test(String(value)) && (Number(value) === 0 || Math.abs(Number(value)) >= 1e8);
-  const read = (kind: Kind) => {
+  const read = (kind: Kind, workOut?: keyof typeof WAYS) => {
     const reader = readerOf(kind, timeZone);
-    const found = sent.map((value) => reader(value));
+    const found = sent.map((value) => reader(workOut === undefined ? value : WAYS[workOut](value)));
     return found.some((value) => value instanceof InvalidValue) ? null : (found as Scalar[]);
   };
-  const candidates: [Kind, string][] = [];
+  const candidates: [Kind, string, (keyof typeof WAYS)?][] = [];
   const isDate =
     all(isText(DATE_TEXT)) ||
     (DAY_NAME.test(source) && all(isEpoch) && values.some((value) => Number(value) !== 0));
@@ -168,6 +186,10 @@ function guessKind(
       candidates.push(['date', 'the day of its moments; datetime would keep the time']);
     candidates.push(['datetime', 'moments of days']);
   }
+  if (all(isText(DAY_FIRST_TEXT))) {
+    const hasTime = values.some((value) => /\d:\d\d/.test(String(value)));
+    candidates.push([hasTime ? 'datetime' : 'date', 'the day, then the month', 'dayFirst']);
+  }
   if (all((value) => typeof value === 'boolean' || isText(/^\s*(true|false)\s*$/i)(value))) {
     candidates.push(['boolean', 'true and false']);
   }
@@ -177,10 +199,19 @@ function guessKind(
   if (isNumber) {
     candidates.push(['int8', 'whole numbers'], ['numeric', 'numbers']);
   }
+  const isAmount = all(
+    (value) => /\d/.test(String(value)) && NUMBER_TEXT.test(String(numberWithoutCommas(value))),
+  );
+  if (isAmount && !isNumber) {
+    candidates.push(['int8', 'whole numbers with commas', 'withoutCommas']);
+    candidates.push(['numeric', 'numbers with commas', 'withoutCommas']);
+  }
   candidates.push(['text', values.length === 0 ? 'no record has a value' : 'texts']);
-  const fitting = candidates.flatMap(([kind, because]) => {
-    const found = read(kind);
-    return found === null ? [] : [{ kind, because, values: found }];
+  const fitting = candidates.flatMap(([kind, because, workOut]) => {
+    const found = read(kind, workOut);
+    return found === null
+      ? []
+      : [{ kind, because, values: found, ...(workOut === undefined ? {} : { workOut }) }];
   });
   const [first = null] = fitting;
   if (known === undefined || first === null || known === first.kind) return first;
@@ -189,8 +220,10 @@ function guessKind(
     (first.kind === 'int8' && ['int2', 'int4', 'numeric', 'text'].includes(known)) ||
     (first.kind === 'numeric' && known === 'text') ||
     values.length === 0;
-  const found = isWider ? read(known) : null;
-  return found === null ? first : { kind: known, because: '', values: found };
+  const workOut = known === 'text' ? undefined : first.workOut;
+  const found = isWider ? read(known, workOut) : null;
+  if (found === null) return first;
+  return { kind: known, because: '', values: found, ...(workOut === undefined ? {} : { workOut }) };
 }
 
 const whyNoColumn = (sent: readonly unknown[]): string =>

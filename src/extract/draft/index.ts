@@ -1,2 +1,3 @@
 export { draftDeclaration } from './draft.ts';
+export { draftFields } from './draft-fields.ts';
 export { readSavedAnswer } from './saved-answer.ts';

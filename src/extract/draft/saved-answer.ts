@@ -20,7 +20,7 @@ function open(body: Buffer, has: readonly string[], envelope?: string): readonly
   return openAnswer(body, { operation, count: 'ignore', redact: (text) => text }).records;
 }
 
-const isRecord = (value: unknown): value is SavedRecord =>
+export const isRecord = (value: unknown): value is SavedRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
@@ -59,7 +59,7 @@ export function readSavedAnswer(body: Buffer): SavedAnswer {
 }
 
 /** Numbers that a double does not hold are texts here, with every digit. */
-function withDigits(record: SavedRecord): SavedRecord {
+export function withDigits(record: SavedRecord): SavedRecord {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [name, unsafeNumberText(value) ?? value]),
   );

@@ -1,4 +1,5 @@
 import { epochOf, secondsOfDay } from '../../core/days.ts';
+import { changeText, readSchemaChanges } from '../../load/state/answers/schema-changes.ts';
 import { exchangesWithoutData } from '../../load/state/coverage/coverage.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
@@ -20,6 +21,7 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
     key,
     await failure(context, run, key),
     await doubtedAnswers(context, run),
+    await schemaChanged(context, run),
     await completion(context, run),
   ];
   if (run.kind === 'nightly') alerts.push(await lateness(context, run));
@@ -89,6 +91,22 @@ async function doubtedAnswers({ db }: Context, run: EndedRun): Promise<Alert | n
     subject: found.map(({ what }) => what).join(', '),
     message: `run ${run.id} got answers that somebody should look at: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
     facts: { run: run.id, windows: found },
+  };
+}
+
+/** Each change is of the run whose answer shows it first, so it is told once. */
+async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | null> {
+  const changes = await readSchemaChanges(db.drizzle, { runId: run.id });
+  if (changes.length === 0) return null;
+  const texts = changes.map(changeText).sort();
+  return {
+    kind: 'schema_changed',
+    subject: changes
+      .map(({ operation, exchange, field, change }) => `${operation} ${exchange} ${field} ${change}`)
+      .sort()
+      .join(', '),
+    message: `the source has changed the fields of its answers: ${listText(texts)}`,
+    facts: { run: run.id, changes: changes.map(({ runId: _, ...change }) => change) },
   };
 }
 

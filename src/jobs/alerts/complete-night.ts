@@ -61,14 +61,13 @@ async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
 }
 
 /**
- * The same of any day. A day without a nightly run counts as complete if everything that became due on it is there, as
- * after a backfill.
+ * The same of any day up to today. A day without a nightly run counts as complete if everything that became due on it
+ * is there, as after a backfill, so a holiday, on which nothing becomes due, always does.
  */
 export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: Day) {
   const night = await readNight(context.db.drizzle, day);
   if (night !== null) return stateOfNight(context, night);
-  const found = await stateOfNight(context, { day, open: 0, completed: 1, failed: [] });
-  return { ...found, isComplete: found.isComplete && found.due > 0 };
+  return stateOfNight(context, { day, open: 0, completed: 1, failed: [] });
 }
 
 /** Is a night complete, and how many data sets were due on its day? */

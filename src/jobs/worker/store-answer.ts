@@ -79,7 +79,7 @@ export async function storeAnswer(
     fetchedAt: new Date(calledAt),
     bytes,
     preview,
-    answer,
+    answer: answer && { ...answer, sent: extracted.observed },
     digest,
   });
 }
@@ -169,7 +169,14 @@ export async function readToFold(
   await noteSessions(context, answer, extracted);
   const said = daysOfAnswer(context, answer, { ...file, extracted, calledAt });
   const { batches } = extracted;
-  return { ...said, batches, outcome, rejects: file.extracted.rejects, preserved: file.preserved };
+  return {
+    ...said,
+    batches,
+    outcome,
+    rejects: file.extracted.rejects,
+    preserved: file.preserved,
+    sent: extracted.observed,
+  };
 }
 
 /** Before the coverage, in which a day counts that the calendar wrongly lists as closed. */

@@ -7,6 +7,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
+import { writeDeclaredFields } from '../state/answers/layouts.ts';
 import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
@@ -135,6 +136,7 @@ export function migrateDatabase(
         await createDeclaredTables(client);
         await ensureNextPartitions(client);
         await writeMarketSchema(client);
+        await writeDeclaredFields(tx);
         await writeCompletenessView(client, viewSettings);
         await grantReadersAgain(client);
       });

@@ -7,10 +7,11 @@ import type { Database } from '../database/database.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import {
+  canWriteDigests,
   type DigestedLoad,
   readChain,
   readDigests,
-  readPastBegins,
+  readRebuilds,
   versionAt,
   writeDigest,
 } from '../state/loads/versions.ts';
@@ -53,8 +54,11 @@ function rowHash({ fields }: TableDefinition, row: string, audit: boolean): stri
   return `encode(sha256(convert_to(concat_ws(${SEPARATOR}, ${parts.join(', ')}), 'UTF8')), 'hex')`;
 }
 
-/** The digest of the rows of a table that a load ($1) wrote and withdrew; $2: exchange, $3 and $4: its days. */
-function rowsSql(table: TableDefinition): string {
+/**
+ * The digest of the rows of a table that a load ($1) wrote, and of those that it replaced or withdrew; $2: exchange, $3
+ * and $4: its days. Of the load of a rebuild: of all rows of its days, and their history, up to its version ($1).
+ */
+function rowsSql(table: TableDefinition, isRebuilt: boolean): string {
   const { name, dateColumn } = table;
   const [live, history] = [`market.${quote(name)}`, `market_history.${quote(name)}`];
   const where = `t.exchange = $2 and ${
@@ -63,10 +67,13 @@ function rowsSql(table: TableDefinition): string {
       : `t.${quote(dateColumn)} between $3 and $4`
   }`;
   const written = rowHash(table, 't', true);
+  const of = (column: string) =>
+    isRebuilt ? `(select l.state from ${LOADS} l where l.id = t.${column}) <= $1` : `t.${column} = $1`;
+  const ending = `concat_ws(' ', t.withdrawn, t.replaced_by_load_id, t.valid_from, t.valid_to, ${written})`;
   return `select encode(sha256(convert_to(coalesce(string_agg(hash, '' order by hash), ''), 'UTF8')), 'hex') as digest from (
-      select ${written} as hash from ${live} t where t.load_id = $1 and ${where}
-      union all select ${written} from ${history} t where t.load_id = $1 and ${where}
-      union all select 'withdrawn' || ${written} from ${history} t where t.replaced_by_load_id = $1 and t.withdrawn and ${where}) rows`;
+      select ${written} as hash from ${live} t where ${of('load_id')} and ${where}
+      union all select ${written} from ${history} t where ${of('load_id')} and ${where}
+      union all select ${ending} from ${history} t where ${of('replaced_by_load_id')} and ${where}) rows`;
 }
 
 /** The tables that loads of an operation may have changed, in the order of their names. */
@@ -76,6 +83,9 @@ const tablesOf = (operation: string): TableDefinition[] =>
     .flatMap(tablesFilledBy)
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 
+const tablesChangedBy = ({ operation, rebuilt }: Pick<DigestedLoad, 'operation' | 'rebuilt'>) =>
+  rebuilt === null ? tablesOf(operation) : tables.filter(({ name }) => rebuilt.includes(name));
+
 /** Makes texts of dates and times independent of the settings of role and database. */
 async function fixTexts({ client }: Transaction): Promise<void> {
   await client.query(
@@ -83,22 +93,34 @@ async function fixTexts({ client }: Transaction): Promise<void> {
   );
 }
 
+/** Shows the tables as they are now until the transaction ends, whatever is loaded or rebuilt meanwhile. */
+async function atOneMoment(tx: Transaction): Promise<void> {
+  await tx.client.query('set transaction isolation level repeatable read');
+  await fixTexts(tx);
+}
+
 /** The digest of the rows of a load. */
 async function digestOf(tx: Transaction, load: DigestedLoad): Promise<string> {
-  const { loadId, exchange, from, to } = load;
+  const { loadId, version, exchange, from, to, rebuilt } = load;
   const parts: string[] = [];
-  for (const table of from === null ? [] : tablesOf(load.operation)) {
-    const { rows } = await tx.client.query<{ digest: string }>(rowsSql(table), [loadId, exchange, from, to]);
+  for (const table of from === null ? [] : tablesChangedBy(load)) {
+    const values = [rebuilt === null ? loadId : version, exchange, from, to];
+    const { rows } = await tx.client.query<{ digest: string }>(rowsSql(table, rebuilt !== null), values);
     parts.push(`${table.name} ${rows[0]?.digest}`);
   }
   return sha256(parts.join('\n'));
 }
 
-const chainOf = (before: string, { version, operation, exchange }: DigestedLoad, rows: string) =>
-  sha256([before, version, operation, exchange, rows].join(' '));
+const chainOf = (before: string, load: DigestedLoad, rows: string) =>
+  sha256(
+    [before, load.version, load.operation, load.exchange, load.facts, load.rebuilt?.join() ?? '', rows].join(
+      ' ',
+    ),
+  );
 
 /**
- * Works out the digests that are missing, up to a version.
+ * Works out the digests that are missing, up to a version, and stores them. A replica and whoever may only read store
+ * none.
  *
  * @param signal ends it early; what is done stays.
  * @returns the digest of all versions up to that one; null if there is no load, or it ended early.
@@ -108,22 +130,25 @@ export async function digestUpTo(
   version: number,
   signal?: AbortSignal,
 ): Promise<string | null> {
-  for (;;) {
+  const canStore = await canWriteDigests(db.drizzle);
+  let [after, chain, isDone] = [0, '', false];
+  while (!isDone) {
     if (signal?.aborted === true) return null;
-    const done = await transaction(db, async (tx) => {
+    await transaction(db, async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended('eod:digests', 0))`);
       await fixTexts(tx);
-      const missing = await readDigests(tx, { after: 0, upTo: version, limit: AT_ONCE, isMissing: true });
-      let chain = missing[0] === undefined ? '' : ((await readChain(tx, missing[0].version - 1)) ?? '');
+      const missing = await readDigests(tx, { after, upTo: version, limit: AT_ONCE, isMissing: true });
+      if (missing[0] !== undefined) chain = (await readChain(tx, missing[0].version - 1)) ?? chain;
       for (const load of missing) {
         const rows = await digestOf(tx, load);
         chain = chainOf(chain, load, rows);
-        await writeDigest(tx, { loadId: load.loadId, rows, chain });
+        if (canStore) await writeDigest(tx, { loadId: load.loadId, rows, chain });
       }
-      return missing.length < AT_ONCE;
+      after = missing.at(-1)?.version ?? after;
+      isDone = missing.length < AT_ONCE;
     });
-    if (done) return readChain(db.drizzle, version);
   }
+  return (await readChain(db.drizzle, version)) ?? (chain === '' ? null : chain);
 }
 
 /** What is wrong with a version. */
@@ -143,12 +168,27 @@ export interface Verification {
   readonly digest: string | null;
   /** Loads whose rows were digested again. */
   readonly checked: number;
-  /** Loads of before a rebuild, whose rows are replaced: only the chain was checked. */
+  /** Loads whose rows a rebuild has replaced: only the chain was checked. Its own load covers all rows of its days. */
   readonly replaced: number;
   readonly differences: readonly Difference[];
   /** Rows of no load, or of days that their load did not change. */
   readonly strayRows: readonly { readonly table: string; readonly rows: number }[];
 }
+
+/** Has a rebuild replaced rows of a load? Then they are covered by the load of the rebuild. */
+function replaces(rebuild: Awaited<ReturnType<typeof readRebuilds>>[number], load: DigestedLoad): boolean {
+  const { from, to } = load;
+  if (rebuild.version <= load.version || rebuild.exchange !== load.exchange || from === null || to === null)
+    return false;
+  return (
+    isUpTo(rebuild.from ?? '', to) &&
+    isUpTo(from, rebuild.to ?? '') &&
+    tablesChangedBy(load).some(({ name }) => rebuild.rebuilt?.includes(name))
+  );
+}
+
+/** Is a day, which may be infinite, not after another one? */
+const isUpTo = (one: string, other: string) => one === '-infinity' || other === 'infinity' || one <= other;
 
 /** At most so many differences are listed. */
 const MOST_DIFFERENCES = 100;
@@ -159,29 +199,29 @@ const MOST_DIFFERENCES = 100;
  */
 export async function verify(db: Database, version: number, signal: AbortSignal): Promise<Verification> {
   const digest = await digestUpTo(db, version, signal);
-  const begins = await readPastBegins(db.drizzle);
   const differences: Difference[] = [];
   let [checked, replaced, chain, after] = [0, 0, '', 0];
   while (!signal.aborted && differences.length < MOST_DIFFERENCES) {
     const loads = await readDigests(db.drizzle, { after, upTo: version, limit: AT_ONCE, isMissing: false });
     if (loads.length === 0) break;
     await transaction(db, async (tx) => {
-      await fixTexts(tx);
+      await atOneMoment(tx);
+      const rebuilds = await readRebuilds(tx);
       for (const load of loads) {
-        const isReplaced = tablesOf(load.operation).some(
-          ({ name }) => (begins.get(`${name} ${load.exchange}`) ?? 0) > load.version,
-        );
+        const isReplaced = rebuilds.some((later) => replaces(later, load));
         const rows = isReplaced ? load.rowsDigest : await digestOf(tx, load);
         if (isReplaced) replaced += 1;
         else checked += 1;
-        chain = chainOf(chain, load, load.rowsDigest ?? '');
+        chain = chainOf(chain, load, load.rowsDigest ?? rows ?? '');
+        // Without a stored digest, on a replica, there is nothing to compare it with.
+        if (load.chainDigest === null) continue;
         const problem =
           rows !== load.rowsDigest
             ? 'its rows are not those that it wrote'
             : chain !== load.chainDigest
               ? 'its digest does not follow from the one before'
               : null;
-        chain = load.chainDigest ?? '';
+        chain = load.chainDigest;
         if (problem === null) continue;
         const { loadId, operation, exchange, from, to } = load;
         differences.push({ state: load.version, load: loadId, operation, exchange, from, to, problem });
@@ -212,9 +252,11 @@ async function findStrayRows(db: Database): Promise<{ table: string; rows: numbe
           dateColumn === null
             ? 'false'
             : `t.${quote(dateColumn)} not between l.changed_from and l.changed_to`;
+        // What a late answer listed and a later one did not is written to history as withdrawn at once: no state had it.
+        const isOfNoState = schema === 'market' ? 'false' : 't.load_id = t.replaced_by_load_id';
         const { rows } = await tx.client.query<{ rows: number }>(
           `select count(*)::int as rows from ${schema}.${quote(name)} t left join ${LOADS} l on l.id = t.load_id
-            where l.id is null or l.exchange <> t.exchange or l.changed_from is null or ${isOutside}`,
+            where l.id is null or l.exchange <> t.exchange or ((l.changed_from is null or ${isOutside}) and not ${isOfNoState})`,
         );
         const strays = rows[0]?.rows ?? 0;
         if (strays > 0) found.push({ table: `${schema}.${name}`, rows: strays });
@@ -225,12 +267,25 @@ async function findStrayRows(db: Database): Promise<{ table: string; rows: numbe
 }
 
 /**
+ * SQL of the digest of the values of some rows of a table, whichever loads wrote them and when; null if there are none.
+ * It reads nothing but these rows, so it gives the same for a copy of them in another database. The texts of times depend
+ * on the settings `timezone` and `datestyle`.
+ *
+ * @param rows SQL of a relation with the columns of the table.
+ */
+export const contentSql = (table: TableDefinition, rows: string): string =>
+  // In groups, because a text of Postgres has at most a gigabyte.
+  `select encode(sha256(convert_to(string_agg(digest, '' order by prefix), 'UTF8')), 'hex') as digest from (
+     select left(hash, 3) as prefix, encode(sha256(convert_to(string_agg(hash, '' order by hash), 'UTF8')), 'hex') as digest
+       from (select ${rowHash(table, 't', false)} as hash from ${rows} t) hashes group by 1) groups`;
+
+/**
  * The digest of the values of all tables in a version, whichever loads wrote them and when: a rebuild from the answers
  * has the same.
  */
 export async function contentDigest(db: Database, version: number | null): Promise<string> {
   return transaction(db, async (tx) => {
-    await fixTexts(tx);
+    await atOneMoment(tx);
     const { version: now } = await versionAt(tx, null);
     const parts: string[] = [];
     for (const table of [...tables].sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -238,12 +293,7 @@ export async function contentDigest(db: Database, version: number | null): Promi
         version === null || version === now
           ? `market.${quote(table.name)}`
           : `market.${quote(`${table.name}_at`)}(${version})`;
-      const { rows: found } = await tx.client.query<{ digest: string | null }>(
-        // In groups, because a text of Postgres has at most a gigabyte.
-        `select encode(sha256(convert_to(string_agg(digest, '' order by prefix), 'UTF8')), 'hex') as digest from (
-           select left(hash, 3) as prefix, encode(sha256(convert_to(string_agg(hash, '' order by hash), 'UTF8')), 'hex') as digest
-             from (select ${rowHash(table, 't', false)} as hash from ${rows} t) hashes group by 1) groups`,
-      );
+      const { rows: found } = await tx.client.query<{ digest: string | null }>(contentSql(table, rows));
       // An empty table counts as none, because a table that is added later has no rows at first.
       if (typeof found[0]?.digest === 'string') parts.push(`${table.name} ${found[0].digest}`);
     }

@@ -10,6 +10,7 @@ import { databaseError } from '../database/errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
 import { type AnswerToKeep, keepAnswer, noteResolvesRejects } from '../state/answers/answers.ts';
 import { type AnswerSaid, canResolveRejects, factOf, replaceDayEffects } from '../state/answers/facts.ts';
+import { noteLayout } from '../state/answers/layouts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import type { CoverageEntry, DayEffect, FoldedDays } from '../state/coverage/registers.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
@@ -210,9 +211,13 @@ async function storeFact(
   const { windowId, place, exchange, coverage, doubts, answer, resolvesRejects } = load;
   const said = { coverage, doubted: doubts.length > 0, effects: folded === null ? effects : [] };
   if (answer !== undefined) {
-    await keepAnswer(tx, windowId, { ...answer, place, fact: factOf(said, begun), resolvesRejects });
+    const sent = folded === null ? answer.sent : undefined;
+    await keepAnswer(tx, windowId, { ...answer, sent, place, fact: factOf(said, begun), resolvesRejects });
   } else if (resolvesRejects) await noteResolvesRejects(tx, place);
-  if (folded !== null) await replaceDayEffects(tx, { exchange, folded, effects });
+  if (folded === null) return;
+  await replaceDayEffects(tx, { exchange, folded, effects });
+  // After the locks of other answers, as everywhere, so that two writers cannot deadlock.
+  if (answer?.sent !== undefined) await noteLayout(tx, place, answer.sent);
 }
 
 function endOf(

@@ -89,6 +89,7 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
       if (load.answer !== undefined) {
         await keepAnswer(tx, windowId, {
           ...load.answer,
+          isRepeated: true,
           place,
           fact: factOf(load, begun),
           resolvesRejects: true,

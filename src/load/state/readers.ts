@@ -24,7 +24,7 @@ const READABLE = [
   withdrawals,
 ]
   .map<string>(getTableName)
-  .concat('completeness', 'rejects');
+  .concat('completeness', 'rejects', 'source_fields');
 
 /** The schemas in which a reader may read everything. */
 const READ_IN_FULL = 'market, market_history';

@@ -1,6 +1,7 @@
 import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
 import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
+import { readSchemaChanges, SHOWN_DAYS } from '../../load/state/answers/schema-changes.ts';
 import {
   type CheckedDays,
   countOpenFindings,
@@ -13,18 +14,18 @@ import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { DataSetLink } from '../components/names.tsx';
-import { FindingsTable, RejectsTable } from '../components/quality.tsx';
+import { ChangedFields, FindingsTable, RejectsTable } from '../components/quality.tsx';
 import { DAYS, RUN, Table } from '../components/table.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 
-/** What needs a person: rejects, findings, windows with doubted answers, corporate events without a decision. */
+/** What needs a person: rejects, findings, doubted answers, changed fields, corporate events without a decision. */
 export async function qualityPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
-  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, doubted, events] =
+  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, doubted, events, changes] =
     await Promise.all([
       openRejects(db.drizzle, {}, LISTED),
       countOpenRejects(db.drizzle),
@@ -33,6 +34,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
       readCheckedDays(db.drizzle),
       listDoubtedWindows(db.drizzle, ALWAYS, LISTED),
       listEventsToDecide(db.pool, LISTED),
+      readSchemaChanges(db.drizzle, { days: SHOWN_DAYS }),
     ]);
   const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
   const sections: readonly { readonly waiting: number; readonly noun: string; readonly section: VNode }[] = [
@@ -105,6 +107,25 @@ export async function qualityPage(context: PageContext): Promise<Page> {
                 <Command>{COMMANDS.withdrawals}</Command> lists the rows, and accepts their withdrawal.
               </p>
             </>
+          )}
+        </Section>
+      ),
+    },
+    {
+      waiting: changes.length,
+      noun: 'changed field',
+      section: (
+        <Section
+          id="fields"
+          title="Changed fields"
+          note={
+            listedNote(Math.min(changes.length, LISTED), changes.length) ?? `of the last ${SHOWN_DAYS} days`
+          }
+        >
+          {changes.length === 0 ? (
+            <Empty title="The source has not changed the fields of its answers." />
+          ) : (
+            <ChangedFields changes={changes.slice(0, LISTED)} zone={zone} />
           )}
         </Section>
       ),

@@ -41,6 +41,8 @@ export interface Stored {
   readonly suspicious: readonly string[];
   /** Questions whose coverage is not the sum of what is kept with the answers. */
   readonly notTheSum: readonly string[];
+  /** Rows in which a copy that follows by changes alone differs. */
+  readonly notFollowed: readonly string[];
 }
 export type Topic = keyof Stored;
 
@@ -396,6 +398,7 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
     ),
     suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
     notTheSum: [],
+    notFollowed: [],
   };
 }
 

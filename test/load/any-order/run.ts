@@ -6,8 +6,9 @@ import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts'
 import { packBody } from '../../../src/load/state/answers/answers.ts';
 import { differingQuestions } from '../../../src/load/state/coverage/sum-of-facts.ts';
 import { countDoubtedWindows } from '../../../src/load/state/windows/doubted.ts';
-import { operationNamed } from '../../../src/operations/registry.ts';
+import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
+import { type Copy, emptyCopy, follow } from '../follower.ts';
 import {
   type Answer,
   bodyOf,
@@ -132,7 +133,11 @@ interface StoredReject {
 }
 
 /** What is stored of an exchange. */
-async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): Promise<Stored> {
+async function storedIn(
+  { context, exchange }: Place,
+  kinds: readonly Kind[],
+  copies: Map<string, Copy>,
+): Promise<Stored> {
   const { pool, drizzle } = context.db;
   const found = await pool.query<{ topic: Topic; text: string }>({
     name: `stored ${kinds.join()}`,
@@ -160,6 +165,13 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
     100,
   );
   const unknown = await pool.query<{ text: string }>(UNKNOWN_SQL, [exchange]);
+  const notFollowed: string[] = [];
+  for (const { name } of kinds.flatMap((kind) => kindOf(kind).tables)) {
+    const copy = copies.get(name) ?? emptyCopy();
+    copies.set(name, copy);
+    const { key = [] } = tables.find((table) => table.name === name) ?? {};
+    for (const text of await follow(pool, { table: name, key, exchange }, copy)) notFollowed.push(text);
+  }
   return {
     rows: texts('rows'),
     revisions: texts('revisions'),
@@ -182,6 +194,7 @@ async function storedIn({ context, exchange }: Place, kinds: readonly Kind[]): P
       ),
       ...unknown.rows.map(({ text }) => text),
     ],
+    notFollowed,
   };
 }
 
@@ -204,6 +217,7 @@ export async function run(place: Place, steps: readonly Step[]): Promise<Deviati
   const loaded = new Map<Answer, string>();
   const accepted: Accepted[] = [];
   const deviations = new Map<Topic, Deviation>();
+  const copies = new Map<string, Copy>();
   const newest = () => [...loaded.values()].sort().at(-1) ?? '';
   // Revisions are those of the order of the answers only as long as that is the order of the loads.
   let inOrder = true;
@@ -235,7 +249,7 @@ export async function run(place: Place, steps: readonly Step[]): Promise<Deviati
       inOrder ||= step.act === 'rebuild';
     }
     const model = fold(loaded, accepted);
-    const stored = await storedIn(place, kinds);
+    const stored = await storedIn(place, kinds, copies);
     for (const topic of Object.keys(model) as Topic[]) {
       if (deviations.has(topic) || (topic === 'revisions' && !inOrder)) continue;
       const missing = without(model[topic], stored[topic]);

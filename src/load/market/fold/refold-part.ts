@@ -17,11 +17,19 @@ import {
   replaceDayEffects,
   replaceFact,
 } from '../../state/answers/facts.ts';
+import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
-import { beginLoad, countUnkeptLoads, insertLoad, insertLoads, nextLoadId } from '../../state/loads/loads.ts';
+import {
+  beginLoad,
+  countUnkeptLoads,
+  insertLoad,
+  insertLoads,
+  nextLoadId,
+  widenChanged,
+} from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
@@ -170,11 +178,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const read = await judging.read(answerId);
     // Pruned meanwhile, because it left nothing but rejects.
     if (read === null) continue;
-    const { outcome, coverage, rejects, doubts, doubtsWithoutReject } = read;
+    const { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
     if (isNew) loaded.push({ answerId, loadId: own.id });
-    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject };
+    const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent };
     answers.push({ ...one, said, load: load ?? own });
   }
   const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
@@ -238,6 +246,14 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   if (history) {
     const names = changed.map(({ table }) => table.name);
     await notePastBegins(tx, { tables: names, exchange, loadId });
+    await widenChanged(
+      tx,
+      answers.map(({ load, firstDay, lastDay }) => ({
+        loadId: load.id,
+        from: days === null ? '-infinity' : ([firstDay, days.from].sort()[1] ?? days.from),
+        to: days === null ? 'infinity' : ([lastDay, days.to].sort()[0] ?? days.to),
+      })),
+    );
   }
   return counts;
 }
@@ -385,6 +401,7 @@ async function writeFacts(
     const filling = [...new Set(decided.flatMap((one) => one.operations))];
     await replaceDayEffects(tx, { exchange, folded: { operations: filling, days }, effects });
   }
+  await noteLayouts(tx, answers);
   const finished = answers.filter((one) => isFinished(part, one) && ignoredBy(one.place).length === 0);
   // Of several answers of a window, the last one.
   const unsettled = new Map(
@@ -429,6 +446,17 @@ async function writeFacts(
   const [from, to] = [asked[0], asked.at(-1)];
   if (from !== undefined && to !== undefined)
     await sumCoverage(tx, { operations, exchange, days: { from, to } });
+}
+
+/** Notes the fields of the answers of which they are not known, in one order, so that two refolds cannot deadlock. */
+async function noteLayouts(tx: Transaction, answers: readonly ReadAnswer[]): Promise<void> {
+  const unknown = answers.flatMap(({ isObserved, place, operation, said: { sent } }) =>
+    isObserved || sent === undefined
+      ? []
+      : [{ place, sent, key: `${operation} ${layoutValues(sent).layout}` }],
+  );
+  unknown.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+  for (const { place, sent } of unknown) await noteLayout(tx, place, sent);
 }
 
 /** Are all days of an answer in a part? If not, the other parts say what there is to say of the other days. */

@@ -130,21 +130,23 @@ function changesBody(table: TableDefinition, columns: readonly string[]): string
     key.map((column) => `${a}.${quote(column)} = ${b}.${quote(column)}`).join(' and ');
   const days = (row: string) =>
     dateColumn === null ? '' : ` and ${row}.${quote(dateColumn)} between l.changed_from and l.changed_to`;
-  const between = `l.state > $1 and l.state <= $2 and l.operation in (${names}) and l.changed_from is not null`;
+  // A null must not make the conditions false before are_states has said that it is no state.
+  const [first, last] = ['coalesce($1, -1)', 'coalesce($2, -1)'];
+  const between = `l.state > ${first} and l.state <= ${last} and l.operation in (${names}) and l.changed_from is not null`;
   const ofLoad = (row: string) => `${row}.exchange = l.exchange${days(row)}`;
   const after = `
     select ${own('t')} from ${LOADS} l join ${live} t on ${ofLoad('t')} and t.load_id = l.id where ${between}
     union all
     select ${own('t')} from ${LOADS} l join ${history} t on ${ofLoad('t')} and t.load_id = l.id
-      join ${LOADS} replaced on replaced.id = t.replaced_by_load_id and replaced.state > $2 where ${between}`;
+      join ${LOADS} replaced on replaced.id = t.replaced_by_load_id and replaced.state > ${last} where ${between}`;
   const before = `
     select ${own('t')} from ${LOADS} l join ${history} t on ${ofLoad('t')} and t.replaced_by_load_id = l.id
-      join ${LOADS} written on written.id = t.load_id and written.state <= $1 where ${between}`;
+      join ${LOADS} written on written.id = t.load_id and written.state <= ${first} where ${between}`;
   /** The columns of a former row that differ. */
   const old = (then: string, now: string) =>
     `(select coalesce(jsonb_object_agg(d.key, d.value), '{}') from jsonb_each(to_jsonb(${then})) d where d.value is distinct from to_jsonb(${now}) -> d.key)`;
   const existed = `exists (select from ${history} h join ${LOADS} written on written.id = h.load_id
-      where ${sameKey('h', 'a')} and h.revision < a.revision and written.state <= $1)`;
+      where ${sameKey('h', 'a')} and h.revision < a.revision and written.state <= ${first})`;
   return `
   select case when b.load_id is not null then 'update' when a.revision > 1 and ${existed} then 'relist' else 'insert' end,
       ${own('a')}, case when b.load_id is not null then ${old('b', 'a')} end
@@ -154,9 +156,9 @@ function changesBody(table: TableDefinition, columns: readonly string[]): string
   select 'withdraw', ${own('w')}, ${old('b', 'w')}
     from (${before}) b join lateral (
       select ${own('h')}, h.withdrawn, h.replaced_by_load_id from ${history} h join ${LOADS} written on written.id = h.load_id
-       where ${sameKey('h', 'b')} and written.state <= $2 order by h.revision desc limit 1) last on last.withdrawn
-    join ${LOADS} replaced on replaced.id = last.replaced_by_load_id and replaced.state <= $2
+       where ${sameKey('h', 'b')} and written.state <= ${last} order by h.revision desc limit 1) last on last.withdrawn
+    join ${LOADS} replaced on replaced.id = last.replaced_by_load_id and replaced.state <= ${last}
     cross join lateral (select ${own('last')}) w
    where market.are_states($1, $2, '${name}') and not exists (
-      select from ${live} t join ${LOADS} written on written.id = t.load_id and written.state <= $2 where ${sameKey('t', 'b')})`;
+      select from ${live} t join ${LOADS} written on written.id = t.load_id and written.state <= ${last} where ${sameKey('t', 'b')})`;
 }

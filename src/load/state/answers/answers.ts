@@ -14,6 +14,7 @@ import { loads, windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
 import type { AnswerFact } from './facts.ts';
 import { factColumns, factDays, factValues } from './facts.ts';
+import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
 const compress = promisify(brotliCompress);
@@ -49,6 +50,10 @@ export interface AnswerToKeep {
   readonly fetchedAt: Date;
   /** The symbols that the rows of a file without tickers were given, by scrip code. */
   readonly symbols?: Readonly<Record<string, string>> | null;
+  /** The fields of its records; undefined if they were not observed. */
+  readonly sent?: SentFields | undefined;
+  /** Is it the same as an answer that is kept, so that it has the same fields? */
+  readonly isRepeated?: boolean;
 }
 
 /** Compressing a shorter body takes less time than a query for whether it is kept already. */
@@ -100,6 +105,8 @@ export async function keepAnswer(
     calledOn,
     fetchedAt: calledAt,
     symbols = null,
+    sent,
+    isRepeated = false,
   }: AnswerToKeep & { readonly place: Place; readonly fact: AnswerFact; readonly resolvesRejects: boolean },
 ): Promise<void> {
   const fetchedAt = calledAt.toISOString();
@@ -112,6 +119,8 @@ export async function keepAnswer(
     calledOn,
     fetchedAt,
     symbols: given,
+    isRepeated,
+    ...layoutValues(sent),
     ...factValues(fact),
   };
   if (packed === null) {
@@ -140,16 +149,22 @@ const insertAnswer = prepareOnce(() => {
       select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
        where not ${value('isKnown')}::boolean
       on conflict do nothing
-    )
+    ), noted as (
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days)
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days, layout, field_counts)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
       w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
-      ${value('resolvesRejects')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))}
-      from ${windows} w where w.id = ${value('windowId')}
+      ${value('resolvesRejects')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))},
+      coalesce(${value('layout')}::bigint, same.layout), coalesce(${value('fieldCounts')}::integer[], same.field_counts)
+      from ${windows} w left join lateral (
+        select a.layout, a.field_counts from ${answers} a
+         where ${value('isRepeated')}::boolean and a.hash = ${value('hash')}::text and a.operation = w.operation
+           and a.exchange = w.exchange and a.layout is not null limit 1) same on true where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
       emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
-      is_believed = ${answers}.is_believed or excluded.is_believed`;
+      is_believed = ${answers}.is_believed or excluded.is_believed
+    returning operation, exchange, place, run_id, layout, field_counts, xmax = 0 as is_new
+    ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;
 });
 
 /** Notes that an answer can resolve rejects as it is read now: by other code, or together with what it rejected. */

@@ -8,6 +8,7 @@ import type { RejectEntry } from '../rejects.ts';
 import { placeText } from '../schema/columns.ts';
 import { answers, HAS_DAY_EFFECT } from '../schema/source.ts';
 import { windows } from '../schema/work.ts';
+import type { SentFields } from './layouts.ts';
 
 // The facts of an answer: what it said of its questions and did with the rows of days, as it is kept with it in
 // `etl.answers`. What follows from all of them is in coverage/sum-of-facts.ts.
@@ -21,6 +22,8 @@ export interface AnswerSaid {
   readonly doubts: readonly string[];
   /** Those of them for which no reject stands, so that only a later good answer settles them. */
   readonly doubtsWithoutReject: readonly string[];
+  /** The fields of its records; undefined if they were not observed. */
+  readonly sent?: SentFields | undefined;
 }
 
 /** Can it show that a record is no longer sent (`is_believed`)? One without records may have come too early. */

@@ -99,6 +99,8 @@ export interface AnswerOfPart extends DayRange {
   readonly variant: string;
   readonly filtered: boolean;
   readonly kept: boolean;
+  /** Were the fields of its records noted? */
+  readonly isObserved: boolean;
   /** The load that first stored it, and the version that this made; null if it was not loaded yet, or nothing of it was stored. */
   readonly load: { readonly id: number; readonly runId: number; readonly version: number } | null;
 }
@@ -116,7 +118,8 @@ export async function answersOfPart(
   const found = await db.execute<{ [Name in keyof AnswerOfPart]: AnswerOfPart[Name] }>(sql`
     select a.id::float8 as "answerId", a.window_id::float8 as "windowId", a.run_id::float8 as "runId", a.operation,
            ${placeText(sql`a.place`)} as place, to_json(a.fetched_at)#>>'{}' as "fetchedAt", a.from_date::text as "from", a.to_date::text as "to", ${FIRST_DAY}::text as "firstDay", ${LAST_DAY}::text as "lastDay",
-           a.instruments, a.variant, a.is_filtered as "filtered", a.hash is not null as kept, l.load
+           a.instruments, a.variant, a.is_filtered as "filtered", a.hash is not null as kept,
+           a.layout is not null as "isObserved", l.load
       from ${answers} a left join lateral (
         select json_build_object('id', id, 'runId', run_id, 'version', state) as load from ${loads} l where l.place = a.place order by l.id limit 1) l on true
      where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[]) and (a.hash is not null or l.load is not null)

@@ -155,6 +155,21 @@ export async function insertLoads(
       join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
 }
 
+/**
+ * Stores that rows of these days are of these loads now, because a rebuild gave each row to the load of its answer: also
+ * to those that changed nothing when they were committed.
+ */
+export async function widenChanged(
+  tx: NodePgDatabase,
+  changed: readonly { readonly loadId: number; readonly from: string; readonly to: string }[],
+): Promise<void> {
+  await tx.execute(sql`
+    update ${loads} l set changed_from = least(l.changed_from, c."from"), changed_to = greatest(l.changed_to, c."to")
+      from (select "loadId", min("from") as "from", max("to") as "to"
+              from jsonb_to_recordset(${JSON.stringify(changed)}::jsonb) as c("loadId" bigint, "from" date, "to" date) group by 1) c
+     where l.id = c."loadId" and (l.changed_from is null or l.changed_from > c."from" or l.changed_to < c."to")`);
+}
+
 /** The condition that a load is of one of these operations, and of the exchange. */
 export const isOf = ({ operations, exchange }: LoadGroup) =>
   and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));

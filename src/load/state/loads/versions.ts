@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { isoText } from '../schema/columns.ts';
+import { BEFORE_ALL as ANY_PLACE } from '../../../core/place.ts';
+import { isoText, placeText } from '../schema/columns.ts';
 import { loads, pastBegins, runs } from '../schema/work.ts';
 
 /** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
@@ -96,16 +97,29 @@ export interface DigestedLoad {
   /** Days of the rows that it changed; infinite if they have none, null if it changed none. */
   readonly from: string | null;
   readonly to: string | null;
+  /** What its row says besides, as text; it never changes. */
+  readonly facts: string;
+  /** Of a load that replaced rows and history of its days in a rebuild: the tables; else null. */
+  readonly rebuilt: readonly string[] | null;
   readonly rowsDigest: string | null;
   readonly chainDigest: string | null;
 }
 
+/** The tables whose days a load has replaced, with commas between them; null if it was not the load of a rebuild. */
+const rebuiltTables = sql<
+  string | null
+>`case when ${loads.place} = ${ANY_PLACE}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
+
+const loadFacts = sql<string>`jsonb_build_array(${loads.id}, ${loads.window_id}, ${loads.run_id}, ${loads.from_date},
+  ${loads.to_date}, ${loads.instruments}, ${loads.variant}, ${placeText(loads.place)}, ${isoText(sql`${loads.fetched_at}`)},
+  ${isoText(sql`${loads.committed_at}`)}, ${loads.inserted}, ${loads.updated}, ${loads.withdrawn})::text`;
+
 /** The loads of the versions after one, in their order. */
-export function readDigests(
+export async function readDigests(
   db: NodePgDatabase,
   { after, upTo, limit, isMissing }: { after: number; upTo: number; limit: number; isMissing: boolean },
 ): Promise<DigestedLoad[]> {
-  return db
+  const found = await db
     .select({
       loadId: loads.id,
       version: loads.state,
@@ -113,6 +127,8 @@ export function readDigests(
       exchange: loads.exchange,
       from: sql<string | null>`${loads.changed_from}::text`,
       to: sql<string | null>`${loads.changed_to}::text`,
+      facts: loadFacts,
+      rebuilt: rebuiltTables,
       rowsDigest: loads.rows_digest,
       chainDigest: loads.chain_digest,
     })
@@ -122,6 +138,25 @@ export function readDigests(
     )
     .orderBy(asc(loads.state))
     .limit(limit);
+  return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
+}
+
+/** The loads of rebuilds that changed something, in the order of their versions. */
+export async function readRebuilds(
+  db: NodePgDatabase,
+): Promise<readonly Pick<DigestedLoad, 'version' | 'exchange' | 'from' | 'to' | 'rebuilt'>[]> {
+  const found = await db
+    .select({
+      version: loads.state,
+      exchange: loads.exchange,
+      from: sql<string>`${loads.changed_from}::text`,
+      to: sql<string>`${loads.changed_to}::text`,
+      rebuilt: rebuiltTables,
+    })
+    .from(loads)
+    .where(and(eq(loads.place, ANY_PLACE), isNotNull(loads.changed_from), isNotNull(rebuiltTables)))
+    .orderBy(asc(loads.state));
+  return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
 
 /** The digest of all versions up to one; null if it is not worked out. */
@@ -130,18 +165,20 @@ export async function readChain(db: NodePgDatabase, version: number): Promise<st
   return found?.chain ?? null;
 }
 
+/** May this session store digests? A replica cannot, nor a role that may only read. */
+export async function canWriteDigests(db: NodePgDatabase): Promise<boolean> {
+  const [found] = await db
+    .select({
+      canWrite: sql<boolean>`not current_setting('transaction_read_only')::boolean and has_table_privilege('etl.loads', 'update')`,
+    })
+    .from(sql`(values (1)) as one`);
+  return found?.canWrite === true;
+}
+
 /** Stores the digests of a load. */
 export async function writeDigest(
   db: NodePgDatabase,
   { loadId, rows, chain }: { readonly loadId: number; readonly rows: string; readonly chain: string },
 ): Promise<void> {
   await db.update(loads).set({ rows_digest: rows, chain_digest: chain }).where(eq(loads.id, loadId));
-}
-
-/** By table and exchange, the first version whose history is still there. */
-export async function readPastBegins(db: NodePgDatabase): Promise<Map<string, number>> {
-  const found = await db
-    .select({ table: pastBegins.table_name, exchange: pastBegins.exchange, version: pastBegins.state })
-    .from(pastBegins);
-  return new Map(found.map(({ table, exchange, version }) => [`${table} ${exchange}`, version]));
 }

@@ -1,18 +1,21 @@
 import { sql } from 'drizzle-orm';
 import {
+  bigint,
   boolean,
   check,
   date,
   index,
   integer,
   jsonb,
+  numeric,
   primaryKey,
   text,
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { FieldType } from '../../../operations/fields.ts';
 import { COVERAGE_STATES } from '../coverage/registers.ts';
-import { asked, bytea, day, etl, id, moment, ofWindow, place, reference } from './columns.ts';
+import { asked, bytea, day, etl, id, moment, ofWindow, place, placeOf, reference } from './columns.ts';
 
 /** Calls made with a key in a clock hour: one budget for all workers on all machines. */
 export const callBudget = etl.table(
@@ -157,6 +160,10 @@ export const answers = etl.table(
     held_back_days: date('held_back_days', { mode: 'string' }).array(),
     /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
     is_believed: boolean('is_believed').notNull().default(false),
+    /** Which of `answer_layouts` its records have; null if it had none, or that was not observed. */
+    layout: bigint('layout', { mode: 'bigint' }),
+    /** How many records it had, and how many of them had a value in each field of its layout. */
+    field_counts: integer('field_counts').array(),
   },
   (table) => [
     unique('answers_place_key').on(table.place),
@@ -169,3 +176,85 @@ export const answers = etl.table(
       .where(sql`${table.is_believed} and not ${table.is_filtered}`),
   ],
 );
+
+/** A field of a layout, as it is stored: its name as it was sent and as names are compared, its type, and a value. */
+export interface LayoutField {
+  readonly name: string;
+  readonly plain: string;
+  readonly type: FieldType | null;
+  readonly example: string | null;
+}
+
+/**
+ * The sets of fields, with their types, that answers of an operation and exchange had: of each the first and the last
+ * answer, and sums over all of them. Every answer counts once, when it is noted in `answers`, so that neither the order
+ * of loads nor a replay changes anything.
+ */
+export const answerLayouts = etl.table(
+  'answer_layouts',
+  {
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    /** Made from the names and types of its fields. */
+    layout: bigint('layout', { mode: 'bigint' }).notNull(),
+    /** By name; the examples are of the first answer. */
+    fields: jsonb('fields').$type<readonly LayoutField[]>().notNull(),
+    first_place: placeOf('first_place').notNull(),
+    first_run_id: reference('first_run_id').notNull(),
+    last_place: placeOf('last_place').notNull(),
+    last_run_id: reference('last_run_id').notNull(),
+    answers: reference('answers').notNull(),
+    /** The sum of `field_counts`. */
+    counts: bigint('counts', { mode: 'number' }).array().notNull(),
+  },
+  (table) => [
+    primaryKey({ name: 'answer_layouts_pkey', columns: [table.operation, table.exchange, table.layout] }),
+  ],
+);
+
+/** Which columns the operations of this database read from which fields, as of the last migration. */
+export const declaredFields = etl.table(
+  'declared_fields',
+  {
+    operation: text('operation').notNull(),
+    /** The name as names are compared. */
+    field: text('field').notNull(),
+    /** With its table. */
+    mapped_column: text('mapped_column').notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'declared_fields_pkey',
+      columns: [table.operation, table.field, table.mapped_column],
+    }),
+  ],
+);
+
+/** The fields of all answers that were observed: where two names are the same field, under the one that was sent last. */
+export const sourceFields = etl
+  .view('source_fields', {
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    field: text('field').notNull(),
+    type: text('type').$type<FieldType>(),
+    first_seen_at: moment('first_seen_at').notNull(),
+    last_seen_at: moment('last_seen_at').notNull(),
+    share_null: numeric('share_null', { mode: 'number' }).notNull(),
+    example: text('example'),
+    mapped_column: text('mapped_column'),
+  })
+  .as(
+    sql.raw(`with sent as (
+    select l.operation, l.exchange, l.first_place, l.last_place, l.counts[1] as records, l.counts[1 + f.at] as filled,
+           f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
+      from etl.answer_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
+  )
+  select s.operation, s.exchange, (array_agg(s.name order by s.last_place desc, s.name))[1] as field,
+         (array_agg(s.type order by s.last_place desc, s.type) filter (where s.type is not null))[1] as type,
+         min(s.first_place)::timestamptz as first_seen_at, max(s.last_place)::timestamptz as last_seen_at,
+         round(1 - sum(s.filled) / sum(s.records), 4) as share_null,
+         (array_agg(s.example order by s.last_place desc, s.example) filter (where s.example is not null))[1] as example,
+         (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
+           where d.operation = s.operation and d.field = s.plain) as mapped_column
+    from sent s group by s.operation, s.exchange, s.plain`),
+  );

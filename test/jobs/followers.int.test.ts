@@ -1,0 +1,149 @@
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import type { Day } from '../../src/core/days.ts';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { contentSql } from '../../src/load/market/digests.ts';
+import { tables } from '../../src/operations/registry.ts';
+import { runJson } from '../support/cli.ts';
+import { ended, openPipeline, type Pipeline, start } from '../support/pipeline.ts';
+import { pythonWith } from '../support/python.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { followInDuckDb, PACKAGES } from './followers/duckdb-copy.ts';
+import { openPostgresCopy, type PostgresCopy } from './followers/postgres-copy.ts';
+import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
+import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
+
+/** Thirty nights take 20 s: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
+const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 16));
+const DAYS = loadCalendar().lastSessions('NSE', '2025-09-12', NIGHTS);
+/** The nights after which something else happens, too. */
+const IMPORT = 2;
+const REPLAY = 7;
+const REBUILD = 10;
+/** In this night all operations are asked, in the others those of which most rows change. */
+const FULL = 12;
+const USUAL = ['GetBhavCopyCM NSE', 'GetTop5GainersLosers BSE', 'GetCorporateActionsCategories BSE'];
+
+let now = 0;
+let pipeline: Pipeline;
+let url: string;
+let copy: PostgresCopy;
+let python: string | null;
+/** What the source corrects and no longer lists in a night. */
+let meddle: (records: SourceRecord[]) => void = () => undefined;
+
+beforeAll(async () => {
+  python = await pythonWith(PACKAGES);
+  const clock = { now: () => now };
+  const sandbox = await openSandbox({ clock, instrumentsPerExchange: 40 });
+  const meddler = await startMeddler(sandbox.url);
+  meddler.meddle = (records) => meddle(records);
+  const settings = { EOD_INSTRUMENT_LIMIT: '1', EOD_LOOKBACK_SESSIONS: '1' };
+  pipeline = await openPipeline({ sourceUrl: meddler.url, clock, settings, backend: 'redis' });
+  url = pipeline.config.DATABASE_URL ?? '';
+  copy = await openPostgresCopy(url);
+}, 1_000_000);
+
+const numberOf = (text: string) =>
+  [...text].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 9_973, 7);
+
+/** Of each answer some rows are corrected, and some are not listed that were the night before. */
+function meddleIn(night: number): void {
+  meddle = (records) => {
+    const kept = records.filter(({ Symbol: symbol = '', PurposeCode: code = '', SrNo: rank = '' }) => {
+      const id = `${symbol}${code}${rank}`;
+      return id === '' || (numberOf(id) + night) % 13 > 0;
+    });
+    records.splice(0, records.length, ...kept);
+    raise(records, 5, night, night / 100);
+  };
+}
+
+/** Raises the closes of every so many shares. */
+function raise(records: SourceRecord[], every: number, rest: number, by: number): void {
+  for (const record of records) {
+    if (record.ClosePrice !== undefined && numberOf(String(record.Symbol)) % every === rest % every)
+      record.ClosePrice = Number(record.ClosePrice) + by;
+  }
+}
+
+async function runNight(night: number, day: Day): Promise<void> {
+  now = Date.parse(`${day}T22:05:00+05:30`);
+  meddleIn(night);
+  const request = await nightlyRequest(pipeline, { date: day });
+  const targets = request.targets.filter(
+    ({ operation, exchange }) =>
+      (night === FULL && python !== null) || USUAL.includes(`${operation} ${exchange}`),
+  );
+  const report = await ended(pipeline, await start(pipeline, { ...request, targets }));
+  expect(report).toMatchObject({ state: 'completed', failures: [] });
+}
+
+/** What happens besides, on the day after a night. */
+async function workByDay(night: number): Promise<void> {
+  if (night === IMPORT) {
+    const file = newFile('BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv', linesOf(NSE_UDIFF).slice(0, 41));
+    expect(await importInto(pipeline, [file])).toMatchObject({ state: 'completed', inserted: 40 });
+  }
+  if (night !== REPLAY && night !== REBUILD) return;
+  await fixReading(pipeline, (records) => raise(records, 7, night, 0.5));
+  const flags = night === REBUILD ? ['--rebuild', '--yes'] : [];
+  await eod('replay', 'GetBhavCopyCM', ...flags);
+}
+
+/** What a command prints as JSON. */
+async function eod<Printed>(...args: string[]): Promise<Printed> {
+  const { code, stderr, json } = await runJson<Printed>(args, {
+    cwd: temporaryFolder(),
+    env: pipeline.environment,
+  });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  return json;
+}
+
+/** The digests of the values of all tables, with the SQL of `eod state --content`. */
+async function contentOf(client: Pick<PostgresCopy['client'], 'query'>, schema = '') {
+  const digests: Record<string, unknown> = {};
+  for (const table of tables) {
+    const { rows } = await client.query(contentSql(table, `${schema}${table.name}`));
+    digests[table.name] = rows[0];
+  }
+  return digests;
+}
+
+test(`copies that follow by changes alone are equal on each of ${NIGHTS} mornings, with corrections, withdrawals, an import, a replay and a rebuild`, async () => {
+  const worker = await startWorker(pipeline);
+  const duckdb = join(temporaryFolder(), 'copy.duckdb');
+  let changes = 0;
+  let noted = { state: 0, digest: '' };
+  let begun: readonly string[] = [];
+  for (const [night, day] of DAYS.entries()) {
+    await runNight(night, day);
+    await workByDay(night);
+    await copy.caughtUp();
+    if (night === IMPORT) noted = await eod('state', '--digest');
+    for (const [name, [mine, first]] of Object.entries(await copy.digests()))
+      expect(mine, `${name} in Postgres on the morning after ${day}`).toBe(first);
+    if (python === null) continue;
+    const morning = await followInDuckDb(python, duckdb, url, '');
+    for (const [name, [mine, first]] of Object.entries(morning.digests))
+      expect(mine, `${name} in DuckDB on the morning after ${day}`).toBe(first);
+    expect(morning.digests.bhavcopy_cm?.[0]).toMatch(/^[0-9a-f]{32}$/);
+    changes += morning.changes;
+    begun = [...begun, ...morning.begun];
+  }
+  await worker.stop();
+  // Nothing of that is taken for tampering, and the digest of an old state is still what it was.
+  await eod('verify', '--state', String(noted.state), '--digest', noted.digest);
+  expect(await eod('verify')).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
+  expect(await contentOf(copy.client)).toEqual(await contentOf(pipeline.db.pool, 'market.'));
+  const applied = (change: string) => copy.applied.get(change) ?? 0;
+  console.log(`${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; DuckDB: ${changes}`);
+  for (const change of ['insert', 'update', 'withdraw', 'relist'])
+    expect(applied(change)).toBeGreaterThan(20);
+  expect([...copy.begunAnew.keys()]).toEqual(['bhavcopy_cm']);
+  if (python !== null) expect(begun).toEqual(['bhavcopy_cm']);
+}, 200_000);
