@@ -3,26 +3,33 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
+import { progressLine, sizeText } from '../bytes-read.ts';
 import { type Cli, type Commands, type JsonFlag, logNote, print, printJson } from '../cli.ts';
+import { exportLake } from '../export-lake.ts';
 import {
   addRange,
   exampleDays,
   examples,
   exchangeOption,
+  integerOption,
   jsonOption,
   parseExchanges,
   parseOpenRange,
   type RangeFlags,
 } from '../options.ts';
-import { count, plural } from '../output.ts';
+import { plural } from '../output.ts';
 
-interface Flags extends RangeFlags, JsonFlag {
+export interface ExportFlags extends RangeFlags, JsonFlag {
   readonly symbol?: string;
   readonly exchange?: string;
   readonly format?: string;
   readonly out?: string;
   readonly partition?: string;
   readonly doubles?: boolean;
+  readonly lake?: string;
+  readonly all?: boolean;
+  readonly sinceState?: number;
+  readonly onChange?: string;
 }
 
 /** File formats; each is also the ending of a file's name. */
@@ -31,7 +38,7 @@ export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export const commands: Commands = {
   export(command, cli) {
     const { from } = exampleDays();
-    command.argument('<table>', 'a table or view, in the schema market unless another is named');
+    command.argument('[tables...]', 'a table or view, in the schema market unless another is named');
     addRange(command, {
       from: 'only days from this one on, YYYY-MM-DD',
       to: 'only days up to this one, YYYY-MM-DD',
@@ -40,7 +47,22 @@ export const commands: Commands = {
       .addOption(exchangeOption())
       .option('--format <format>', `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`)
       .option('--out <path>', 'the file, or the folder to write it to (default: this folder)')
-      .option('--partition <by>', 'year: one file a year, TABLE_YEAR, in the folder of --out')
+      .option(
+        '--partition <by>',
+        'year: one file a year, TABLE_YEAR, in the folder of --out; of a lake month or year',
+      )
+      .option('--lake <dir>', 'a folder of Parquet files that this export brings up to date')
+      .option('--all', 'with --lake: all tables and views of market')
+      .addOption(
+        integerOption(
+          '--since-state <n>',
+          'with --lake: what changed after this state, not after that of the lake',
+          {
+            least: 0,
+          },
+        ),
+      )
+      .option('--on-change <command>', 'with --lake: run by the shell after files of the lake have changed')
       .option('--doubles', 'write decimal numbers to Parquet as DOUBLE, which keeps at least 15 digits')
       .addOption(jsonOption())
       .addHelpText(
@@ -49,13 +71,25 @@ export const commands: Commands = {
           'eod export prices_adjusted',
           `eod export bhavcopy_cm --exchange NSE --from ${from} --out days.csv`,
           'eod export bhavcopy_cm --partition year --out archive/',
+          'eod export --all --lake lake/ --on-change "rclone sync lake/ remote:lake"',
         ),
       )
-      .action((table: string, flags: Flags) => exportRows(cli, table, flags));
+      .action((tables: string[], flags: ExportFlags) => {
+        if (flags.lake !== undefined) return exportLake(cli, tables, flags.lake, flags);
+        for (const name of ['all', 'sinceState', 'onChange'] as const)
+          if (flags[name] !== undefined) throw usageError(`${FLAG_NAMES[name]} needs --lake DIR`);
+        const [table, ...more] = tables;
+        if (table === undefined) throw usageError('name the table or view to export');
+        if (more.length > 0)
+          throw usageError('one table or view can be exported at a time, several with --lake DIR');
+        return exportRows(cli, table, flags);
+      });
   },
 };
 
-async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> {
+const FLAG_NAMES = { all: '--all', sinceState: '--since-state', onChange: '--on-change' } as const;
+
+async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
   const exchanges = parseExchanges(flags.exchange);
   const symbols = flags.symbol
@@ -112,7 +146,7 @@ async function exportRows(cli: Cli, table: string, flags: Flags): Promise<void> 
 }
 
 /** The filters of an export that found no row, as the end of the sentence that says so. */
-function filterText(flags: Flags): string {
+function filterText(flags: ExportFlags): string {
   const given = (['symbol', 'exchange', 'from', 'to'] as const).flatMap((name) =>
     flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
   );
@@ -134,27 +168,4 @@ async function outputFile(
   });
   if (!isFolder) return () => path;
   return (name, year) => join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);
-}
-
-const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : `${count(bytes / 1e6)} MB`);
-
-const PROGRESS_EVERY_MS = 500;
-
-/** Shows on a terminal how much has been read; how much there is in all is not known before the end. */
-function progressLine({ stderr, told }: Cli, table: string) {
-  let bytes = 0;
-  let next = Date.now() + PROGRESS_EVERY_MS;
-  let isShown = false;
-  return {
-    add(more: number) {
-      bytes += more;
-      if (stderr.isTTY !== true || told === 'nothing' || Date.now() < next) return;
-      next = Date.now() + PROGRESS_EVERY_MS;
-      isShown = true;
-      stderr.write(`\r${table}: ${sizeText(bytes)} read`);
-    },
-    end() {
-      if (isShown) stderr.write('\n');
-    },
-  };
 }

@@ -1,0 +1,157 @@
+import pg, { type ClientBase } from 'pg';
+import { namesFilling, tables } from '../../operations/registry.ts';
+import { LOADS } from '../state/loads/loads.ts';
+import { chosenRows, type Relation } from './relation.ts';
+
+export type PartitionBy = 'month' | 'year';
+
+/** The partition of a table without days, and that of rows without a day. */
+export const ALL = 'all';
+export const NO_DAY = 'none';
+
+/** What a partition has, whatever the order of its rows. */
+export interface PartitionContent {
+  readonly partition: string;
+  readonly fingerprint: string;
+}
+
+const dayOf = (relation: Relation) => pg.escapeIdentifier(relation.dayColumn ?? '');
+
+/** The partition of a row, as SQL. */
+function partitionSql(relation: Relation, by: PartitionBy): string {
+  if (relation.dayColumn === null) return `'${ALL}'`;
+  const day = dayOf(relation);
+  return `case when isfinite(${day}) then to_char(${day}, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') else '${NO_DAY}' end`;
+}
+
+/** `from … where …` of the rows of these partitions. */
+export function rowsOfPartitions(relation: Relation, partitions: readonly string[]): string {
+  const day = dayOf(relation);
+  const conditions = partitions.map((partition) => {
+    if (partition === ALL) return 'true';
+    if (partition === NO_DAY) return `(${day} is null or not isfinite(${day}))`;
+    const first = partition.length === 4 ? `${partition}-01-01` : `${partition}-01`;
+    const length = partition.length === 4 ? '1 year' : '1 month';
+    return `(${day} >= date '${first}' and ${day} < (date '${first}' + interval '${length}')::date)`;
+  });
+  return `${chosenRows(relation, {})} where ${conditions.length === 0 ? 'false' : conditions.join(' or ')}`;
+}
+
+/** The partitions that have rows. */
+export async function partitionsOf(
+  client: ClientBase,
+  relation: Relation,
+  by: PartitionBy,
+): Promise<string[]> {
+  const { rows } = await client.query<{ partition: string }>(
+    `select distinct ${partitionSql(relation, by)} as partition ${chosenRows(relation, {})}`,
+  );
+  return rows.map(({ partition }) => partition);
+}
+
+/** The partitions that have rows, each with a fingerprint of them: reads all rows, but writes nothing. */
+export async function contentOfPartitions(
+  client: ClientBase,
+  relation: Relation,
+  by: PartitionBy,
+): Promise<PartitionContent[]> {
+  // A record with a value of type json has no hash.
+  const hash = relation.columns.some(({ type }) => type === 'json')
+    ? 'hashtextextended(r::text, 0)'
+    : 'hash_record_extended(r, 0)';
+  const { rows } = await client.query<PartitionContent>(
+    `select ${partitionSql(relation, by)} as partition, count(*) || ':' || sum(${hash}::numeric) as fingerprint
+       from (select * ${chosenRows(relation, {})}) r group by 1`,
+  );
+  return rows;
+}
+
+/** Can the loads after a state tell which days of a relation changed? Of views and of tables without days they cannot. */
+export const isToldByLoads = (relation: Relation): boolean =>
+  relation.schema === 'market' &&
+  relation.dayColumn !== null &&
+  tables.some(({ name }) => name === relation.name);
+
+/**
+ * The partitions of a table that loads after a state may have changed, of those that there are or were.
+ *
+ * @returns null if its history was replaced since, so that any row may be another.
+ */
+export async function changedPartitions(
+  client: ClientBase,
+  relation: Relation,
+  by: PartitionBy,
+  state: number,
+): Promise<string[] | null> {
+  const table = tables.filter(({ name }) => name === relation.name);
+  const { rows: rebuilt } = await client.query(
+    'select from etl.past_begins where table_name = $1 and state > $2 limit 1',
+    [relation.name, state],
+  );
+  if (rebuilt.length > 0) return null;
+  const unit = by === 'year' ? 'year' : 'month';
+  const { rows } = await client.query<{ partition: string }>(
+    `select distinct to_char(part, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') as partition
+       from ${LOADS} l, generate_series(date_trunc('${unit}', l.changed_from), l.changed_to, interval '1 ${unit}') part
+      where l.state > $1 and l.operation = any ($2) and isfinite(l.changed_from) and isfinite(l.changed_to)`,
+    [state, namesFilling(table)],
+  );
+  const { rows: endless } = await client.query(
+    `select from ${LOADS} l where l.state > $1 and l.operation = any ($2) and not (isfinite(l.changed_from) and isfinite(l.changed_to)) limit 1`,
+    [state, namesFilling(table)],
+  );
+  return endless.length > 0 ? null : rows.map(({ partition }) => partition);
+}
+
+/** By which factors prices of each name are adjusted on which days, and whose the name is; as text, by name. */
+export type NameFactors = Readonly<Record<string, string>>;
+
+/** The view of which names and events tell which rows changed. */
+export const ADJUSTED = { view: 'prices_adjusted', of: 'bhavcopy_cm' } as const;
+
+/** What the rows of `market.prices_adjusted` have beside their session: the same names and factors make the same rows. */
+export async function readNameFactors(client: ClientBase): Promise<NameFactors> {
+  const { rows } = await client.query<{ name: string; factors: string }>(
+    `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
+            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new), 0)::numeric)::text as factors
+       from market.series_aliases a cross join lateral market.share_price_factors(a.exchange, a.share_id, current_date) p
+      group by 1`,
+  );
+  return Object.fromEntries(rows.map(({ name, factors }) => [name, factors]));
+}
+
+/** The partitions with sessions of names that events or other names changed. */
+export async function partitionsOfNames(
+  client: ClientBase,
+  by: PartitionBy,
+  before: NameFactors,
+  now: NameFactors,
+): Promise<string[]> {
+  const names = new Set([...Object.keys(before), ...Object.keys(now)]);
+  const changed = [...names].filter((name) => before[name] !== now[name]).map((name) => name.split('\t'));
+  if (changed.length === 0) return [];
+  const { rows } = await client.query<{ partition: string }>(
+    `select distinct to_char(b.trade_date, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') as partition
+       from unnest($1::text[], $2::text[], $3::text[]) n(exchange, symbol, series)
+       join market.bhavcopy_cm b using (exchange, symbol, series)`,
+    [0, 1, 2].map((at) => changed.map((parts) => parts[at])),
+  );
+  return rows.map(({ partition }) => partition);
+}
+
+/** The names of all tables and views of `market`, as an export takes them. */
+export async function allRelations(client: ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_class
+      where relnamespace = 'market'::regnamespace and relkind in ('r', 'p', 'v', 'm') and not relispartition order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** The rows of a relation in an order that makes equal rows equal files. */
+export function orderSql(relation: Relation): string {
+  const { key } = tables.find(({ name }) => name === relation.name) ?? { key: [] };
+  const sorted = key.filter((column) => relation.columns.some(({ name }) => name === column));
+  const columns = [...(relation.dayColumn === null ? [] : [relation.dayColumn]), ...sorted];
+  return columns.length === 0 ? '' : ` order by ${[...new Set(columns)].map(pg.escapeIdentifier).join(', ')}`;
+}

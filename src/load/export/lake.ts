@@ -1,0 +1,428 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream, existsSync, readFileSync, realpathSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import pg, { type PoolClient } from 'pg';
+import { PipelineError, usageError } from '../../core/errors.ts';
+import type { Database } from '../database/database.ts';
+import { type ReadLimits, readOnly } from '../database/read-only.ts';
+import { LOADS } from '../state/loads/loads.ts';
+import { copied } from './export-table.ts';
+import {
+  ADJUSTED,
+  ALL,
+  allRelations,
+  changedPartitions,
+  contentOfPartitions,
+  isToldByLoads,
+  type NameFactors,
+  orderSql,
+  type PartitionBy,
+  partitionsOf,
+  partitionsOfNames,
+  readNameFactors,
+  rowsOfPartitions,
+} from './lake-changes.ts';
+import {
+  type LakeFile,
+  type LakeTable,
+  MANIFEST,
+  type Manifest,
+  readManifest,
+  writeWhole,
+} from './lake-manifest.ts';
+import { type DecimalNeed, measureColumns, parquetColumn, writeParquet } from './parquet.ts';
+import { findRelation, type Relation } from './relation.ts';
+
+export interface LakeRequest {
+  readonly folder: string;
+  /** Tables and views; null: all of `market`. */
+  readonly tables: readonly string[] | null;
+  /** As the lake is partitioned; undefined: as it is, a new one by month. */
+  readonly by: PartitionBy | undefined;
+  /** Write only what changed after this state, instead of after that of the lake. */
+  readonly sinceState: number | undefined;
+  /** Numerics as DOUBLE. */
+  readonly doubles: boolean;
+  /** A file of the lake that is written before files are changed for its readers. */
+  readonly beforeChange?: { readonly file: string; readonly text: string };
+}
+
+/** What an export did to one table of a lake. */
+export interface LakeTableResult {
+  readonly table: string;
+  readonly rows: number;
+  readonly files: number;
+  /** How many files it wrote, with how many rows, and how many are not part of the lake any more. */
+  readonly written: number;
+  readonly writtenRows: number;
+  readonly replaced: number;
+}
+
+export interface LakeResult {
+  readonly lake: string;
+  readonly manifest: string;
+  readonly state: number;
+  /** The state of the lake before; null for a new one. */
+  readonly stateBefore: number | null;
+  readonly isChanged: boolean;
+  readonly tables: readonly LakeTableResult[];
+  readonly notices: readonly string[];
+}
+
+/** A file that is not part of the lake any more is kept so long, for readers that have read the manifest of before. */
+const KEPT_MS = 3_600_000;
+
+/** DECIMALs of a lake have one of these precisions, so that a new day with a longer number seldom changes a column's type. */
+const PRECISIONS = [18, 38];
+
+/** The names of files that an export writes: the state, and a part that makes it another file. */
+const OURS = /^\d+-[0-9a-f]{8}\.(parquet|json)(\.part)?$/;
+
+/** Where the factors of names are kept; not a table. */
+const NAMES_FOLDER = '_names';
+
+/**
+ * Brings a folder of Parquet files up to the current state: files of partitions that changed are written first, then
+ * the manifest, which lists the files of the lake, is replaced; files that it no longer lists are deleted an hour later.
+ * All of it is of one snapshot, and whatever moment it ends at, the manifest lists complete files of one state.
+ *
+ * @throws PipelineError `usage` if the folder has another partitioning, or `--since-state` leaves out what changed.
+ */
+export function writeLake(
+  db: Database,
+  request: LakeRequest,
+  limits: ReadLimits,
+  onBytes: (bytes: number) => void,
+): Promise<LakeResult> {
+  return readOnly(db, limits, async (client) => {
+    await client.query("set local timezone to 'UTC'");
+    const lake = realpathSync(request.folder);
+    const { rows: locks } = await client.query<{ is_free: boolean }>(
+      'select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as is_free',
+      [`eod:lake:${lake}`],
+    );
+    if (locks[0]?.is_free !== true)
+      throw new PipelineError(`another export is writing to ${lake}; wait until it has ended`, {
+        kind: 'database_locked',
+      });
+    const found = readManifest(lake);
+    if (found !== null && request.by !== undefined && request.by !== found.partition)
+      throw usageError(
+        `--partition: ${lake} is partitioned by ${found.partition}; export to another folder to change that`,
+      );
+    const { state, load } = await currentState(client);
+    const notices: string[] = [];
+    const before = found === null || (await isOfDatabase(client, found)) ? found : null;
+    if (before === null && found !== null)
+      notices.push(
+        `this database does not have state ${found.state} of the lake, so all of its files are written anew`,
+      );
+    const by = request.by ?? found?.partition ?? 'month';
+    const writing: Writing = { client, lake, by, state, request, before, notices, onBytes };
+    const tables: LakeTable[] = [];
+    const files: LakeFile[] = [];
+    const results: LakeTableResult[] = [];
+    for (const name of new Set(request.tables ?? (await allRelations(client)))) {
+      const relation = await findRelation(client, name);
+      const one = await writeTable(writing, relation);
+      tables.push(one.table);
+      for (const file of one.files) files.push(file);
+      results.push(one.result);
+    }
+    const isExported = (one: { readonly table: string }) => tables.some(({ table }) => table === one.table);
+    // Tables that were not asked for stay as they are, unless they are another database's.
+    const others = (before ?? { tables: [], files: [] }) as Pick<Manifest, 'tables' | 'files'>;
+    const listed = {
+      tables: [...others.tables.filter((one) => !isExported(one)), ...tables],
+      files: [...others.files.filter((one) => !isExported(one)), ...files],
+    };
+    const isChanged = results.some(({ written, replaced }) => written + replaced > 0);
+    const replaced = await deleteReplaced(lake, found, listed);
+    const manifest: Manifest = { format: 1, state, load, partition: by, ...listed, replaced };
+    if (isChanged && request.beforeChange !== undefined)
+      await writeWhole(join(lake, request.beforeChange.file), request.beforeChange.text);
+    if (JSON.stringify(manifest) !== JSON.stringify(found))
+      await writeWhole(join(lake, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`);
+    return {
+      lake,
+      manifest: join(lake, MANIFEST),
+      state,
+      stateBefore: found?.state ?? null,
+      isChanged,
+      tables: results,
+      notices,
+    };
+  });
+}
+
+interface Writing {
+  readonly client: PoolClient;
+  readonly lake: string;
+  readonly by: PartitionBy;
+  readonly state: number;
+  readonly request: LakeRequest;
+  readonly before: Manifest | null;
+  readonly notices: string[];
+  readonly onBytes: (bytes: number) => void;
+}
+
+async function currentState(client: PoolClient): Promise<{ state: number; load: string }> {
+  const { rows } = await client.query<{ state: number; load: string | null }>(
+    `select s.state::int as state, (select ${LOAD_TEXT} from ${LOADS} l where l.state = s.state) as load from market.state() s(state)`,
+  );
+  return { state: rows[0]?.state ?? 0, load: rows[0]?.load ?? '' };
+}
+
+/** Tells the load of a state from one of another database. */
+const LOAD_TEXT = "concat_ws(' ', l.id, l.operation, l.exchange, extract(epoch from l.committed_at))";
+
+async function isOfDatabase(client: PoolClient, { state, load }: Manifest): Promise<boolean> {
+  if (state === 0) return true;
+  const { rows } = await client.query(`select from ${LOADS} l where l.state = $1 and ${LOAD_TEXT} = $2`, [
+    state,
+    load,
+  ]);
+  return rows.length > 0;
+}
+
+/** Writes the partitions of a table that changed. */
+async function writeTable(writing: Writing, relation: Relation) {
+  const { client, state, request, before, notices } = writing;
+  const name = relation.schema === 'market' ? relation.name : `${relation.schema}.${relation.name}`;
+  const known = before?.tables.find(({ table }) => table === name);
+  const old = before?.files.filter(({ table }) => table === name) ?? [];
+  const { sinceState } = request;
+  if (sinceState !== undefined && sinceState > (known?.state ?? sinceState))
+    throw usageError(
+      `--since-state ${sinceState}: the lake has ${name} in state ${known?.state}, so what changed in between would be missing`,
+    );
+  const names = await namesOf(writing, relation, known);
+  // Its files may hold other columns, so none of them can stay.
+  const isSame =
+    known !== undefined &&
+    known.isDouble === request.doubles &&
+    JSON.stringify(known.columns.map(({ name, type }) => ({ name, type }))) ===
+      JSON.stringify(relation.columns);
+  const since = sinceState ?? (isSame ? known?.state : undefined);
+  let wanted = await wantedPartitions(writing, relation, { old, since, names });
+  const measured = await measureColumns(
+    client,
+    relation.columns,
+    rowsOfPartitions(relation, [...wanted.keys()]),
+    request.doubles,
+  );
+  const knownColumns = isSame ? known.columns : [];
+  const columns = relation.columns.map((column) => {
+    const one = knownColumns.find((other) => other.name === column.name)?.decimal;
+    const decimal = joinNeeds(one, measured.decimals.get(column.name));
+    return { ...column, ...(decimal !== undefined && { decimal }) };
+  });
+  const typesOf = (all: LakeTable['columns']) =>
+    JSON.stringify(all.map((one) => parquetColumn(one, one.decimal, request.doubles, PRECISIONS).element));
+  let kept = isSame ? old : [];
+  if (isSame && typesOf(columns) !== typesOf(known.columns)) {
+    // A longer number than before: all files of a table have the same types.
+    kept = [];
+    wanted = await wantedPartitions(writing, relation, { old, since: undefined, names });
+  }
+  for (const notice of measured.notices) notices.push(`${name}: ${notice}`);
+  kept = kept.filter(({ partition }) => !wanted.has(partition));
+  const written: LakeFile[] = [];
+  const layout = columns.map((one) => parquetColumn(one, one.decimal, request.doubles, PRECISIONS));
+  for (const [partition, fingerprint] of wanted) {
+    const file = await writeFile(writing, relation, { name, partition, layout });
+    if (file.rows > 0 || partition === ALL) written.push({ ...file, state, fingerprint });
+    else await rm(join(writing.lake, file.file));
+  }
+  // A table without rows has one file, which tells its columns.
+  if (written.length + kept.length === 0)
+    written.push({
+      ...(await writeFile(writing, relation, { name, partition: ALL, layout })),
+      ...{ state, fingerprint: null },
+    });
+  const files = [...kept, ...written].sort((a, b) => (a.partition < b.partition ? -1 : 1));
+  const rows = files.reduce((sum, one) => sum + one.rows, 0);
+  const table: LakeTable = {
+    ...{ table: name, state, rows, columns, isDouble: request.doubles },
+    sinceState: sinceState !== undefined && known === undefined ? sinceState : (known?.sinceState ?? null),
+    digest: sha256(files.map((one) => `${one.partition} ${one.sha256}`).join('\n')),
+    namesFile: names === null ? null : names.file,
+  };
+  const result: LakeTableResult = {
+    ...{ table: name, rows, files: files.length, written: written.length },
+    writtenRows: written.reduce((sum, one) => sum + one.rows, 0),
+    replaced: old.filter(({ file }) => !files.some((one) => one.file === file)).length,
+  };
+  return { table, files, result };
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** How many digits hold the values of both. */
+function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): DecimalNeed | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  if (a === null || b === null) return null;
+  const both = { scale: Math.max(a.scale, b.scale), integers: Math.max(a.integers, b.integers) };
+  return both.scale + both.integers > 38 ? null : both;
+}
+
+interface Names {
+  readonly before: NameFactors | null;
+  readonly now: NameFactors;
+  readonly file: string;
+}
+
+/** What prices of each name are adjusted by, before and now, for the view that needs it. */
+async function namesOf(
+  { client, lake, state }: Writing,
+  relation: Relation,
+  known: LakeTable | undefined,
+): Promise<Names | null> {
+  if (relation.schema !== 'market' || relation.name !== ADJUSTED.view) return null;
+  const now = await readNameFactors(client);
+  const path = known?.namesFile ?? null;
+  const isKept = path !== null && existsSync(join(lake, path));
+  const before = isKept ? (JSON.parse(readFileSync(join(lake, path), 'utf8')) as NameFactors) : null;
+  if (isKept && JSON.stringify(before) === JSON.stringify(now)) return { before, now, file: path };
+  const file = `${NAMES_FOLDER}/${newName(state, 'json')}`;
+  await mkdir(join(lake, NAMES_FOLDER), { recursive: true });
+  await writeWhole(join(lake, file), JSON.stringify(now));
+  return { before, now, file };
+}
+
+/**
+ * The partitions to write, each with the fingerprint of its rows where one is kept.
+ *
+ * @param about.since the state after which changes count; undefined: every partition.
+ */
+async function wantedPartitions(
+  { client, by }: Writing,
+  relation: Relation,
+  about: {
+    readonly old: readonly LakeFile[];
+    readonly since: number | undefined;
+    readonly names: Names | null;
+  },
+): Promise<Map<string, string | null>> {
+  const { old, since, names } = about;
+  const plain = (partitions: readonly string[]) => new Map(partitions.map((one) => [one, null] as const));
+  const every = async () => plain(await partitionsOf(client, relation, by));
+  if (names !== null) {
+    if (since === undefined || names.before === null) return every();
+    const sessions = await changedPartitions(client, await findRelation(client, ADJUSTED.of), by, since);
+    if (sessions === null) return every();
+    const named = await partitionsOfNames(client, by, names.before, names.now);
+    return plain([...new Set([...sessions, ...named])]);
+  }
+  if (isToldByLoads(relation)) {
+    const changed = since === undefined ? null : await changedPartitions(client, relation, by, since);
+    return changed === null ? every() : plain(changed);
+  }
+  const content = await contentOfPartitions(client, relation, by);
+  const fingerprintOf = new Map(old.map((one) => [one.partition, one.fingerprint]));
+  const isOther = (partition: string, fingerprint: string) =>
+    since === undefined || fingerprintOf.get(partition) !== fingerprint;
+  const wanted = new Map<string, string | null>(
+    content.flatMap(({ partition, fingerprint }) =>
+      isOther(partition, fingerprint) ? [[partition, fingerprint] as const] : [],
+    ),
+  );
+  // What has no rows any more is written as nothing, unless it is the file of a table without rows.
+  const isThere = new Set(content.map(({ partition }) => partition));
+  for (const { partition, rows } of old) if (!isThere.has(partition) && rows > 0) wanted.set(partition, null);
+  return wanted;
+}
+
+const newName = (state: number, ending: string) => `${state}-${randomBytes(4).toString('hex')}.${ending}`;
+
+/** `year=2026/month=03`, so that readers can leave out folders; a table with such a column has `2026-03`. */
+function folderOf(relation: Relation, partition: string): string {
+  const has = relation.columns.some(({ name }) => name === 'year' || name === 'month');
+  if (partition === ALL || relation.dayColumn === null) return '';
+  const [year, month] = partition.split('-');
+  if (has || !/^\d/.test(partition)) return partition;
+  return month === undefined ? `year=${year}` : `year=${year}/month=${month}`;
+}
+
+async function writeFile(
+  { client, lake, state, onBytes }: Writing,
+  relation: Relation,
+  about: {
+    readonly name: string;
+    readonly partition: string;
+    readonly layout: readonly ReturnType<typeof parquetColumn>[];
+  },
+): Promise<Omit<LakeFile, 'state' | 'fingerprint'>> {
+  const { name, partition, layout } = about;
+  const folder = [name, folderOf(relation, partition)].filter((part) => part !== '').join('/');
+  const file = `${folder}/${newName(state, 'parquet')}`;
+  await mkdir(join(lake, folder), { recursive: true });
+  const partial = join(lake, `${file}.part`);
+  const list = relation.columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
+  const rows = `${rowsOfPartitions(relation, [partition])}${orderSql(relation)}`;
+  const handle = await open(partial, 'w');
+  let count: number;
+  let bytes: number;
+  try {
+    const { chunks, rowCount } = copied(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
+    await writeParquet(handle, layout, chunks);
+    count = rowCount();
+    await handle.sync();
+    bytes = (await handle.stat()).size;
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  } finally {
+    await handle.close();
+  }
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(partial), hash);
+  await rename(partial, join(lake, file));
+  return { table: name, partition, file, rows: count, bytes, sha256: hash.digest('hex') };
+}
+
+/**
+ * Deletes what has not been part of the lake for an hour: replaced files, and those of an export that was interrupted.
+ *
+ * @returns the files that are not part of it, but not deleted yet.
+ */
+async function deleteReplaced(
+  lake: string,
+  found: Manifest | null,
+  listed: Pick<Manifest, 'files' | 'tables'>,
+): Promise<Manifest['replaced']> {
+  const ofTables = (all: Pick<Manifest, 'files' | 'tables'>) => [
+    ...all.files.map(({ file }) => file),
+    ...all.tables.flatMap(({ namesFile }) => namesFile ?? []),
+  ];
+  const live = new Set(ofTables(listed));
+  const since = new Date().toISOString();
+  const waiting = new Map((found?.replaced ?? []).map((one) => [one.file, one.since]));
+  for (const file of found === null ? [] : ofTables(found)) if (!waiting.has(file)) waiting.set(file, since);
+  const folders = await readdir(lake, { recursive: true, withFileTypes: true });
+  const replaced: Manifest['replaced'] = [];
+  for (const entry of folders) {
+    if (!entry.isFile() || !OURS.test(entry.name)) continue;
+    const path = join(entry.parentPath, entry.name);
+    const file = path.slice(lake.length + 1).replaceAll('\\', '/');
+    if (live.has(file)) continue;
+    const from = waiting.get(file) ?? new Date((await stat(path)).mtimeMs).toISOString();
+    if (Date.now() - Date.parse(from) < KEPT_MS) {
+      if (waiting.has(file)) replaced.push({ file, since: from });
+      continue;
+    }
+    await rm(path, { force: true });
+    // Folders of partitions that have no files any more; not empty otherwise, which is no error here.
+    for (let folder = dirname(path); folder !== lake; folder = dirname(folder))
+      if (
+        !(await rmdir(folder).then(
+          () => true,
+          () => false,
+        ))
+      )
+        break;
+  }
+  return replaced.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
