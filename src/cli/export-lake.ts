@@ -7,9 +7,22 @@ import { messageOf, usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
 import type { LakeResult } from '../load/export/lake.ts';
 import { progressLine } from './bytes-read.ts';
-import { type Cli, EXIT, logNote, logStderr, print, printJson } from './cli.ts';
-import type { ExportFlags } from './commands/export.ts';
+import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
+import type { RangeFlags } from './options.ts';
 import { count, plural } from './output.ts';
+
+export interface ExportFlags extends RangeFlags, JsonFlag {
+  readonly symbol?: string;
+  readonly exchange?: string;
+  readonly format?: string;
+  readonly out?: string;
+  readonly partition?: string;
+  readonly doubles?: boolean;
+  readonly lake?: string;
+  readonly all?: boolean;
+  readonly sinceState?: number;
+  readonly onChange?: string;
+}
 
 /** Flags that choose rows or another form, which a lake has not. */
 const OF_FILES = ['from', 'to', 'symbol', 'exchange', 'format', 'out'] as const;
@@ -77,7 +90,8 @@ function linesOf({ tables, state, isChanged }: LakeResult): string[] {
 }
 
 /** Runs the command of --on-change if files changed, or if it has not succeeded since they did. */
-async function onChange({ env, cwd, life }: Cli, command: string, result: LakeResult): Promise<void> {
+async function onChange(cli: Cli, command: string, result: LakeResult): Promise<void> {
+  const { env, cwd, life } = cli;
   const marker = join(result.lake, UNHANDLED);
   if (!existsSync(marker)) return;
   const id = readFileSync(marker, 'utf8');

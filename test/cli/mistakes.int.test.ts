@@ -226,6 +226,18 @@ const COMMAND_LINES: readonly Mistake[] = [
     'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)',
   ],
   ['export bhavcopy_cm --format xls --out x', '--format: unknown value "xls" (known: parquet, csv, ndjson)'],
+  ['export --out x', 'name the table or view to export'],
+  [
+    'export bhavcopy_cm prices --out x',
+    'one table or view can be exported at a time, several with --lake DIR',
+  ],
+  ['export bhavcopy_cm --all', '--all needs --lake DIR'],
+  ['export bhavcopy_cm --since-state 3', '--since-state needs --lake DIR'],
+  ['export bhavcopy_cm --on-change true', '--on-change needs --lake DIR'],
+  ['export --lake x', 'name the tables and views of the lake, or give --all'],
+  ['export bhavcopy_cm --all --lake x', 'name tables, or give --all, but not both'],
+  ['export --all --lake x --format csv', '--format cannot be used with --lake, which has all rows'],
+  ['export --all --lake x --partition week', '--partition: unknown value "week" (known: month, year)'],
   ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
   [
     'export bhavcopy_cm --from 2025-02-30 --symbol TCS --doubles',

@@ -4,8 +4,8 @@ import { dirname, join, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
 import { progressLine, sizeText } from '../bytes-read.ts';
-import { type Cli, type Commands, type JsonFlag, logNote, print, printJson } from '../cli.ts';
-import { exportLake } from '../export-lake.ts';
+import { type Cli, type Commands, logNote, print, printJson } from '../cli.ts';
+import { type ExportFlags, exportLake } from '../export-lake.ts';
 import {
   addRange,
   exampleDays,
@@ -15,22 +15,8 @@ import {
   jsonOption,
   parseExchanges,
   parseOpenRange,
-  type RangeFlags,
 } from '../options.ts';
 import { plural } from '../output.ts';
-
-export interface ExportFlags extends RangeFlags, JsonFlag {
-  readonly symbol?: string;
-  readonly exchange?: string;
-  readonly format?: string;
-  readonly out?: string;
-  readonly partition?: string;
-  readonly doubles?: boolean;
-  readonly lake?: string;
-  readonly all?: boolean;
-  readonly sinceState?: number;
-  readonly onChange?: string;
-}
 
 /** File formats; each is also the ending of a file's name. */
 export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;

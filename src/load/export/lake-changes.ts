@@ -1,6 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import { namesFilling, tables } from '../../operations/registry.ts';
 import { LOADS } from '../state/loads/loads.ts';
+import { PAST_BEGINS } from '../state/loads/versions.ts';
 import { chosenRows, type Relation } from './relation.ts';
 
 export type PartitionBy = 'month' | 'year';
@@ -85,7 +86,7 @@ export async function changedPartitions(
 ): Promise<string[] | null> {
   const table = tables.filter(({ name }) => name === relation.name);
   const { rows: rebuilt } = await client.query(
-    'select from etl.past_begins where table_name = $1 and state > $2 limit 1',
+    `select from ${PAST_BEGINS} where table_name = $1 and state > $2 limit 1`,
     [relation.name, state],
   );
   if (rebuilt.length > 0) return null;

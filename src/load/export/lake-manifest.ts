@@ -28,7 +28,7 @@ const lakeTable = z.object({
   table: z.string(),
   /** The state that its files show. */
   state: z.number(),
-  /** Only partitions that changed after this state were written, by `--since-state`; null: all of them. */
+  /** Only partitions that changed after this state were written, by a request; null: all of them. */
   sinceState: z.number().nullable(),
   rows: z.number(),
   /** SHA-256 over the partitions and the SHA-256 of their files. */
@@ -69,14 +69,12 @@ export function readManifest(folder: string): Manifest | null {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw usageError(`--lake: ${path} cannot be read: ${messageOf(error)}`);
+    throw usageError(`${path} cannot be read: ${messageOf(error)}`);
   }
   try {
     return manifest.parse(JSON.parse(text));
   } catch {
-    throw usageError(
-      `--lake: ${path} is not a manifest that this version of eod wrote; export to an empty folder`,
-    );
+    throw usageError(`${path} is not a manifest that this version of eod wrote; export to an empty folder`);
   }
 }
 

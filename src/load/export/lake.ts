@@ -88,7 +88,7 @@ const NAMES_FOLDER = '_names';
  * the manifest, which lists the files of the lake, is replaced; files that it no longer lists are deleted an hour later.
  * All of it is of one snapshot, and whatever moment it ends at, the manifest lists complete files of one state.
  *
- * @throws PipelineError `usage` if the folder has another partitioning, or `--since-state` leaves out what changed.
+ * @throws PipelineError `usage` if the folder has another partitioning, or what changed before the state asked for is missing.
  */
 export function writeLake(
   db: Database,
@@ -110,7 +110,7 @@ export function writeLake(
     const found = readManifest(lake);
     if (found !== null && request.by !== undefined && request.by !== found.partition)
       throw usageError(
-        `--partition: ${lake} is partitioned by ${found.partition}; export to another folder to change that`,
+        `${lake} is partitioned by ${found.partition}; export to another folder to change that`,
       );
     const { state, load } = await currentState(client);
     const notices: string[] = [];
@@ -196,7 +196,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   const { sinceState } = request;
   if (sinceState !== undefined && sinceState > (known?.state ?? sinceState))
     throw usageError(
-      `--since-state ${sinceState}: the lake has ${name} in state ${known?.state}, so what changed in between would be missing`,
+      `the lake has ${name} in state ${known?.state}, so what changed from then to state ${sinceState} would be missing`,
     );
   const names = await namesOf(writing, relation, known);
   // Its files may hold other columns, so none of them can stay.

@@ -12,6 +12,9 @@ interface StoredVersion {
   readonly committedAt: string | null;
 }
 
+/** The table that says from which state on the past of a table can be shown, for statements. */
+export const PAST_BEGINS = 'etl.past_begins';
+
 const BEFORE_ALL: StoredVersion = { version: 0, committedAt: null };
 
 const storedVersion = { version: loads.state, committedAt: isoText(sql`${loads.committed_at}`) };
