@@ -272,6 +272,16 @@ describe('a file that cannot be used', () => {
       'its table bhavcopy_cm is one of another operation',
     ],
     [
+      'of a view',
+      declaration({ table: 'band_hits' }),
+      'shapes[0].table.name is "band_hits", which is a view of the schema market: give the table another name',
+    ],
+    [
+      'of the table of a file',
+      declaration({ table: 'symbol_changes' }),
+      'its table symbol_changes is one of another operation',
+    ],
+    [
       'with another name',
       declaration({ name: 'GetVotes' }),
       'it declares GetVotes: name the file GetVotes.mjs',
