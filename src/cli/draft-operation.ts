@@ -29,7 +29,8 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     await draftUnread(cli, file);
     return;
   }
-  const { allOperations } = await import('../operations/registry.ts');
+  const { allOperations, migratedTables } = await import('../operations/registry.ts');
+  const { tablesFilledBy } = await import('../operations/operation.ts');
   const { findDeclared } = await import('../operations/declared.ts');
   const { draftDeclaration, readSavedAnswer } = await import('../extract/draft/index.ts');
   const name = flags.name ?? basename(file).replace(/\..*$/s, '');
@@ -56,10 +57,14 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   } catch (error) {
     throw usageError(`${file}: ${messageOf(error)}`);
   }
+  const others = operations.filter((one) => one !== other);
   const text = draftDeclaration({
     ...answer,
     name,
     known: operations.filter(({ from }) => from !== 'folder').map(({ operation }) => operation),
+    taken: [...migratedTables, ...others.flatMap(({ operation }) => tablesFilledBy(operation))].map(
+      (table) => table.name,
+    ),
     timeZone: config.EOD_TIMEZONE,
     today: today(clockOf(config), config.EOD_TIMEZONE),
   });

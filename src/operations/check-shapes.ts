@@ -2,6 +2,7 @@ import { isSnakeCase, nameProblems } from './column-names.ts';
 import { either, isObject, isText, type Problems, shown, type Unchecked } from './declaration-problems.ts';
 import { SQL_TYPES } from './fields.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, VALIDITY } from './table.ts';
+import { VIEWS } from './views.ts';
 
 const SHAPE_NAMES = [
   'table',
@@ -108,6 +109,11 @@ function checkTable(table: Unchecked, path: string, problems: Problems): readonl
   const { name, key, fields } = table;
   const isName = typeof name === 'string' && isSnakeCase(name);
   problems.check(isName, `${path}.name`, name, 'use a plural in snake_case, such as bulk_deals');
+  if (isName && VIEWS.includes(name)) {
+    problems.error(
+      `${path}.name is ${shown(name)}, which is a view of the schema market: give the table another name`,
+    );
+  }
   problems.text(table, path, 'comment', 'say in a sentence what a row is');
   const remedy = 'list text(…), date(…), numeric(…) and the like';
   if (!problems.check(Array.isArray(fields) && fields.length > 0, `${path}.fields`, fields, remedy))

@@ -5,6 +5,7 @@ import { type Calendar, loadCalendar } from '../calendar/index.ts';
 import { systemClock } from '../core/clock.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
@@ -26,6 +27,8 @@ export interface Sandbox {
   /** Base URL, without a slash at its end. */
   readonly url: string;
   readonly port: number;
+  /** The declarations that are left out, because they cannot be used. */
+  readonly broken: readonly BrokenFile[];
   /** Stops at once; open requests are cut off. */
   close(): Promise<void>;
   stats(): SandboxStats;
@@ -100,6 +103,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
+    broken: declared.broken,
     stats: () => responder.requests.stats(),
     publishedUntil: () => market.publishedUntil(),
     splits: (from, to) => market.splits?.between(from, to) ?? [],

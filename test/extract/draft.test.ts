@@ -6,19 +6,21 @@ import { afterAll, expect, test } from 'vitest';
 import { checkSample } from '../../src/extract/check-sample.ts';
 import { draftDeclaration, readSavedAnswer } from '../../src/extract/draft/index.ts';
 import { readDeclared } from '../../src/operations/declared.ts';
-import { allOperations } from '../../src/operations/registry.ts';
+import { tablesFilledBy } from '../../src/operations/operation.ts';
+import { allOperations, migratedTables } from '../../src/operations/registry.ts';
 
 const ZONE = 'Asia/Kolkata';
 const folder = mkdtempSync(join(tmpdir(), 'eod-draft-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 const known = (await allOperations()).operations.map(({ operation }) => operation);
+const taken = [...migratedTables, ...known.flatMap(tablesFilledBy)].map((table) => table.name);
 let files = 0;
 
 /** Drafts a declaration from an answer, imports it and reads the answer with it. */
 async function tried(body: Buffer) {
   files += 1;
   const name = `GetDrafted${files}`;
-  const input = { ...readSavedAnswer(body), name, known, timeZone: ZONE, today: '2025-02-27' };
+  const input = { ...readSavedAnswer(body), name, known, taken, timeZone: ZONE, today: '2025-02-27' };
   const text = draftDeclaration(input);
   const path = join(folder, `${name}.mjs`);
   writeFileSync(path, text);
@@ -51,6 +53,21 @@ const record = fc.dictionary(
   ),
   { minKeys: 1, maxKeys: 8 },
 );
+
+test.each([
+  ['a view', 'GetPrices', 'own_prices'],
+  ['the table of a default operation', 'GetCorporateActions', 'own_corporate_actions'],
+  ['the table of a file', 'GetSymbolChanges', 'own_symbol_changes'],
+  ['the table of an operation of the catalogue', 'GetBulkDeals', 'own_bulk_deals'],
+  ['nothing', 'GetVoting', 'voting'],
+])('a name like that of %s', (_, name, table) => {
+  const body = Buffer.from(JSON.stringify([{ Symbol: 'TCS', Votes: 3 }]));
+  const input = { ...readSavedAnswer(body), name, known, timeZone: ZONE, today: '2025-02-27' };
+  const text = draftDeclaration({ ...input, taken });
+  expect(text).toContain(`  name: '${table}', // guessed`);
+  const again = draftDeclaration({ ...input, taken: [...taken, table] });
+  expect(again).toContain(`  name: 'own_${table}', // guessed`);
+});
 
 test('any plain records: a declaration that is accepted and reads all of them', async () => {
   await fc.assert(

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -272,6 +272,16 @@ describe('a file that cannot be used', () => {
       'its table bhavcopy_cm is one of another operation',
     ],
     [
+      'of a view',
+      declaration({ table: 'band_hits' }),
+      'shapes[0].table.name is "band_hits", which is a view of the schema market: give the table another name',
+    ],
+    [
+      'of the table of a file',
+      declaration({ table: 'symbol_changes' }),
+      'its table symbol_changes is one of another operation',
+    ],
+    [
       'with another name',
       declaration({ name: 'GetVotes' }),
       'it declares GetVotes: name the file GetVotes.mjs',
@@ -284,6 +294,24 @@ describe('a file that cannot be used', () => {
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('GetVoting.mjs');
     expect(refused.stderr).toContain(message);
+  });
+
+  test('in the place of one of the catalogue is said wherever operations are read, and makes no table', async () => {
+    const wrong = folderWith('export default {', 'GetMei.mjs');
+    const problem = `${join(wrong, 'GetMei.mjs')}: it cannot be imported`;
+    const listed = await runCli(['operations', 'list', '--available'], optionsFor(wrong));
+    expect({ code: listed.code, stderr: listed.stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining(problem),
+    });
+    const refused = await runCli(['operations', 'enable', 'GetMei'], optionsFor(wrong));
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(problem) });
+    const made = `select to_regclass('market.macro_sectors') as found, to_regclass('market_history.macro_sectors') as past`;
+    expect(await query(url, made)).toEqual([{ found: null, past: null }]);
+
+    const answering = startCli(['sandbox', '--port', '0'], optionsFor(wrong));
+    await answering.output(/sandbox listening/);
+    expect(answering.stderr()).toContain(problem);
   });
 
   test('a default cannot be enabled or disabled', async () => {

@@ -150,6 +150,10 @@ describe('one sentence with the path and what to write', () => {
       'shapes[0].symbolColumn is "scrip": use a column of the table: exchange, deal_date, scrip_code, symbol, client_name, quantity, deal_price, ordinal, source_received_at, source_saved_at',
     ],
     [
+      withTable({ name: 'prices' }),
+      'shapes[0].table.name is "prices", which is a view of the schema market: give the table another name',
+    ],
+    [
       withField(int4('Code', 'scrip_code', 'Again.')),
       'shapes[0].table.fields declares the column "scrip_code" twice: rename one of them',
     ],

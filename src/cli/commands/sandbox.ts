@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { SandboxFlag } from '../../sandbox/flags.ts';
-import { type Cli, type Commands, loadSettings, print } from '../cli.ts';
+import { type Cli, type Commands, loadSettings, logStderr, print } from '../cli.ts';
 import { examples } from '../options.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
@@ -50,6 +50,7 @@ async function serveSandbox(cli: Cli, flags: Flags): Promise<void> {
     () => startSandbox({ calendar, operationsDir: config.EOD_OPERATIONS_DIR, ...options }),
     (opened) => opened.close(),
   );
+  for (const { problem } of server.broken) logStderr(cli, `eod: ${problem}`);
   print(cli, `sandbox listening on ${server.url}`);
   print(cli, `export EOD_BASE_URL=${server.url}`);
   print(cli, `export EOD_ACCESS_KEY=${options.accessKey ?? EXAMPLE_KEY}`);

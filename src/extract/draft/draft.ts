@@ -1,6 +1,7 @@
 import { columnNameFor } from '../../operations/column-names.ts';
 import { plainName } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
+import { VIEWS } from '../../operations/views.ts';
 import { printable } from '../sanitize.ts';
 import { type GuessedColumn, type GuessedColumns, guessColumns } from './guess-columns.ts';
 import { absentOf, type GuessedKey, guessKey } from './guess-key.ts';
@@ -9,8 +10,10 @@ import type { SavedAnswer, SavedRecord } from './saved-answer.ts';
 export interface DraftInput extends SavedAnswer {
   /** The name by which the source is asked. */
   readonly name: string;
-  /** Declared elsewhere: what names of the source are called here, and which tables there are. */
+  /** Declared elsewhere: what names of the source are called here. */
   readonly known: readonly DataSet[];
+  /** The names of the tables that there are; those of views are taken besides. */
+  readonly taken: readonly string[];
   readonly timeZone: string;
   /** The day that the sample is of, if its records have none. */
   readonly today: string;
@@ -24,11 +27,11 @@ const MOST_TELLING = 3;
 
 /** Writes the text of a module that declares an operation, from an answer; what is guessed says so (pure). */
 export function draftDeclaration(input: DraftInput): string {
-  const { name, records, known } = input;
+  const { name, records } = input;
   const { columns, leftOut } = guessColumns(records, input);
   const areFacts = looksLikeFacts(columns);
   const key = guessKey(columns, records.length, areFacts);
-  const table = tableName(name, known);
+  const table = tableName(name, input.taken);
   const keyNames = [
     'exchange',
     ...(areFacts ? ['symbol', 'asked_date'] : []),
@@ -96,12 +99,14 @@ function looksLikeFacts(columns: readonly GuessedColumn[]): boolean {
   return has('value') && has('label', 'key') && has('unitid', 'decimals', 'contextname') && !isNamed;
 }
 
-function tableName(name: string, known: readonly DataSet[]): string {
-  const taken = known.flatMap(({ shapes }) => shapes.map(({ table }) => table.name));
+function tableName(name: string, taken: readonly string[]): string {
   const base = columnNameFor(name.replace(/^Get(?=.)/, ''))
     .slice(0, 40)
     .replace(/_+$/, '');
-  return taken.includes(base) ? `own_${base}` : base;
+  const isTaken = (one: string): boolean => taken.includes(one) || VIEWS.includes(one);
+  let free = base;
+  while (isTaken(free)) free = `own_${free}`;
+  return free;
 }
 
 /** The fields of facts that only the request has. */

@@ -1,0 +1,11 @@
+/** The views of the schema `market` (migrations/repeatable): a table cannot have the name of one. */
+export const VIEWS: readonly string[] = [
+  'band_hits',
+  'financial_ratios_wide',
+  'instrument_aliases',
+  'instruments',
+  'pledge_changes',
+  'prices',
+  'prices_adjusted',
+  'series_aliases',
+];
