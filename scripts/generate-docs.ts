@@ -347,7 +347,7 @@ function viewList(): string {
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
-  { page: 'docs/reliability.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
+  { page: 'ARCHITECTURE.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
   {
     page: 'ARCHITECTURE.md',
     source: 'src/load/state/windows/transitions.ts',
