@@ -4,6 +4,7 @@ import { loadCalendar } from '../../src/calendar/index.ts';
 import type { Day } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
+import type { LakeResult } from '../../src/load/export/lake.ts';
 import { contentSql } from '../../src/load/market/digests.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { runJson } from '../support/cli.ts';
@@ -12,12 +13,13 @@ import { pythonWith } from '../support/python.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { followInDuckDb, PACKAGES } from './followers/duckdb-copy.ts';
+import { digestsOfLake } from './followers/lake-copy.ts';
 import { openPostgresCopy, type PostgresCopy } from './followers/postgres-copy.ts';
 import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
 import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
 
-/** Thirty nights take 20 s: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
-const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 16));
+/** Thirty nights take half a minute: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
+const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 12));
 const DAYS = loadCalendar().lastSessions('NSE', '2025-09-12', NIGHTS);
 /** The nights after which something else happens, too. */
 const IMPORT = 2;
@@ -25,6 +27,13 @@ const REPLAY = 7;
 const REBUILD = 10;
 /** In this night all operations are asked, in the others those of which most rows change. */
 const FULL = 12;
+const IN_LAKE = [
+  'bhavcopy_cm',
+  'top_gainers_losers',
+  'corporate_action_categories',
+  'prices_adjusted',
+  'instruments',
+];
 const USUAL = ['GetBhavCopyCM NSE', 'GetTop5GainersLosers BSE', 'GetCorporateActionsCategories BSE'];
 
 let now = 0;
@@ -117,6 +126,8 @@ async function contentOf(client: Pick<PostgresCopy['client'], 'query'>, schema =
 test(`copies that follow by changes alone are equal on each of ${NIGHTS} mornings, with corrections, withdrawals, an import, a replay and a rebuild`, async () => {
   const worker = await startWorker(pipeline);
   const duckdb = join(temporaryFolder(), 'copy.duckdb');
+  const lake = join(temporaryFolder(), 'lake');
+  let lakeFiles = 0;
   let changes = 0;
   let noted = { state: 0, digest: '' };
   let begun: readonly string[] = [];
@@ -127,6 +138,10 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
     if (night === IMPORT) noted = await eod('state', '--digest');
     for (const [name, [mine, first]] of Object.entries(await copy.digests()))
       expect(mine, `${name} in Postgres on the morning after ${day}`).toBe(first);
+    const exported = await eod<LakeResult>('export', ...IN_LAKE, '--lake', lake);
+    lakeFiles += exported.tables.reduce((sum, one) => sum + one.written, 0);
+    for (const [name, [mine, first]] of Object.entries(await digestsOfLake(lake, pipeline.db.pool)))
+      expect(mine, `${name} in Parquet on the morning after ${day}`).toBe(first);
     if (python === null) continue;
     const morning = await followInDuckDb(python, duckdb, url, '');
     for (const [name, [mine, first]] of Object.entries(morning.digests))
@@ -141,7 +156,9 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
   expect(await eod('verify')).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
   expect(await contentOf(copy.client)).toEqual(await contentOf(pipeline.db.pool, 'market.'));
   const applied = (change: string) => copy.applied.get(change) ?? 0;
-  console.log(`${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; DuckDB: ${changes}`);
+  console.log(
+    `${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; DuckDB: ${changes}; Parquet: ${lakeFiles} files`,
+  );
   for (const change of ['insert', 'update', 'withdraw', 'relist'])
     expect(applied(change)).toBeGreaterThan(20);
   expect([...copy.begunAnew.keys()]).toEqual(['bhavcopy_cm']);

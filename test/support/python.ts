@@ -31,6 +31,8 @@ export async function pythonWith(packages: readonly string[]): Promise<string | 
     rmSync(folder, { recursive: true, force: true });
     await execute('python3', ['-m', 'venv', folder], { timeout: 120_000 });
     const options = ['--quiet', '--disable-pip-version-check', '--only-binary', ':all:', '--retries', '1'];
+    // There is no wheel of it.
+    if (packages.includes('pyspark')) options.push('--no-binary', 'pyspark');
     await execute(python, ['-m', 'pip', 'install', ...options, ...packages], { timeout: 900_000 });
     writeFileSync(ready, '');
     return python;
