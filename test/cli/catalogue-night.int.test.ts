@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
+import type { Check } from '../../src/cli/doctor/check.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { catalogue } from '../support/catalogue.ts';
-import { runJson } from '../support/cli.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { openPipeline } from '../support/pipeline.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
+import { serve } from '../support/serve.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DETAILS = ['GetFinancialResults', 'GetSHP', 'GetSHPAdvanced'];
@@ -46,8 +50,48 @@ test('a night with every operation of the catalogue loads all of them, and the n
       where run_id = ${second.runId} and operation in (${DETAILS.map((name) => `'${name}'`).join(', ')})`,
   );
   expect(again).toEqual({ details: 0 });
+  // What the first night asked has no new rows. The second one goes back from days that are loaded by now, further.
+  const repeated = await query<{ operation: string; inserted: number }>(
+    url,
+    `select operation, inserted::int from etl.windows as w where run_id = ${second.runId} and requests > 0 and exists (
+       select from etl.windows as f where f.run_id = ${first.runId}
+          and (f.operation, f.exchange, f.variant, f.from_date, f.to_date, f.instruments, f.params) =
+              (w.operation, w.exchange, w.variant, w.from_date, w.to_date, w.instruments, w.params))`,
+  );
+  expect(repeated.length).toBeGreaterThan(names.length / 2);
+  expect(repeated.filter(({ inserted }) => inserted > 0)).toEqual([]);
   expect(await query(url, "select message from etl.alerts where kind = 'schema_changed'")).toEqual([]);
   // A field without a column would be one that a declaration should read.
   const unread = 'select operation, field from etl.source_fields where mapped_column is null order by 1, 2';
   expect(await query(url, unread)).toEqual([]);
+
+  // What shows, checks and gives away what is stored knows all of it.
+  const tables = [...new Set(catalogue.flatMap(tablesFilledBy))].map((table) => table.name);
+  const { json: doctor } = await runJson<{ readonly checks: readonly Check[] }>(['doctor'], { cwd, env });
+  expect(doctor.checks.filter((check) => check.name === 'operations')).toMatchObject([{ state: 'ok' }]);
+  const [deals] = await query<{ rows: number }>(url, 'select count(*)::int as rows from market.bulk_deals');
+  const { json: file } = await runJson(['export', 'bulk_deals', '--out', 'deals.csv'], { cwd, env });
+  expect(deals?.rows).toBeGreaterThan(0);
+  expect(file).toMatchObject({ table: 'market.bulk_deals', rows: deals?.rows });
+  const prune = await runJson(['prune', '--days', '0', '--dry-run'], { cwd, env });
+  expect(prune.json).toMatchObject({ isDryRun: true, answers: expect.any(Number) });
+  const { json: replayed } = await runJson<RunReport>(['replay', 'GetBulkDeals'], { cwd, env });
+  expect(replayed).toMatchObject({ state: 'completed', inserted: 0, updated: 0, withdrawn: 0 });
+  expect(replayed.unchanged).toBeGreaterThan(0);
+  const verified = await runJson(['verify'], { cwd, env });
+  expect(verified.json).toMatchObject({ isIntact: true, isAsNoted: true });
+  const { stdout: sources } = await runCli(['dbt'], { cwd, env });
+  expect(tables.filter((table) => !sources.includes(`name: "${table}"`))).toEqual([]);
+
+  const context = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
+  const { url: pages } = await serve(context, ['web', 'scheduler']);
+  const textOf = async (path: string) => {
+    const response = await fetch(`${pages}${path}`);
+    expect({ path, status: response.status }).toEqual({ path, status: 200 });
+    return response.text();
+  };
+  for (const path of ['/', '/metrics']) expect(await textOf(path)).toContain('GetBulkDeals');
+  expect(await textOf('/quality')).toContain('Nothing needs a person.');
+  const dictionary = await textOf('/dictionary');
+  expect(tables.filter((table) => !dictionary.includes(table))).toEqual([]);
 });

@@ -1,18 +1,23 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
-import type { Place } from '../../src/core/place.ts';
-import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
-import { packBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { placeOf } from '../support/place.ts';
-import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
+import {
+  type Answer,
+  contentOf,
+  DAYS,
+  loadAnswer,
+  RUNS,
+  SEED,
+  SYMBOLS,
+  truncateSql,
+} from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
@@ -28,21 +33,6 @@ interface Listed {
   readonly value: number;
   /** Which of the operation's shapes it has. */
   readonly shape: number;
-}
-
-/** A question and its answer. */
-interface Answer {
-  readonly operation: Operation;
-  readonly exchange: string;
-  readonly from: string;
-  readonly to: string;
-  readonly instruments: readonly string[];
-  readonly params: Readonly<Record<string, string>>;
-  readonly variant: string;
-  readonly filtered: boolean;
-  readonly place: Place;
-  readonly calledAt: number;
-  readonly body: Buffer;
 }
 
 const drawnOf = fc.record({
@@ -180,37 +170,6 @@ beforeAll(async () => {
   runId = await newRun(context.db);
 });
 
-async function load(at: Context, answer: Answer): Promise<void> {
-  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
-  const found = await at.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
-    [runId, operation.name, exchange, from, to, instruments, params, variant, filtered],
-  );
-  const calledOn = today({ now: () => calledAt }, 'Asia/Kolkata');
-  const asked = { exchange, from, to, instruments, params, calledOn };
-  const contentType = 'application/json';
-  await storeAnswer(at, {
-    window: { ...asked, id: found.rows[0]?.id ?? 0, runId, operation: operation.name, variant, filtered },
-    extracted: readAnswer(
-      operation,
-      asked,
-      { body, contentType, bytes: body.length },
-      { accessKey: '', timeZone: 'Asia/Kolkata' },
-    ),
-    place: answer.place,
-    calledAt,
-    bytes: 1,
-    preview: false,
-    answer: {
-      packed: await packBody(at.db.drizzle, body),
-      contentType,
-      calledOn,
-      fetchedAt: new Date(calledAt),
-    },
-  });
-}
-
 async function empty(): Promise<void> {
   await context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
 }
@@ -272,7 +231,7 @@ describe('answers of every operation in every shape', () => {
         async (answers, order, width) => {
           try {
             await empty();
-            for (const answer of answers) await load(context, answer);
+            for (const answer of answers) await loadAnswer(context, runId, answer);
             const inOrder = await stored();
             const past = await revisions();
             expect(inOrder.differing).toEqual([]);
@@ -288,8 +247,10 @@ describe('answers of every operation in every shape', () => {
               const some = queue.splice(0, width);
               const [first, ...others] = some.filter(isEmptyAnswer);
               const together = some.filter((one) => one === first || !isEmptyAnswer(one));
-              await Promise.all(together.map((answer, at) => load(pools[at] ?? context, answer)));
-              for (const answer of others) await load(context, answer);
+              await Promise.all(
+                together.map((answer, at) => loadAnswer(pools[at] ?? context, runId, answer)),
+              );
+              for (const answer of others) await loadAnswer(context, runId, answer);
             }
             // A reject may stay open until the next answer, but none is taken as resolved that is not.
             const same = { ...inOrder, rejects: expect.arrayContaining(inOrder.rejects) };

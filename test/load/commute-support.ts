@@ -1,6 +1,13 @@
 import fc from 'fast-check';
+import { today } from '../../src/core/clock.ts';
+import type { Place } from '../../src/core/place.ts';
+import { readAnswer } from '../../src/extract/index.ts';
+import type { Context } from '../../src/jobs/context.ts';
+import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { packBody } from '../../src/load/state/answers/answers.ts';
+import type { Operation } from '../../src/operations/operation.ts';
 
-// What both tests of loads in any order draw their answers from.
+// What tests of loads in any order draw their answers from.
 
 /** Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one. */
 export const RUNS = Number(process.env.COMMUTE_RUNS ?? 12);
@@ -32,4 +39,51 @@ export function truncateSql(names: readonly string[]): string {
   const both = names.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   return `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejected_records,
     etl.answers, etl.answer_layouts, etl.response_bodies, etl.coverage, etl.past_begins`;
+}
+
+/** A question and its answer. */
+export interface Answer {
+  readonly operation: Operation;
+  readonly exchange: string;
+  readonly from: string;
+  readonly to: string;
+  readonly instruments: readonly string[];
+  readonly params: Readonly<Record<string, string>>;
+  readonly variant: string;
+  readonly filtered: boolean;
+  readonly place: Place;
+  readonly calledAt: number;
+  readonly body: Buffer;
+}
+
+/** Reads an answer and stores it, as a worker does. */
+export async function loadAnswer(at: Context, runId: number, answer: Answer): Promise<void> {
+  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
+  const found = await at.db.pool.query<{ id: number }>(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
+    [runId, operation.name, exchange, from, to, instruments, params, variant, filtered],
+  );
+  const calledOn = today({ now: () => calledAt }, 'Asia/Kolkata');
+  const asked = { exchange, from, to, instruments, params, calledOn };
+  const contentType = 'application/json';
+  await storeAnswer(at, {
+    window: { ...asked, id: found.rows[0]?.id ?? 0, runId, operation: operation.name, variant, filtered },
+    extracted: readAnswer(
+      operation,
+      asked,
+      { body, contentType, bytes: body.length },
+      { accessKey: '', timeZone: 'Asia/Kolkata' },
+    ),
+    place: answer.place,
+    calledAt,
+    bytes: 1,
+    preview: false,
+    answer: {
+      packed: await packBody(at.db.drizzle, body),
+      contentType,
+      calledOn,
+      fetchedAt: new Date(calledAt),
+    },
+  });
 }

@@ -1,16 +1,21 @@
+import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
+import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
-import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { openStore } from '../jobs/import-support.ts';
+import { enable, inCatalogue } from '../support/catalogue.ts';
 import { randomFrom } from '../support/chaos/random.ts';
+import { placeOf } from '../support/place.ts';
+import { loadAnswer as loadByPlace, RUNS, SEED, truncateSql } from './commute-support.ts';
 import { offlineSource } from './expected.ts';
 import { emptyCopy, follow } from './follower.ts';
-import { load, openStore } from './support.ts';
+import { load, newRun } from './support.ts';
 
 // Deals have no number: equal lines are deals of their own, and a later answer replaces its day.
 
 const DAY = '2025-02-27';
+const SECURITY = 'AIKPIPES';
 const ANSWERS = 40;
 
 interface Deal {
@@ -19,31 +24,39 @@ interface Deal {
   readonly price: number;
 }
 
+let context: Context;
 let store: Database;
 beforeAll(async () => {
-  store = await openStore();
-  const change = { names: ['GetBulkDeals'], to: 'enabled', by: 'test' } as const;
-  await migrateDatabase(store, DEFAULT_VIEW_SETTINGS, change);
+  context = await openStore();
+  store = context.db;
+  await enable(store, [inCatalogue('GetBulkDeals')]);
 });
 
 const lineOf = ({ client, quantity, price }: Deal) => `${client} ${quantity} ${price}`;
+
+/** The answer that lists these deals of a day. */
+const bodyOf = (deals: readonly Deal[], day = DAY) =>
+  Buffer.from(
+    JSON.stringify({
+      Value: deals.map(({ client, quantity, price }) => ({
+        DealDate: `${day.slice(5)}-2025`,
+        ScripCode: 544072,
+        ScripId: SECURITY,
+        ClientName: client,
+        DealType: 'B',
+        Qty: quantity,
+        QtyPct: 0.7,
+        Price: price,
+      })),
+    }),
+  );
 
 /** Loads an answer that lists these deals, and is later than all before. */
 async function loadAnswer(deals: readonly Deal[], fetchedAt: Date) {
   const operation = operationNamed('GetBulkDeals');
   const [{ table }] = operation.shapes;
-  const Value = deals.map(({ client, quantity, price }) => ({
-    DealDate: '02-27-2025',
-    ScripCode: 544072,
-    ScripId: 'AIKPIPES',
-    ClientName: client,
-    DealType: 'B',
-    Qty: quantity,
-    QtyPct: 0.7,
-    Price: price,
-  }));
   const asked = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
-  const body = Buffer.from(JSON.stringify({ Value }));
+  const body = bodyOf(deals);
   const read = offlineSource().read(operation, asked, {
     body,
     contentType: 'text/plain',
@@ -95,3 +108,76 @@ test('after each answer the day has its deals, equal ones as often as they are l
   const again = await loadAnswer([...deals].reverse(), new Date(fetched));
   expect(again).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: deals.length });
 });
+
+const drawnDeal = fc.record({
+  client: fc.constantFrom('CLIENT 0', 'CLIENT 1'),
+  quantity: fc.constantFrom(100, 101),
+  price: fc.constant(81.5),
+});
+
+/** So few that no withdrawal is held back: at most five rows of a day are gone at once. */
+const drawnAnswers = fc.array(
+  fc.record({
+    day: fc.constantFrom('2025-02-26', DAY),
+    deals: fc.array(drawnDeal, { minLength: 1, maxLength: 3 }),
+    extra: drawnDeal,
+    order: fc.nat(1_000),
+  }),
+  { minLength: 6, maxLength: 6 },
+);
+
+/** How often a line is listed. */
+function countsOf(deals: readonly Deal[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const line of deals.map(lineOf)) counts.set(line, (counts.get(line) ?? 0) + 1);
+  return counts;
+}
+
+test('answers that come late: whatever the order, a day has what the last of them by place listed', async () => {
+  const operation = operationNamed('GetBulkDeals');
+  const runId = await newRun(store);
+  await fc.assert(
+    fc.asyncProperty(drawnAnswers, async (drawn) => {
+      await store.pool.query(truncateSql(['bulk_deals']));
+      const answers = drawn.map(({ day, deals, extra, order }, at) => {
+        // Two are about one security, and list a deal of it: what the others list stays.
+        const isFull = at !== 2 && at !== 4;
+        const listed = isFull ? deals : [extra];
+        const calledAt = Date.parse('2025-02-27T16:00:00Z') + at * 60_000;
+        return { day, listed, isFull, calledAt, place: placeOf(calledAt, at), order };
+      });
+      const expected = new Map<string, Map<string, number>>();
+      for (const { day, listed, isFull } of answers) {
+        const counts = new Map(isFull ? [] : expected.get(day));
+        for (const [line, count] of countsOf(listed))
+          counts.set(line, Math.max(count, counts.get(line) ?? 0));
+        expected.set(day, counts);
+      }
+      for (const { day, listed, isFull, calledAt, place } of answers.sort((a, b) => a.order - b.order)) {
+        await loadByPlace(context, runId, {
+          operation,
+          exchange: 'BSE',
+          from: day,
+          to: day,
+          instruments: isFull ? [] : [SECURITY],
+          params: {},
+          variant: '',
+          filtered: false,
+          place,
+          calledAt,
+          body: bodyOf(listed, day),
+        });
+      }
+      const lines = [...expected].flatMap(([day, counts]) =>
+        [...counts].flatMap(([line, count]) =>
+          Array.from({ length: count }, (_, place) => `${day} ${line} ${place + 1}`),
+        ),
+      );
+      const { rows } = await store.pool.query<{ line: string }>(
+        `select concat_ws(' ', deal_date, client_name, traded_quantity, trim_scale(deal_price), ordinal) as line from market.bulk_deals`,
+      );
+      expect(rows.map(({ line }) => line).sort()).toEqual(lines.sort());
+    }),
+    { numRuns: RUNS, seed: SEED },
+  );
+}, 3_600_000);
