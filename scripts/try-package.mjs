@@ -3,7 +3,7 @@
 //
 //   node scripts/try-package.mjs
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -31,6 +31,9 @@ const UNWANTED = /^(src|test|bench|scripts|node_modules)\/|\.test\.[jt]s|(^|\/)\
 
 /** SIGTERM ends a service within this time, as docs/commands.md says. */
 const STOP_WITHIN_MS = 10_000;
+
+const flags = ['--prefer-offline', '--ignore-scripts', '--loglevel=error'];
+let filename = '';
 
 /** @param {unknown} is @param {string} what */
 function check(is, what) {
@@ -66,7 +69,8 @@ function npm(...args) {
 
 try {
   const packed = JSON.parse(npm('pack', '--ignore-scripts', '--json', '--pack-destination', folder));
-  const [{ filename, files, size }] = Array.isArray(packed) ? packed : Object.values(packed);
+  const [{ filename: made, files, size }] = Array.isArray(packed) ? packed : Object.values(packed);
+  filename = made;
   const paths = files.map((/** @type {{ path: string }} */ { path }) => path);
   for (const path of NEEDED) if (!paths.includes(path)) throw new Error(`${path} is missing in the package`);
   const unwanted = paths.filter((/** @type {string} */ path) => UNWANTED.test(path));
@@ -76,14 +80,13 @@ try {
   );
   check(size < 3_000_000, `it is small (${Math.round(size / 1000)} kB in ${paths.length} files)`);
 
-  const flags = ['--prefer-offline', '--ignore-scripts', '--loglevel=error'];
   npm('install', '--global', '--prefix', join(folder, 'installed'), ...flags, join(folder, filename));
   check(existsSync(join(folder, 'installed', 'bin', 'eod')), 'npm install --global gives the command eod');
   const stamped = readFileSync(join(root, 'dist', 'commit'), 'utf8');
   const said = eod('--version').stdout.trim();
   check(said === (stamped === '' ? version : `${version} (${stamped})`), `eod --version says ${said}`);
-  const { status: made } = eod('init');
-  check(made === 0 && statSync(join(work, '.env')).size > 1_000, 'eod init writes .env');
+  const { status: begun } = eod('init');
+  check(begun === 0 && statSync(join(work, '.env')).size > 1_000, 'eod init writes .env');
   const demo = eod('demo');
   check(
     demo.status === 0 && /completed after/.test(demo.stdout),
@@ -93,9 +96,55 @@ try {
     existsSync(join(XDG_DATA_HOME, 'eod-pipeline', 'demo', 'postgres')) && !existsSync(join(work, '.eod')),
     'its data is in the folder for data of the user',
   );
+  addOperation();
   await serve();
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Makes an operation of an answer outside the repository, as docs/own-operations.md says, with types from the package. */
+function addOperation() {
+  const vote = { MeetingDate: '27/02/2025', Symbol: 'TCS', ResolutionNo: 1, VotesFor: '1,23,234.50' };
+  writeFileSync(
+    join(work, 'GetVoting.json'),
+    JSON.stringify({ Value: [vote, { ...vote, ResolutionNo: 2 }] }),
+  );
+  const path = join('operations', 'GetVoting.mjs');
+  const drafted = eod('operations', 'draft', 'GetVoting.json');
+  check(
+    drafted.status === 0,
+    `eod operations draft writes a declaration${drafted.status === 0 ? '' : `: ${drafted.stderr}`}`,
+  );
+  const checked = eod('operations', 'check', path);
+  check(
+    checked.status === 0,
+    `eod operations check accepts it unchanged${checked.status === 0 ? '' : `: ${checked.stdout}${checked.stderr}`}`,
+  );
+  npm('install', '--prefix', work, ...flags, join(folder, filename));
+  const typesOf = () => {
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const options = [
+      '--checkJs',
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2022',
+      '--types',
+      '',
+    ];
+    const { error, stdout, stderr } = spawnSync(process.execPath, [tsc, ...options, path], {
+      cwd: work,
+      encoding: 'utf8',
+    });
+    return `${error ?? ''}${stdout}${stderr}`;
+  };
+  const mistakes = typesOf();
+  check(mistakes === '', `its types are those of the package${mistakes}`);
+  const text = readFileSync(join(work, path), 'utf8');
+  writeFileSync(join(work, path), text.replace("dates: 'range'", "dates: 'ranges'"));
+  check(/GetVoting\.mjs.*"ranges"/s.test(typesOf()), 'and find a mistake');
 }
 
 /** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */
