@@ -19,6 +19,10 @@ const SHAPE_NAMES = [
 const FULL_SETS = ['days', 'exchange', 'none'];
 const RESERVED = [...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
 
+/** Postgres shortens longer names. */
+const LONGEST_COLUMN = 63;
+const LONGEST_TABLE = 50;
+
 /** The shapes of an operation, and their tables. */
 export function checkShapes(shapes: unknown, problems: Problems): void {
   const remedy = 'list at least one, { table, has, dated, fullSet }';
@@ -114,6 +118,10 @@ function checkTable(table: Unchecked, path: string, problems: Problems): readonl
       `${path}.name is ${shown(name)}, which is a view of the schema market: give the table another name`,
     );
   }
+  if (isName) {
+    const remedy = `use at most ${LONGEST_TABLE} characters, because names of functions and indexes add to it`;
+    problems.check(name.length <= LONGEST_TABLE, `${path}.name`, name, remedy);
+  }
   problems.text(table, path, 'comment', 'say in a sentence what a row is');
   const remedy = 'list text(…), date(…), numeric(…) and the like';
   if (!problems.check(Array.isArray(fields) && fields.length > 0, `${path}.fields`, fields, remedy))
@@ -167,6 +175,9 @@ function checkField(field: Unchecked, path: string, problems: Problems): void {
   }
   if (!problems.check(isText(column), `${path}.column`, column, 'use a name in snake_case')) return;
   const name = String(column);
+  const isName = /^[A-Za-z_]\w*$/.test(name) && name.length <= LONGEST_COLUMN;
+  const longest = `use a name in snake_case of at most ${LONGEST_COLUMN} characters, which Postgres does not shorten`;
+  if (!problems.check(isName, `${path}.column`, column, longest)) return;
   if (RESERVED.includes(name)) {
     problems.error(
       `${path}.column is ${shown(name)}, which every table has: use another name than ${either(RESERVED)}`,

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { register } from 'node:module';
-import { basename, extname, join } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
 import { checkDeclaration, type DeclarationProblem } from './check-declaration.ts';
@@ -94,6 +94,11 @@ export async function readDeclared(
     problems: [{ level: 'error', text: `${file}: ${problem}` }],
   });
   if (from === 'folder') letModulesImport();
+  const same = filesIn(dirname(path), from).filter((one) => one.name.toLowerCase() === name.toLowerCase());
+  if (same.length > 1)
+    return refuse(
+      `${same.map((one) => basename(one.path)).join(' and ')} declare the same operation: delete all but one`,
+    );
   let module: { readonly default?: unknown };
   try {
     module = await import(pathToFileURL(path).href);
@@ -106,6 +111,8 @@ export async function readDeclared(
         : `it cannot be imported: ${messageOf(error)}`,
     );
   }
+  if (module.default instanceof Promise)
+    return refuse('its default export is a promise: export what defineOperation({…}) returns, without async');
   const problems = checkDeclaration(module.default, { file, ...(names === undefined ? {} : { names }) });
   if (problems.some(({ level }) => level === 'error')) return { operation: null, problems };
   const operation = module.default as Operation;

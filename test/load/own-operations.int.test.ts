@@ -288,12 +288,23 @@ describe('a file that cannot be used', () => {
     ],
     ['that is no module', 'export default {', 'it cannot be imported'],
     ['without a default export', 'export const nothing = 1;', 'defineOperation'],
+    ['of a promise', 'export default Promise.resolve({});', 'its default export is a promise'],
   ])('%s', async (_, text, message) => {
     const wrong = folderWith(text);
     const refused = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(wrong));
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('GetVoting.mjs');
     expect(refused.stderr).toContain(message);
+  });
+
+  test('of an operation of which there is another file', async () => {
+    const two = folderWith(declaration({}));
+    writeFileSync(join(two, 'GetVoting.js'), declaration({}));
+    const refused = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(two));
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('GetVoting.js and GetVoting.mjs declare the same operation'),
+    });
   });
 
   test('in the place of one of the catalogue is said wherever operations are read, and makes no table', async () => {

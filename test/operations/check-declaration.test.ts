@@ -150,6 +150,18 @@ describe('one sentence with the path and what to write', () => {
       'shapes[0].symbolColumn is "scrip": use a column of the table: exchange, deal_date, scrip_code, symbol, client_name, quantity, deal_price, ordinal, source_received_at, source_saved_at',
     ],
     [
+      withTable({ name: 'a'.repeat(51) }),
+      `shapes[0].table.name is "${'a'.repeat(51)}": use at most 50 characters, because names of functions and indexes add to it`,
+    ],
+    [
+      withField(text('Name', 'a'.repeat(64), 'Name.')),
+      `shapes[0].table.fields[10].column is "${'a'.repeat(59)}…: use a name in snake_case of at most 63 characters, which Postgres does not shorten`,
+    ],
+    [
+      withField(text('Name', 'a"b', 'Name.')),
+      'shapes[0].table.fields[10].column is "a\\"b": use a name in snake_case of at most 63 characters, which Postgres does not shorten',
+    ],
+    [
       withTable({ name: 'prices' }),
       'shapes[0].table.name is "prices", which is a view of the schema market: give the table another name',
     ],
