@@ -174,6 +174,19 @@ test('a lake that follows has what one written anew has, and writes only what ch
   ).toEqual(rows);
 });
 
+test('a view whose rows exchange their values is written again', async () => {
+  const folder = join(temporaryFolder(), 'exchanged');
+  const write = (low: string) =>
+    context.db.pool.query(
+      `create or replace view market.exchanged as select n as id, n % 2 = 0 as is_even, case (n + ${low}) % 2 when 0 then 1.5 else 2.5 end as value from generate_series(1, 6) n`,
+    );
+  await write('0');
+  await exported('exchanged', '--lake', folder);
+  await write('1');
+  expect(await exported('exchanged', '--lake', folder)).toMatchObject({ isChanged: true });
+  await context.db.pool.query('drop view market.exchanged');
+});
+
 describe('a lake of its own', () => {
   test('keeps replaced files for an hour, and deletes them and what an interrupted export left after it', async () => {
     const folder = join(temporaryFolder(), 'kept');

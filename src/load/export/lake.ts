@@ -97,7 +97,7 @@ export function writeLake(
   onBytes: (bytes: number) => void,
 ): Promise<LakeResult> {
   return readOnly(db, limits, async (client) => {
-    await client.query("set local timezone to 'UTC'");
+    await client.query("set local timezone to 'UTC'; set local datestyle to 'ISO, YMD'");
     const lake = realpathSync(request.folder);
     const { rows: locks } = await client.query<{ is_free: boolean }>(
       'select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as is_free',
