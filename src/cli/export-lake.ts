@@ -97,7 +97,9 @@ async function onChange(cli: Cli, command: string, result: LakeResult): Promise<
   const id = readFileSync(marker, 'utf8');
   const changed = result.tables.filter(({ written, replaced }) => written + replaced > 0);
   const child = spawn(command, {
-    ...{ cwd, shell: true, stdio: ['ignore', 2, 2] },
+    cwd,
+    shell: true,
+    stdio: ['ignore', 2, 2],
     env: {
       ...env,
       EOD_LAKE: result.lake,

@@ -6,10 +6,12 @@ import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import {
   chosenRows,
+  columnList,
   findRelation,
   missingSymbols,
   type Relation,
   type RowChoice,
+  shortName,
   yearsOf,
 } from './relation.ts';
 
@@ -60,7 +62,7 @@ export function exportTable(
     // Timestamps in UTC, whatever the server's time zone is.
     await client.query("set local timezone to 'UTC'");
     const relation = await findRelation(client, request.table);
-    const name = relation.schema === 'market' ? relation.name : `${relation.schema}.${relation.name}`;
+    const name = shortName(relation);
     const parts = await partsOf(client, relation, request);
     const write = await writerOf(client, relation, request, onBytes);
     const written: (ExportedFile & { readonly partial: string })[] = [];
@@ -133,7 +135,7 @@ async function writerOf(
   onBytes: (bytes: number) => void,
 ): Promise<FileWriter> {
   const { columns } = relation;
-  const list = columns.map(({ name }) => pg.escapeIdentifier(name)).join(', ');
+  const list = columnList(relation);
   if (request.format === 'parquet') {
     const { planParquet, writeParquet } = await import('./parquet.ts');
     const plan = await planParquet(client, columns, chosenRows(relation, request), request.doubles);

@@ -82,7 +82,7 @@ export async function changedPartitions(
   by: PartitionBy,
   state: number,
 ): Promise<string[] | null> {
-  const table = tables.filter(({ name }) => name === relation.name);
+  const filling = namesFilling(tables.filter(({ name }) => name === relation.name));
   const { rows: rebuilt } = await client.query(
     `select from ${PAST_BEGINS} where table_name = $1 and state > $2 limit 1`,
     [relation.name, state],
@@ -93,11 +93,11 @@ export async function changedPartitions(
     `select distinct to_char(part, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') as partition
        from ${LOADS} l, generate_series(date_trunc('${unit}', l.changed_from), l.changed_to, interval '1 ${unit}') part
       where l.state > $1 and l.operation = any ($2) and isfinite(l.changed_from) and isfinite(l.changed_to)`,
-    [state, namesFilling(table)],
+    [state, filling],
   );
   const { rows: endless } = await client.query(
     `select from ${LOADS} l where l.state > $1 and l.operation = any ($2) and not (isfinite(l.changed_from) and isfinite(l.changed_to)) limit 1`,
-    [state, namesFilling(table)],
+    [state, filling],
   );
   return endless.length > 0 ? null : rows.map(({ partition }) => partition);
 }
@@ -114,7 +114,7 @@ export async function readNameFactors(client: ClientBase): Promise<NameFactors> 
     `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
             sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new), 0)::numeric)::text as factors
        from market.series_aliases a cross join lateral market.share_price_factors(a.exchange, a.share_id, current_date) p
-      group by 1`,
+      group by 1 order by 1`,
   );
   return Object.fromEntries(rows.map(({ name, factors }) => [name, factors]));
 }

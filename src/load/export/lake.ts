@@ -3,7 +3,7 @@ import { createReadStream, existsSync, readFileSync, realpathSync } from 'node:f
 import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import pg, { type PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import { PipelineError, usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
@@ -32,8 +32,8 @@ import {
   readManifest,
   writeWhole,
 } from './lake-manifest.ts';
-import { type DecimalNeed, measureColumns, parquetColumn, writeParquet } from './parquet.ts';
-import { findRelation, type Relation } from './relation.ts';
+import { type DecimalNeed, MOST_DIGITS, measureColumns, parquetColumn, writeParquet } from './parquet.ts';
+import { columnList, findRelation, type Relation, shortName } from './relation.ts';
 
 export interface LakeRequest {
   readonly folder: string;
@@ -75,7 +75,7 @@ export interface LakeResult {
 const KEPT_MS = 3_600_000;
 
 /** DECIMALs of a lake have one of these precisions, so that a new day with a longer number seldom changes a column's type. */
-const PRECISIONS = [18, 38];
+const PRECISIONS = [18, MOST_DIGITS];
 
 /** The names of files that an export writes: the state, and a part that makes it another file. */
 const OURS = /^\d+-[0-9a-f]{8}\.(parquet|json)(\.part)?$/;
@@ -190,7 +190,7 @@ async function isOfDatabase(client: PoolClient, { state, load }: Manifest): Prom
 /** Writes the partitions of a table that changed. */
 async function writeTable(writing: Writing, relation: Relation) {
   const { client, state, request, before, notices } = writing;
-  const name = relation.schema === 'market' ? relation.name : `${relation.schema}.${relation.name}`;
+  const name = shortName(relation);
   const known = before?.tables.find(({ table }) => table === name);
   const old = before?.files.filter(({ table }) => table === name) ?? [];
   const { sinceState } = request;
@@ -219,8 +219,9 @@ async function writeTable(writing: Writing, relation: Relation) {
     const decimal = joinNeeds(one, measured.decimals.get(column.name));
     return { ...column, ...(decimal !== undefined && { decimal }) };
   });
-  const typesOf = (all: LakeTable['columns']) =>
-    JSON.stringify(all.map((one) => parquetColumn(one, one.decimal, request.doubles, PRECISIONS).element));
+  const layoutOf = (all: LakeTable['columns']) =>
+    all.map((one) => parquetColumn(one, one.decimal, request.doubles, PRECISIONS));
+  const typesOf = (all: LakeTable['columns']) => JSON.stringify(layoutOf(all).map(({ element }) => element));
   let kept = isSame ? old : [];
   if (isSame && typesOf(columns) !== typesOf(known.columns)) {
     // A longer number than before: all files of a table have the same types.
@@ -230,7 +231,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   for (const notice of measured.notices) notices.push(`${name}: ${notice}`);
   kept = kept.filter(({ partition }) => !wanted.has(partition));
   const written: LakeFile[] = [];
-  const layout = columns.map((one) => parquetColumn(one, one.decimal, request.doubles, PRECISIONS));
+  const layout = layoutOf(columns);
   for (const [partition, fingerprint] of wanted) {
     const file = await writeFile(writing, relation, { name, partition, layout });
     if (file.rows > 0 || partition === ALL) written.push({ ...file, state, fingerprint });
@@ -240,18 +241,26 @@ async function writeTable(writing: Writing, relation: Relation) {
   if (written.length + kept.length === 0)
     written.push({
       ...(await writeFile(writing, relation, { name, partition: ALL, layout })),
-      ...{ state, fingerprint: null },
+      state,
+      fingerprint: null,
     });
   const files = [...kept, ...written].sort((a, b) => (a.partition < b.partition ? -1 : 1));
   const rows = files.reduce((sum, one) => sum + one.rows, 0);
   const table: LakeTable = {
-    ...{ table: name, state, rows, columns, isDouble: request.doubles },
+    table: name,
+    state,
+    rows,
+    columns,
+    isDouble: request.doubles,
     sinceState: sinceState !== undefined && known === undefined ? sinceState : (known?.sinceState ?? null),
     digest: sha256(files.map((one) => `${one.partition} ${one.sha256}`).join('\n')),
     namesFile: names === null ? null : names.file,
   };
   const result: LakeTableResult = {
-    ...{ table: name, rows, files: files.length, written: written.length },
+    table: name,
+    rows,
+    files: files.length,
+    written: written.length,
     writtenRows: written.reduce((sum, one) => sum + one.rows, 0),
     replaced: old.filter(({ file }) => !files.some((one) => one.file === file)).length,
   };
@@ -265,7 +274,7 @@ function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): Deci
   if (a === undefined || b === undefined) return a ?? b;
   if (a === null || b === null) return null;
   const both = { scale: Math.max(a.scale, b.scale), integers: Math.max(a.integers, b.integers) };
-  return both.scale + both.integers > 38 ? null : both;
+  return both.scale + both.integers > MOST_DIGITS ? null : both;
 }
 
 interface Names {
@@ -360,13 +369,16 @@ async function writeFile(
   const file = `${folder}/${newName(state, 'parquet')}`;
   await mkdir(join(lake, folder), { recursive: true });
   const partial = join(lake, `${file}.part`);
-  const list = relation.columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
   const rows = `${rowsOfPartitions(relation, [partition])}${orderSql(relation)}`;
   const handle = await open(partial, 'w');
   let count: number;
   let bytes: number;
   try {
-    const { chunks, rowCount } = copied(client, `copy (select ${list} ${rows}) to stdout`, onBytes);
+    const { chunks, rowCount } = copied(
+      client,
+      `copy (select ${columnList(relation)} ${rows}) to stdout`,
+      onBytes,
+    );
     await writeParquet(handle, layout, chunks);
     count = rowCount();
     await handle.sync();

@@ -10,7 +10,7 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][nu
 const GROUP_ROWS = 20_000;
 
 /** The most digits that a DECIMAL of Parquet can hold. */
-const MOST_DIGITS = 38;
+export const MOST_DIGITS = 38;
 
 /** A value of a Parquet file; undefined is null. */
 type Value = string | number | bigint | boolean | undefined;

@@ -70,6 +70,14 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
   };
 }
 
+/** As an export names it: with its schema unless that is `market`. */
+export const shortName = ({ schema, name }: Pick<Relation, 'schema' | 'name'>): string =>
+  schema === 'market' ? name : `${schema}.${name}`;
+
+/** Its columns, for a SELECT. */
+export const columnList = ({ columns }: Pick<Relation, 'columns'>): string =>
+  columns.map(({ name }) => pg.escapeIdentifier(name)).join(', ');
+
 /** `market."bhavcopy_cm"`. */
 function nameInSql({ schema, name }: Pick<Relation, 'schema' | 'name'>): string {
   return `${schema}.${pg.escapeIdentifier(name)}`;

@@ -41,7 +41,7 @@ export function predicateOf({
 }
 
 /** A field of an operation and exchange in the answers in which its values have one type. */
-interface Sighting {
+interface SeenType {
   readonly operation: string;
   readonly exchange: string;
   /** The name as it was sent last, and as names are compared. */
@@ -83,14 +83,14 @@ export async function readSchemaChanges(
     const key = `${operation} ${field}`;
     kinds.set(key, (kinds.get(key) ?? new Set()).add(kind));
   }
-  const groups = new Map<string, Sighting[]>();
-  for (const one of await readSightings(db)) {
+  const groups = new Map<string, SeenType[]>();
+  for (const one of await readSeenTypes(db)) {
     const key = `${one.exchange} ${one.operation} ${one.plain}`;
     groups.set(key, [...(groups.get(key) ?? []), one]);
   }
-  const found = [...groups.values()].flatMap((sightings) => {
-    const { operation, plain } = sightings[0] as Sighting;
-    return changesOfField(sightings, kinds.get(`${operation} ${plain}`) ?? null);
+  const found = [...groups.values()].flatMap((seen) => {
+    const { operation, plain } = seen[0] as SeenType;
+    return changesOfField(seen, kinds.get(`${operation} ${plain}`) ?? null);
   });
   const since = days === undefined ? '' : new Date(Date.now() - days * 86_400_000).toISOString();
   return [...found, ...(await readVanished(db))]
@@ -101,23 +101,20 @@ export async function readSchemaChanges(
 /**
  * Is a field new, and which types of its values are (pure)?
  *
- * @param sightings of one field, those with the earliest first answer first.
+ * @param seen of one field, those with the earliest first answer first.
  * @param kinds of the columns that it is read into; null if there are none.
  */
-export function changesOfField(
-  sightings: readonly Sighting[],
-  kinds: ReadonlySet<Kind> | null,
-): SchemaChange[] {
-  const [first] = sightings;
+export function changesOfField(seen: readonly SeenType[], kinds: ReadonlySet<Kind> | null): SchemaChange[] {
+  const [first] = seen;
   if (first === undefined) return [];
   const changes: SchemaChange[] = [];
-  const change = (one: Sighting, what: Pick<SchemaChange, 'change' | 'fromType' | 'toType'>) => {
+  const change = (one: SeenType, what: Pick<SchemaChange, 'change' | 'fromType' | 'toType'>) => {
     const { operation, exchange, name: field, example, firstAt: at, firstRunId: runId } = one;
     if (runId !== one.baseRunId) changes.push({ operation, exchange, field, example, at, runId, ...what });
   };
   if (kinds === null) change(first, { change: 'new', fromType: null, toType: first.type });
   const before: FieldType[] = [];
-  for (const one of sightings) {
+  for (const one of seen) {
     const { type } = one;
     if (type === null || before.includes(type)) continue;
     const differing = before.filter((earlier) => !areAlike(earlier, type, kinds));
@@ -157,8 +154,8 @@ function areAlike(a: FieldType, b: FieldType, kinds: ReadonlySet<Kind> | null): 
   return INCLUDES[a]?.includes(b) === true || (b !== 'mixed' && INCLUDES[b]?.includes(a) === true);
 }
 
-async function readSightings(db: NodePgDatabase): Promise<Sighting[]> {
-  const found = await db.execute<{ [Name in keyof Sighting]: Sighting[Name] }>(sql`
+async function readSeenTypes(db: NodePgDatabase): Promise<SeenType[]> {
+  const found = await db.execute<{ [Name in keyof SeenType]: SeenType[Name] }>(sql`
     with sent as (
       select l.*, f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
         from ${answerLayouts} l, jsonb_array_elements(l.fields) as f(field)
