@@ -97,6 +97,7 @@ async function openShell(cwd: string) {
   const standIns: typeof STAND_INS = [
     ...STAND_INS,
     [/127\.0\.0\.1:(8090|4532)/g, `127.0.0.1:${port}`],
+    [/rclone sync lake\/ remote:lake/g, 'cp -R lake/. synchronised-lake'],
     [/\beod sandbox --port 4532/g, `eod sandbox --instruments 10 --port ${port}`],
     [/\beod sandbox(?! --ins)/g, `eod sandbox --port ${port}`],
   ];
