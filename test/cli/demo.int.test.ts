@@ -170,10 +170,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-// Before and after the data of the day is published, and when it would be late.
+// Before the data of the day is published, and when it would be late.
 test.each([
   ['2026-11-20T20:59:00+05:30', '2026-11-19'],
-  ['2026-11-20T21:05:00+05:30', '2026-11-20'],
   ['2026-11-20T23:30:00+05:30', '2026-11-20'],
 ])('at %s the demo loads the sessions up to %s, and nothing is late', async (now, last) => {
   vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) });

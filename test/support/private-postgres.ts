@@ -1,12 +1,27 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
 import { makeDisposable } from './template.ts';
 
+/** A file system in memory. */
+const MEMORY = '/dev/shm';
+/** Databases, and WAL up to the next checkpoint. */
+const ROOM_BYTES = 6e9;
+
+/**
+ * Where the data of a run's Postgres are: in memory if there is room, since every test file makes and drops databases of
+ * some 700 files. On a disk the whole takes a quarter longer.
+ */
+function roomyFolder(): string {
+  if (!existsSync(MEMORY)) return tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize > ROOM_BYTES ? MEMORY : tmpdir();
+}
+
 /** The private Postgres from npm in a temporary folder, for one test run. */
 export async function startPrivatePostgres(): Promise<{ url: string; stop(): Promise<void> }> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'eod-test-postgres-'));
+  const dataDir = mkdtempSync(join(roomyFolder(), 'eod-test-postgres-'));
   // Started by root, the server runs as somebody else, who must be able to get in.
   chmodSync(dataDir, 0o755);
   const remove = () => rmSync(dataDir, { recursive: true, force: true });
