@@ -5,7 +5,7 @@ import { countValues, type Rows } from '../../../operations/rows.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import type { KeptAnswer } from '../../state/answers/answers.ts';
-import { emptiedBy } from '../../state/answers/facts.ts';
+import { dayEffectsOf } from '../../state/answers/facts.ts';
 import type { Pruned } from '../../state/answers/pruned.ts';
 import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
 import type { DayEffect, FoldedDays } from '../../state/coverage/registers.ts';
@@ -187,7 +187,7 @@ export async function foldInOrder(
   const effects: DayEffect[] = [];
   if (pruned !== null) {
     const isDecided = (one: DayEffect) => decidedBy(one.place).has(one.day ?? NO_DAY);
-    for (const one of await emptiedBy(tx, scope, asked && days)) if (!isDecided(one)) effects.push(one);
+    for (const one of await dayEffectsOf(tx, scope, asked && days)) if (!isDecided(one)) effects.push(one);
   }
   /** Days that the answers so far are about. */
   const seen = new Set<string>();
@@ -238,7 +238,7 @@ export async function foldInOrder(
     for (const one of withdrawals) {
       if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, { ...one, place });
     }
-    for (const one of effectsOf({ withdrawals }, place)) if (one.effect === 'emptied') effects.push(one);
+    for (const one of effectsOf({ withdrawals }, place)) effects.push(one);
   }
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   const withdrawals: DayWithdrawal[] = [];
@@ -284,10 +284,7 @@ export async function foldInOrder(
     withdrawn,
     withdrawals,
     checkedDays: [],
-    effects: [
-      ...effects,
-      ...[...heldBack.values()].map(({ day, place }) => ({ effect: 'held_back' as const, place, day })),
-    ],
+    effects,
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,
     undecided:

@@ -123,6 +123,10 @@ export async function readSaid(
   return said;
 }
 
+/** What an answer `a` did with the rows of days, as effect and day. */
+const DAY_EFFECTS = sql`lateral (
+    select 'emptied' as effect, unnest(a.emptied_days) as day union all select 'held_back', unnest(a.held_back_days))`;
+
 /**
  * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
  *
@@ -131,7 +135,7 @@ export async function readSaid(
 export const dayEffectsSql = (condition: SQL) => sql`
     select a.operation, a.exchange, m.day, a.variant, max(a.place) filter (where m.effect = 'emptied') as emptied_place,
            max(a.place) filter (where m.effect = 'held_back') as held_back_place
-      from ${answers} a, lateral (select 'emptied' as effect, unnest(a.emptied_days) as day union all select 'held_back', unnest(a.held_back_days)) m
+      from ${answers} a, ${DAY_EFFECTS} m
      where ${HAS_DAY_EFFECT} and ${condition} group by 1, 2, 3, 4`;
 
 /** The table's name, for SQL that is built as text. */
@@ -204,18 +208,18 @@ export async function lockAnswers(tx: NodePgDatabase, ids: readonly number[]): P
   );
 }
 
-/** The answers that took the last row of some days; with null as days, of a table without days. */
-export async function emptiedBy(
+/** What answers did with the rows of some days; with null as days, of a table without days. */
+export async function dayEffectsOf(
   tx: NodePgDatabase,
   { operations, exchange }: LoadGroup,
   days: readonly string[] | null,
 ): Promise<DayEffect[]> {
-  const found = await tx.execute<{ place: Place; day: string | null }>(sql`
-    select ${placeText(sql`a.place`)} as place, ${days === null ? sql`null` : sql`d.day::text`} as day
-      from ${answers} a, unnest(a.emptied_days) d(day)
-     where a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])
-       and d.day = any(coalesce(${sql.param(days)}::date[], array[d.day]))`);
-  return found.rows.map((one) => ({ ...one, effect: 'emptied' }));
+  const found = await tx.execute<{ effect: DayEffect['effect']; place: Place; day: string | null }>(sql`
+    select m.effect, ${placeText(sql`a.place`)} as place, ${days === null ? sql`null` : sql`m.day::text`} as day
+      from ${answers} a, ${DAY_EFFECTS} m
+     where ${HAS_DAY_EFFECT} and a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])
+       and m.day = any(coalesce(${sql.param(days)}::date[], array[m.day]))`);
+  return found.rows;
 }
 
 /** Replaces what the answers about folded days did with their rows. */
