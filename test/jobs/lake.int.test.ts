@@ -2,13 +2,14 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import type { LakeResult } from '../../src/load/export/lake.ts';
 import type { Manifest } from '../../src/load/export/lake-manifest.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { pythonWith, runPython } from '../support/python.ts';
+import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
@@ -99,7 +100,7 @@ test('a lake that follows has what one written anew has, and writes only what ch
   const names = manifestOf(lake).tables.map(({ table }) => table);
   expect(names).toEqual(expect.arrayContaining(['bhavcopy_cm', 'prices', 'prices_adjusted', 'instruments']));
   expect(manifestOf(lake).files.filter(({ table }) => table === 'bhavcopy_cm')).toMatchObject([
-    { partition: '2022-05', rows: 1, file: expect.stringMatching(/^bhavcopy_cm\/year=2022\/month=05\/\d+-/) },
+    { partition: '2022-05', rows: 1, file: expect.stringMatching(/^bhavcopy_cm\/year=2022\/month=5\/\d+-/) },
     { partition: '2023-12', rows: 6 },
     { partition: '2024-01', rows: 6 },
   ]);
@@ -185,6 +186,34 @@ test('a view whose rows exchange their values is written again', async () => {
   await write('1');
   expect(await exported('exchanged', '--lake', folder)).toMatchObject({ isChanged: true });
   await context.db.pool.query('drop view market.exchanged');
+});
+
+test('adjusted prices are written again if they are computed in another way, and a reader may export', async () => {
+  const folder = join(temporaryFolder(), 'computed');
+  const login = new URL(env.DATABASE_URL ?? '');
+  const role = `reader_${login.pathname.slice(-8)}`;
+  await execute(inject('databaseAdminUrl'), `create role ${role} login password 'kiwi'`);
+  expect(await runCli(['migrate', '--reader', role], { cwd: temporaryFolder(), env })).toMatchObject({
+    code: 0,
+  });
+  login.username = role;
+  login.password = 'kiwi';
+  const asReader = async () => {
+    const options = { cwd: temporaryFolder(), env: { DATABASE_URL: login.href } };
+    return (await runJson<LakeResult>(['export', '--all', '--lake', folder], options)).json;
+  };
+  await asReader();
+  const { rows } = await context.db.pool.query<{ definition: string }>(
+    `select pg_get_functiondef('market.adjusted_prices'::regproc) as definition`,
+  );
+  const definition = rows[0]?.definition ?? '';
+  await context.db.pool.query(
+    definition.replace('b.close_price * f.ratio_old', 'b.close_price * 2 * f.ratio_old'),
+  );
+  expect(written(await asReader())).toMatchObject({ prices_adjusted: 4 });
+  await context.db.pool.query(definition);
+  await context.db.pool.query(`drop owned by ${role}`);
+  await execute(inject('databaseAdminUrl'), `drop role ${role}`);
 });
 
 describe('a lake of its own', () => {

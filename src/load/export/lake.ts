@@ -321,8 +321,8 @@ async function wantedPartitions(
   if (names !== null) {
     if (since === undefined || names.before === null) return every();
     const sessions = await changedPartitions(client, await findRelation(client, ADJUSTED.of), by, since);
-    if (sessions === null) return every();
     const named = await partitionsOfNames(client, by, names.before, names.now);
+    if (sessions === null || named === null) return every();
     return plain([...new Set([...sessions, ...named])]);
   }
   if (isToldByLoads(relation)) {
@@ -346,13 +346,16 @@ async function wantedPartitions(
 
 const newName = (state: number, ending: string) => `${state}-${randomBytes(4).toString('hex')}.${ending}`;
 
-/** `year=2026/month=03`, so that readers can leave out folders; a table with such a column has `2026-03`. */
+/**
+ * `year=2026/month=3`, so that readers can leave out folders; a table with such a column has `2026-03`. Without the
+ * zero, which would make a text of it for some readers.
+ */
 function folderOf(relation: Relation, partition: string): string {
   const has = relation.columns.some(({ name }) => name === 'year' || name === 'month');
   if (partition === ALL || relation.dayColumn === null) return '';
   const [year, month] = partition.split('-');
   if (has || !/^\d/.test(partition)) return partition;
-  return month === undefined ? `year=${year}` : `year=${year}/month=${month}`;
+  return month === undefined ? `year=${year}` : `year=${year}/month=${Number(month)}`;
 }
 
 async function writeFile(
