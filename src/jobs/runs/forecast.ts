@@ -59,6 +59,7 @@ export interface Forecast extends DayRange {
   /** How many calls are left then. They are made later; nothing is lost. */
   readonly leftOver: number;
   readonly isDoneInTime: boolean;
+  /** In the order in which they are asked; those that ask nothing come last. */
   readonly operations: readonly OperationForecast[];
 }
 
@@ -105,15 +106,22 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
   const pace = await readPace(context, request.kind);
   const nextNight = request.kind === 'nightly' ? nextNightStart(context, night) : null;
   const finishes = finishesOf([...groups.values()], pace, nextNight, config.EOD_TIMEZONE);
-  const found = [...pairs].map(
-    ([key, { operation, exchange }]): OperationForecast => ({
-      operation,
-      exchange,
-      ...(tallies.get(key) ?? NOTHING),
-      isEstimated: deferred.has(key),
-      ...(finishes.get(key) ?? NO_CALLS),
-    }),
-  );
+  // In the order in which their first calls are made.
+  const turns = new Map<string, number>();
+  for (const group of groups.values())
+    turns.set(group.pair, Math.min(group.class, turns.get(group.pair) ?? group.class));
+  const turnOf = ([key]: readonly [string, Target]) => turns.get(key) ?? Number.MAX_SAFE_INTEGER;
+  const found = [...pairs]
+    .sort((a, b) => turnOf(a) - turnOf(b))
+    .map(
+      ([key, { operation, exchange }]): OperationForecast => ({
+        operation,
+        exchange,
+        ...(tallies.get(key) ?? NOTHING),
+        isEstimated: deferred.has(key),
+        ...(finishes.get(key) ?? NO_CALLS),
+      }),
+    );
   const sum = (name: 'requests' | 'windows' | 'skipped' | 'outOfReach' | 'leftOver') =>
     found.reduce((total, one) => total + one[name], 0);
   const days = request.targets.flatMap((target) => [target.from, target.to]).sort();
