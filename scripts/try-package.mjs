@@ -145,6 +145,9 @@ function addOperation() {
   const text = readFileSync(join(work, path), 'utf8');
   writeFileSync(join(work, path), text.replace("dates: 'range'", "dates: 'ranges'"));
   check(/GetVoting\.mjs.*"ranges"/s.test(typesOf()), 'and find a mistake');
+  writeFileSync(join(work, path), 'export default {\n  name: 2 3,\n};\n');
+  const unreadable = eod('operations', 'check', path).stdout.replaceAll(/\s+/g, ' ');
+  check(unreadable.includes('it cannot be imported (line 2)'), 'a mistake of syntax is told with its line');
 }
 
 /** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */

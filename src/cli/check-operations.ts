@@ -28,10 +28,9 @@ type Named = DeclaredFile | Operation;
 
 /** Tests declarations against their samples, or one against a saved answer. */
 export async function checkOperations(cli: Cli, named: readonly string[], flags: CheckFlags): Promise<void> {
-  const { allOperations, migratedTables } = await import('../operations/registry.ts');
-  const { findDeclared, readDeclared } = await import('../operations/declared.ts');
+  const { allOperations, builtIn } = await import('../operations/registry.ts');
+  const { findDeclared, readDeclared, tablesTakenBy } = await import('../operations/declared.ts');
   const { checkSample } = await import('../extract/check-sample.ts');
-  const { tablesFilledBy } = await import('../operations/operation.ts');
   const config = await loadSettings(cli);
   const folder = config.EOD_OPERATIONS_DIR;
   const { operations: all, broken } = await allOperations(folder);
@@ -51,13 +50,10 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
 
   const check = async (one: Named, saved: Buffer | undefined): Promise<Checked> => {
     const isFile = 'path' in one;
-    const others = all.filter(({ operation }) => operation.name !== one.name);
-    const taken = new Map(
-      [
-        ...(others.length < all.length ? [] : migratedTables),
-        ...others.flatMap((o) => tablesFilledBy(o.operation)),
-      ].map((table) => [table.name, table]),
+    const others = [...builtIn, ...all.map(({ operation }) => operation)].filter(
+      ({ name }) => name !== one.name,
     );
+    const taken = tablesTakenBy(others);
     const { operation, problems } = isFile
       ? await readDeclared(one, taken, [...names, one.name])
       : { operation: one, problems: [] };

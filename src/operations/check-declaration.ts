@@ -1,7 +1,7 @@
 import { isDay } from '../core/days.ts';
 import { messageOf } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { checkShapes, plainField } from './check-shapes.ts';
+import { checkFurtherTables, checkShapes, plainField } from './check-shapes.ts';
 import {
   type DeclarationProblem,
   isObject,
@@ -128,6 +128,7 @@ function checkAll(declaration: unknown, { names }: CheckOptions, problems: Probl
   checkWindows(windows, isObject(request) ? request : {}, { name, names }, problems);
   checkSchedule(operation.schedule, isObject(windows) ? windows : {}, problems);
   checkShapes(operation.shapes, problems);
+  checkFurtherTables(operation, problems);
   checkSample(operation, problems);
 }
 

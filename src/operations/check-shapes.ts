@@ -77,6 +77,21 @@ function checkShape(shape: Unchecked, path: string, problems: Problems): void {
   }
 }
 
+/** The tables that an operation fills besides those of its shapes. */
+export function checkFurtherTables({ also, alsoInFiles }: Unchecked, problems: Problems): void {
+  const isTable = (reading: unknown) => isObject(reading) && isObject((reading as Unchecked).table);
+  if (also !== undefined && problems.check(isTable(also), 'also', also, 'use readFrom(table, { … })'))
+    checkTable((also as { readonly table: Unchecked }).table, 'also.table', problems);
+  if (alsoInFiles === undefined) return;
+  const areTables = Array.isArray(alsoInFiles) && alsoInFiles.every(isObject);
+  if (
+    !problems.check(areTables, 'alsoInFiles', alsoInFiles, 'list tables, as defineTable({ … }) returns them')
+  )
+    return;
+  for (const [at, table] of (alsoInFiles as readonly Unchecked[]).entries())
+    checkTable(table, `alsoInFiles[${at}]`, problems);
+}
+
 /** What tells a record by its source fields. */
 function checkSources(
   shape: Unchecked,

@@ -1,10 +1,11 @@
-import { readdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
 import { register } from 'node:module';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
 import { checkDeclaration, type DeclarationProblem } from './check-declaration.ts';
-import { type Operation, tablesFilledBy } from './operation.ts';
+import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
 /** Where an operation is declared: here, and asked from the start; in the catalogue; or in the user's folder. */
@@ -71,6 +72,14 @@ function letModulesImport(): void {
   register(`data:text/javascript,${encodeURIComponent(hook)}`);
 }
 
+/** The tables that exist already, by name, each with the data set that declares it. */
+type TakenTables = Map<string, { readonly table: TableDefinition; readonly by: string }>;
+
+export const tablesTakenBy = (dataSets: readonly DataSet[]): TakenTables =>
+  new Map(
+    dataSets.flatMap((one) => tablesFilledBy(one).map((table) => [table.name, { table, by: one.name }])),
+  );
+
 /** What a file declares: an operation unless one of the problems is an error. */
 interface ReadDeclaration {
   readonly operation: Operation | null;
@@ -80,12 +89,12 @@ interface ReadDeclaration {
 /**
  * Imports a file and checks what it declares; never throws for what is in the file.
  *
- * @param taken tables that exist already, by name; tables of the operation are added.
+ * @param taken the tables that it cannot have; those of the operation are added.
  * @param names of all operations, if the rows of others that it asks about are to be checked.
  */
 export async function readDeclared(
   { name, path, from }: DeclaredFile,
-  taken: Map<string, TableDefinition>,
+  taken: TakenTables,
   names?: readonly string[],
 ): Promise<ReadDeclaration> {
   const file = from === 'folder' ? path : basename(path);
@@ -99,17 +108,19 @@ export async function readDeclared(
     return refuse(
       `${same.map((one) => basename(one.path)).join(' and ')} declare the same operation: delete all but one`,
     );
+  if (
+    from === 'folder' &&
+    filesIn(import.meta.dirname, 'default').some((one) => one.name.toLowerCase() === name.toLowerCase())
+  )
+    return refuse(`${name} comes with eod and cannot be declared again: delete the file`);
+  const entry = statSync(path, { throwIfNoEntry: false });
+  if (entry?.isFile() !== true)
+    return refuse(entry === undefined ? 'it is a link to a file that does not exist' : 'it is not a file');
   let module: { readonly default?: unknown };
   try {
     module = await import(pathToFileURL(path).href);
   } catch (error) {
-    const isTypeScript =
-      /\.m?ts$/.test(file) && (error as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION';
-    return refuse(
-      isTypeScript
-        ? `Node ${process.versions.node} does not read TypeScript: use Node 22.18 or newer, or a file .mjs with "// @ts-check"`
-        : `it cannot be imported: ${messageOf(error)}`,
-    );
+    return refuse(importProblem(path, error));
   }
   if (module.default instanceof Promise)
     return refuse('its default export is a promise: export what defineOperation({…}) returns, without async');
@@ -122,12 +133,25 @@ export async function readDeclared(
   const filled = tablesFilledBy(operation);
   for (const table of filled) {
     const other = taken.get(table.name);
-    if (other !== undefined && other !== table) {
-      return refuse(`its table ${table.name} is one of another operation: give it another name`);
+    if (other !== undefined && other.table !== table) {
+      return refuse(`its table ${table.name} is one of ${other.by}: give it another name`);
     }
   }
-  for (const table of filled) taken.set(table.name, table);
+  for (const table of filled) taken.set(table.name, { table, by: name });
   return { operation, problems };
+}
+
+/** Why a file cannot be imported, with the line where Node tells it. */
+function importProblem(path: string, error: unknown): string {
+  if (/\.m?ts$/.test(path) && (error as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION')
+    return `Node ${process.versions.node} does not read TypeScript: use Node 22.18 or newer, or a file .mjs with "// @ts-check"`;
+  // Of what cannot be parsed, the error itself does not say where it is.
+  const trace =
+    error instanceof SyntaxError
+      ? spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' }).stderr
+      : String((error as Error).stack);
+  const line = trace.split(`${basename(path)}:`)[1]?.match(/^\d+/)?.[0];
+  return `it cannot be imported${line === undefined ? '' : ` (line ${line})`}: ${messageOf(error)}`;
 }
 
 /** A file from which no operation can be taken, and the sentences that say why. */
@@ -139,7 +163,7 @@ export interface BrokenFile {
 /** The operation that a file declares, or why there is none. */
 export async function importDeclared(
   file: DeclaredFile,
-  taken: Map<string, TableDefinition>,
+  taken: TakenTables,
 ): Promise<Operation | BrokenFile> {
   const { operation, problems } = await readDeclared(file, taken);
   if (operation !== null) return operation;
@@ -155,12 +179,11 @@ export interface DeclaredOperations {
   readonly broken: readonly BrokenFile[];
 }
 
-/** Imports every operation of the catalogue and of the user's folder. */
+/** Imports every operation of the catalogue and of the user's folder; see `readDeclared` for `taken`. */
 export async function loadDeclared(
   folder: string | undefined,
-  tables: readonly TableDefinition[],
+  taken: TakenTables,
 ): Promise<DeclaredOperations> {
-  const taken = new Map(tables.map((table) => [table.name, table]));
   const files = declaredFiles(folder);
   const names = files.map(({ name }) => name);
   const operations: Declared[] = [];

@@ -10,6 +10,7 @@ import {
   importDeclared,
   isBroken,
   loadDeclared,
+  tablesTakenBy,
 } from './declared.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
@@ -51,10 +52,11 @@ export const dataSets: readonly DataSet[] = known;
 /** Every table of the schema `market`, each once. */
 export const tables: readonly TableDefinition[] = filled;
 
-/** The tables of the defaults, which migrations create. */
-export const migratedTables: readonly TableDefinition[] = [
-  ...new Set([...defaults, ...fileSets].flatMap(tablesFilledBy)),
-];
+/** The data sets that every database has. */
+export const builtIn: readonly DataSet[] = [...defaults, ...fileSets];
+
+/** Their tables, which migrations create. */
+export const migratedTables: readonly TableDefinition[] = [...new Set(builtIn.flatMap(tablesFilledBy))];
 
 /** An operation that a database has tables of, besides the defaults. */
 export interface UsedOperation {
@@ -101,7 +103,7 @@ export async function useOperations(used: readonly UsedOperation[], folder?: str
   const loaded: { readonly operation: Operation; readonly isEnabled: boolean }[] = [];
   const leftOut: LeftOut[] = [];
   const broken: BrokenFile[] = [];
-  const taken = new Map(migratedTables.map((table) => [table.name, table]));
+  const taken = tablesTakenBy(builtIn);
   for (const { name, isEnabled } of used) {
     const file = findDeclared(name, folder);
     const found = file === undefined ? undefined : await importDeclared(file, taken);
@@ -140,7 +142,7 @@ setUsed([]);
 
 /** Every operation that can be asked: the defaults, the catalogue, and those of the user's folder. */
 export async function allOperations(folder?: string): Promise<DeclaredOperations> {
-  const { operations: further, broken } = await loadDeclared(folder, migratedTables);
+  const { operations: further, broken } = await loadDeclared(folder, tablesTakenBy(builtIn));
   const all = [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further];
   return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
 }

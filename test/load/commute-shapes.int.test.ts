@@ -2,11 +2,13 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
+import { rowVariant } from '../../src/load/market/row-questions.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
+import { catalogue, enable } from '../support/catalogue.ts';
 import { placeOf } from '../support/place.ts';
 import {
   type Answer,
@@ -35,8 +37,13 @@ interface Listed {
   readonly shape: number;
 }
 
+/** The defaults, and those of the catalogue, which are enabled before any answer is loaded. */
+const all = [...operations, ...catalogue];
+/** COMMUTE_ONLY: the answers are of a single operation. */
+const only = all.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
+
 const drawnOf = fc.record({
-  operation: fc.nat(operations.length - 1),
+  operation: fc.nat(all.length - 1),
   exchange: fc.constantFrom('BSE', 'BSE', 'NSE'),
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
@@ -53,17 +60,14 @@ type Drawn = typeof drawnOf extends fc.Arbitrary<infer T> ? T : never;
 /** All answers are to few questions, so that most of them are about the same rows. */
 const answersOf = fc
   .tuple(
-    fc.uniqueArray(fc.nat(operations.length - 1), { minLength: 1, maxLength: 2 }),
+    only >= 0 ? fc.constant([only]) : fc.uniqueArray(fc.nat(all.length - 1), { minLength: 1, maxLength: 2 }),
     fc.array(drawnOf, { minLength: 3, maxLength: 9 }),
   )
   .map(([chosen, drawn]) => {
-    // COMMUTE_ONLY: answers of a single operation.
-    const only = operations.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
-    if (only >= 0) chosen = [only];
     let calledAt = FIRST_CALL;
     return drawn.map((one, at) => {
       calledAt += one.minutes * MINUTE;
-      const operation = operations[chosen[one.operation % chosen.length] ?? 0] as Operation;
+      const operation = all[chosen[one.operation % chosen.length] ?? 0] as Operation;
       return { ...answerOf(operation, one, calledAt), place: placeOf(calledAt, at) };
     });
   });
@@ -71,6 +75,8 @@ const answersOf = fc
 function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Answer, 'place'> {
   const calledOn = today({ now: () => calledAt } satisfies Clock, 'Asia/Kolkata');
   const question = askedFor(operation, drawn, calledOn);
+  const { exchanges, envelope = 'Value' } = operation;
+  const exchange = exchanges.includes(drawn.exchange) ? drawn.exchange : (exchanges[0] as string);
   const { from, to, instruments } = question;
   const shapes = drawn.shapes.map((one) => one % operation.shapes.length);
   const records: Listed[] = [];
@@ -89,10 +95,10 @@ function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<An
   const again = records
     .slice(0, drawn.twice)
     .map((one) => ({ ...one, value: (one.value + 1) % 3, saved: (one.saved + 1) % SAVED.length }));
-  const sent = [...records, ...again].map((one) => recordOf(operation, drawn.exchange, one));
+  const sent = [...records, ...again].map((one) => recordOf(operation, exchange, one));
   if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
-  const body = Buffer.from(JSON.stringify({ Value: sent }));
-  return { operation, exchange: drawn.exchange, ...question, calledAt, body };
+  const body = Buffer.from(JSON.stringify({ [envelope]: sent }));
+  return { operation, exchange, ...question, calledAt, body };
 }
 
 /** What the planner might ask of an operation. */
@@ -115,6 +121,20 @@ function askedFor(operation: Operation, { from, length, part, question }: Drawn,
     if (one === undefined) throw new Error(`${operation.name} asks nothing`);
     const { from, to, params, variant } = one;
     return { ...plain, from, to, params, variant, instruments: [`S${question % 2}`] };
+  }
+  if (windows.per === 'row') {
+    const values = Object.keys(windows.params).map((_, at) => String((question >> at) % 2));
+    const params = Object.fromEntries(
+      Object.keys(windows.params).map((param, at) => [param, values[at] as string]),
+    );
+    return {
+      ...plain,
+      from: first,
+      to: first,
+      params,
+      variant: rowVariant(values),
+      instruments: [`S${question % 2}`],
+    };
   }
   const range =
     windows.per === 'once'
@@ -166,6 +186,7 @@ let pools: Context[];
 let runId: number;
 beforeAll(async () => {
   context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: '0.9' });
+  await enable(context.db, catalogue);
   pools = [0, 1, 2].map(() => ({ ...context, db: openPool(context.config.DATABASE_URL ?? '', 2) }));
   runId = await newRun(context.db);
 });
@@ -203,7 +224,8 @@ const stored = async () => ({
 
 /** The rows of the tables that answers fill; others are computed from them when a run ends. */
 async function contentsOf(schema: 'market' | 'market_history'): Promise<string[]> {
-  const answered = new Set(operations.flatMap(({ shapes }) => shapes.map(({ table }) => table.name)));
+  const filled = operations.flatMap(({ shapes, also }) => [...shapes, ...(also === undefined ? [] : [also])]);
+  const answered = new Set(filled.map(({ table }) => table.name));
   const contents = Object.entries(await rowsOf(context, schema));
   return contents.flatMap(([name, rows]) => (answered.has(name) ? rows.map((row) => `${name} ${row}`) : []));
 }
@@ -213,7 +235,8 @@ const revisions = async () => ({
   history: await contentsOf('market_history'),
 });
 
-const isEmptyAnswer = ({ body }: Answer) => body.equals(Buffer.from(JSON.stringify({ Value: [] })));
+const isEmptyAnswer = ({ operation: { envelope = 'Value' }, body }: Answer) =>
+  body.equals(Buffer.from(JSON.stringify({ [envelope]: [] })));
 
 const describeAnswer = ({ operation, body, ...rest }: Answer) => ({
   operation: operation.name,

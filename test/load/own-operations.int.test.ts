@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
@@ -269,7 +269,7 @@ describe('a file that cannot be used', () => {
     [
       'of the table of another',
       declaration({ table: 'bhavcopy_cm' }),
-      'its table bhavcopy_cm is one of another operation',
+      'its table bhavcopy_cm is one of GetBhavCopyCM: give it another name',
     ],
     [
       'of a view',
@@ -279,7 +279,7 @@ describe('a file that cannot be used', () => {
     [
       'of the table of a file',
       declaration({ table: 'symbol_changes' }),
-      'its table symbol_changes is one of another operation',
+      'its table symbol_changes is one of ',
     ],
     [
       'with another name',
@@ -287,6 +287,7 @@ describe('a file that cannot be used', () => {
       'it declares GetVotes: name the file GetVotes.mjs',
     ],
     ['that is no module', 'export default {', 'it cannot be imported'],
+    ['that throws', 'const a = {};\nexport default a.b.c;', 'it cannot be imported (line 2): Cannot read'],
     ['without a default export', 'export const nothing = 1;', 'defineOperation'],
     ['of a promise', 'export default Promise.resolve({});', 'its default export is a promise'],
   ])('%s', async (_, text, message) => {
@@ -295,6 +296,32 @@ describe('a file that cannot be used', () => {
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('GetVoting.mjs');
     expect(refused.stderr).toContain(message);
+  });
+
+  test.each<[string, (path: string) => void, string]>([
+    ['that is a folder', (path) => mkdirSync(path), 'it is not a file'],
+    [
+      'that is a dangling link',
+      (path) => symlinkSync(`${path}.old`, path),
+      'it is a link to a file that does not exist',
+    ],
+  ])('%s', async (_, make, message) => {
+    const wrong = temporaryFolder();
+    make(join(wrong, 'GetVoting.mjs'));
+    const refused = await runCli(['operations', 'enable', 'GetVoting'], optionsFor(wrong));
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(message) });
+  });
+
+  test('of a default is never good', async () => {
+    const wrong = folderWith(declaration({ name: 'GetBhavCopyCM' }), 'GetBhavCopyCM.mjs');
+    const checked = await runCli(
+      ['operations', 'check', join(wrong, 'GetBhavCopyCM.mjs')],
+      optionsFor(wrong),
+    );
+    expect(checked).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/GetBhavCopyCM\s+comes with eod and cannot be declared again/),
+    });
   });
 
   test('of an operation of which there is another file', async () => {

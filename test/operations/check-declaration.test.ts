@@ -162,6 +162,11 @@ describe('one sentence with the path and what to write', () => {
       'shapes[0].table.fields[10].column is "a\\"b": use a name in snake_case of at most 63 characters, which Postgres does not shorten',
     ],
     [
+      { ...deals, alsoInFiles: [{ ...shape.table, name: 'prices' }] },
+      'alsoInFiles[0].name is "prices", which is a view of the schema market: give the table another name',
+    ],
+    [{ ...deals, also: shape.table }, 'also is an object: use readFrom(table, { … })'],
+    [
       withTable({ name: 'prices' }),
       'shapes[0].table.name is "prices", which is a view of the schema market: give the table another name',
     ],
