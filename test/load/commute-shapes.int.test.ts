@@ -84,7 +84,9 @@ function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<An
   for (let day = 0; day < (dated ? DAYS.length : 1); day += 1) {
     if (dated && !(from <= (DAYS[day] as string) && (DAYS[day] as string) <= to)) continue;
     for (let symbol = 0; symbol < SYMBOLS; symbol += 1) {
-      if (instruments.length > 0 && !instruments.includes(`S${symbol}`)) continue;
+      // What is listed about a row of another operation are its parts, not instruments.
+      const isPart = operation.windows.per === 'row';
+      if (instruments.length > 0 && !isPart && !instruments.includes(`S${symbol}`)) continue;
       if (question.filtered && symbol % 2 === 1) continue;
       if (drawn.missing.includes((symbol + day * 3) % SYMBOLS)) continue;
       const cell = drawn.cells[(symbol + day * 5) % SYMBOLS] ?? { saved: 0, value: 0 };
