@@ -3,6 +3,7 @@ import { askAdjusted } from '../support/adjusted.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
 import { median } from '../support/figures.ts';
 import { fillDatabase } from '../support/fill.ts';
+import { keepLake, proveAll } from '../support/flows.ts';
 import { bhavRequest, sessionsBefore, startPipeline } from '../support/pipeline.ts';
 import { dropDatabase, explainAnalyze, measured, migratedDatabase, withClient } from '../support/postgres.ts';
 import { EXCHANGE } from '../support/records.ts';
@@ -90,13 +91,25 @@ export const filled: Case = {
         { figure: 'yearSeconds', atMost: 5 },
       ],
     },
+    {
+      name: 'lake',
+      what: 'a lake of that table and of adjusted prices, brought up to date after a night',
+      against: 'the same written anew',
+      reach: [{ figure: 'ratio', atLeast: 10 }],
+    },
+    {
+      name: 'verify',
+      what: 'eod verify of that table, and of one changed number in it',
+      against: 'the digests worked out for the first time',
+      reach: [{ figure: 'ratio', atLeast: 0.5 }],
+    },
   ],
   async *rounds(site, wanted) {
     const { perSession } = site.source;
     const times = site.small ? 2 : TIMES;
     const loaded = Math.max(1, Math.round(site.records / perSession));
     const before = Math.max(2, Math.round((loaded * times) / 2));
-    const days = sessionsBefore(before + loaded * site.rounds);
+    const days = sessionsBefore(before + loaded * site.rounds + 1);
     const stored = days.slice(0, before);
     const url = await fillDatabase(site, FILLED, stored);
     await checkStored(url, stored.length * 2 * perSession);
@@ -104,6 +117,7 @@ export const filled: Case = {
     for (let round = 0; wanted.has('adjusted') && round < site.rounds; round++) {
       yield { adjusted: await askAdjusted(site, url, stored, round) };
     }
+    if (wanted.has('lake')) yield { lake: await keepLake(url, () => loadDays(site, url, days.slice(-1))) };
     for (let round = 0; round < site.rounds; round++) {
       const figures: Record<string, Figures> = {};
       // Rounds before have added sessions of one exchange.
@@ -130,6 +144,7 @@ export const filled: Case = {
       }
       yield figures;
     }
+    if (wanted.has('verify')) yield { verify: await proveAll(url) };
     await dropDatabase(site.server.url, FILLED);
   },
 };

@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openDatabase } from '../../src/load/database/database.ts';
+import { writeLake } from '../../src/load/export/lake.ts';
+import { digestUpTo, verify } from '../../src/load/market/digests.ts';
+import { check, type Figures } from './bench.ts';
+import { withClient } from './postgres.ts';
+
+// What flows on from a filled database: the Parquet files of a lake, and the proof that nobody changed a row.
+
+/** The tables of the lake: one of which loads tell what changed, and a view of which names and events tell it. */
+const TABLES = ['bhavcopy_cm', 'prices_adjusted'];
+
+/** Writes a lake of a filled database, and brings it up to date after a night and after nothing. */
+export async function keepLake(url: string, loadNight: () => Promise<unknown>): Promise<Figures> {
+  const folder = mkdtempSync(join(tmpdir(), 'eod-bench-lake-'));
+  const database = openDatabase({ url, connections: 1 });
+  const limits = { timeoutMs: 0, signal: new AbortController().signal };
+  const request = { folder, tables: TABLES, by: 'month', sinceState: undefined, doubles: false } as const;
+  const update = async () => {
+    const start = performance.now();
+    const { tables } = await writeLake(database, request, limits, () => undefined);
+    const seconds = (performance.now() - start) / 1000;
+    return { seconds, files: tables.map(({ written }) => written) };
+  };
+  try {
+    const whole = await update();
+    await loadNight();
+    const night = await update();
+    const nothing = await update();
+    check('lake', {
+      'files of a night': [night.files.join(), '1,1'],
+      'files of nothing': [nothing.files.join(), '0,0'],
+    });
+    return {
+      ratio: whole.seconds / night.seconds,
+      wholeSeconds: whole.seconds,
+      nightSeconds: night.seconds,
+      nothingSeconds: nothing.seconds,
+    };
+  } finally {
+    await database.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Digests all loads of a filled database, verifies them, and finds one byte that is changed in the middle. */
+export async function proveAll(url: string): Promise<Figures> {
+  const database = openDatabase({ url, connections: 2 });
+  const { signal } = new AbortController();
+  const timed = async <Result>(work: () => Promise<Result>) => {
+    const start = performance.now();
+    const result = await work();
+    return { seconds: (performance.now() - start) / 1000, result };
+  };
+  try {
+    // The copies of the first session's load have its digest.
+    await database.pool.query('update etl.loads set rows_digest = null, chain_digest = null');
+    const { rows: states } = await database.pool.query<{ state: number }>(
+      'select market.state()::int as state',
+    );
+    const state = states[0]?.state ?? 0;
+    const digests = await timed(() => digestUpTo(database, state));
+    const intact = await timed(() => verify(database, state, signal));
+    const changed = await withClient(url, async (client) => {
+      const { rows } = await client.query<{ load: number }>(
+        `update market.bhavcopy_cm set close_price = close_price + 0.01 where ctid = (
+           select b.ctid from market.bhavcopy_cm b where b.load_id = (select id from etl.loads where state = $1 / 2) limit 1)
+          and load_id = (select id from etl.loads where state = $1 / 2) returning load_id::int as load`,
+        [state],
+      );
+      return rows[0]?.load;
+    });
+    const found = await timed(() => verify(database, state, signal));
+    check('verify', {
+      intact: [intact.result.isIntact, true],
+      'load of the changed row': [found.result.differences.map(({ load }) => load).join(), String(changed)],
+    });
+    return {
+      loads: intact.result.checked,
+      digestSeconds: digests.seconds,
+      verifySeconds: intact.seconds,
+      ratio: digests.seconds / intact.seconds,
+    };
+  } finally {
+    await database.close();
+  }
+}
