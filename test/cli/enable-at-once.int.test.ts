@@ -6,10 +6,12 @@ import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { inCatalogue } from '../support/catalogue.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
+import { runEod, spawnEod } from '../support/eod.ts';
 import { query } from '../support/query.ts';
+import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const cwd = temporaryFolder();
 const reader = `reader_${randomBytes(4).toString('hex')}`;
@@ -113,4 +115,24 @@ test('an operation that is enabled gets what a migration would make: columns, ke
     expect(migrated.filter((row) => row.startsWith(`{"what":"${what}"`)).length).toBeGreaterThan(1);
   }
   expect(copied).toEqual(migrated);
+});
+
+test('a worker that was started before loads what is enabled after it', async () => {
+  const sandbox = await openSandbox();
+  const { env } = options();
+  const settings = { cwd, env: { ...env, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: 'kiwi' } };
+  const worker = spawnEod(['up', '--roles', 'worker'], {
+    cwd,
+    env: { ...settings.env, EOD_HTTP_PORT: '0' },
+  });
+  await worker.output(/eod is up/);
+  expect(await runCli(['operations', 'enable', 'GetIndustries'], settings)).toMatchObject({ code: 0 });
+  const { json } = await runJson<{ runId: number }>(
+    ['backfill', 'GetIndustries', '--from', '2025-02-27', '--to', '2025-02-27', '--detach'],
+    settings,
+  );
+  const stateOf = async () =>
+    (await query<{ state: string }>(url, `select state from etl.runs where id = ${json.runId}`))[0]?.state;
+  await waitFor(async () => (await stateOf()) === 'completed', { what: 'the end of the run' });
+  expect(await query(url, 'select 1 from market.industries limit 1')).toHaveLength(1);
 });
