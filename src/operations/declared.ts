@@ -148,7 +148,7 @@ function importProblem(path: string, error: unknown): string {
   // Of what cannot be parsed, the error itself does not say where it is.
   const trace =
     error instanceof SyntaxError
-      ? spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' }).stderr
+      ? spawnSync(process.execPath, ['-c', path], { encoding: 'utf8' }).stderr
       : String((error as Error).stack);
   const line = trace.split(`${basename(path)}:`)[1]?.match(/^\d+/)?.[0];
   return `it cannot be imported${line === undefined ? '' : ` (line ${line})`}: ${messageOf(error)}`;
