@@ -120,30 +120,30 @@ async function attemptsOf({ db }: Pipeline): Promise<number[]> {
 }
 
 describe.each(backends)('the turn of the clock hour (queue on %s)', (backend) => {
-  test.concurrent('8 workers and 900 calls an hour: never a call too many, and the run goes on', async (context) => {
+  test.concurrent('8 workers and 400 calls an hour: never a call too many, and the run goes on', async (context) => {
     const { sandbox, clock, machine } = await openFleet(context, {
       backend,
       workers: 8,
       toTurn: 8 * 60_000,
-      allowed: 900,
-      settings: { EOD_CALLS_PER_HOUR: '900', EOD_NIGHTLY_RESERVE: '0' },
+      allowed: 400,
+      settings: { EOD_CALLS_PER_HOUR: '400', EOD_NIGHTLY_RESERVE: '0' },
     });
-    const runId = await start(machine, ratios(490));
-    await waitFor(() => sandbox.stats().requests >= 820, {
+    const runId = await start(machine, ratios(240));
+    await waitFor(() => sandbox.stats().requests >= 320, {
       everyMs: 5,
       timeoutMs: 120_000,
       what: 'most calls',
     });
     // Workers that find the hour used up wait for as long as it still is.
     clock.standBeforeTurn(2_000);
-    await waitFor(() => sandbox.stats().requests >= 900, { timeoutMs: 60_000, what: 'the whole hour' });
+    await waitFor(() => sandbox.stats().requests >= 400, { timeoutMs: 60_000, what: 'the whole hour' });
     clock.turnIn(2_000);
     const report = await ended(machine, runId, 60_000);
 
-    expect(report).toMatchObject({ state: 'completed', requests: 980, windows: { total: 980, open: 0 } });
-    expect(sandbox.stats().byHour).toEqual({ [BEFORE]: 900, [AFTER]: 80 });
+    expect(report).toMatchObject({ state: 'completed', requests: 480, windows: { total: 480, open: 0 } });
+    expect(sandbox.stats().byHour).toEqual({ [BEFORE]: 400, [AFTER]: 80 });
     expect(sandbox.stats().byDiagnostic).toEqual({});
-    expect(await budgetOf(machine)).toEqual([900, 80]);
+    expect(await budgetOf(machine)).toEqual([400, 80]);
     // Waiting took no attempt, neither of BullMQ (one would have failed the window) nor of ours.
     expect(await attemptsOf(machine)).toEqual([1]);
   }, 300_000);
