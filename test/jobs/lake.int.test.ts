@@ -252,6 +252,22 @@ describe('a lake of its own', () => {
       tables: [{ table: 'bhavcopy_cm', sinceState: Number(state) }],
       files: [{ partition: '2024-04', rows: 3 }],
     });
+    // Of other types, none of its rows can stay as they were.
+    const all = join(temporaryFolder(), 'types');
+    await exported('bhavcopy_cm', '--lake', all);
+    const doubles = await exported(
+      ...['bhavcopy_cm', 'market.BHAVCOPY_CM', '--lake', all, '--doubles', '--since-state', state],
+    );
+    expect(doubles.tables).toMatchObject([{ rows: manifestOf(all).tables[0]?.rows }]);
+    expect(doubles.tables[0]?.written).toBe(doubles.tables[0]?.files);
+    // Nothing has changed since: a file that tells the columns, without rows, until there are some.
+    const none = join(temporaryFolder(), 'none');
+    const now = String(Number(state) + 1);
+    await exported('bhavcopy_cm', '--lake', none, '--since-state', now);
+    expect(manifestOf(none).files).toMatchObject([{ partition: 'all', rows: 0 }]);
+    await importInto(context, bhavCopies(sessions('2024-04-02', 82)));
+    await exported('bhavcopy_cm', '--lake', none);
+    expect(manifestOf(none).files).toMatchObject([{ partition: '2024-04' }]);
     const tooLate = await runCli(['export', 'bhavcopy_cm', '--lake', folder, '--since-state', '100000'], {
       cwd: folder,
       env,

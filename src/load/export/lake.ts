@@ -124,8 +124,9 @@ export function writeLake(
     const tables: LakeTable[] = [];
     const files: LakeFile[] = [];
     const results: LakeTableResult[] = [];
-    for (const name of new Set(request.tables ?? (await allRelations(client)))) {
+    for (const name of request.tables ?? (await allRelations(client))) {
       const relation = await findRelation(client, name);
+      if (tables.some(({ table }) => table === shortName(relation))) continue;
       const one = await writeTable(writing, relation);
       tables.push(one.table);
       for (const file of one.files) files.push(file);
@@ -205,7 +206,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     known.isDouble === request.doubles &&
     JSON.stringify(known.columns.map(({ name, type }) => ({ name, type }))) ===
       JSON.stringify(relation.columns);
-  const since = sinceState ?? (isSame ? known?.state : undefined);
+  const since = isSame ? (sinceState ?? known.state) : known === undefined ? sinceState : undefined;
   let wanted = await wantedPartitions(writing, relation, { old, since, names });
   const measured = await measureColumns(
     client,
@@ -237,10 +238,11 @@ async function writeTable(writing: Writing, relation: Relation) {
     if (file.rows > 0 || partition === ALL) written.push({ ...file, state, fingerprint });
     else await rm(join(writing.lake, file.file));
   }
-  // A table without rows has one file, which tells its columns.
+  // A table without rows has one file, which tells its columns, until there are others: it is in no folder of a month.
+  if (written.length > 0) kept = kept.filter(({ rows }) => rows > 0);
   if (written.length + kept.length === 0)
     written.push({
-      ...(await writeFile(writing, relation, { name, partition: ALL, layout })),
+      ...(await writeFile(writing, relation, { name, partition: ALL, layout, isEmpty: true })),
       state,
       fingerprint: null,
     });
@@ -365,14 +367,15 @@ async function writeFile(
     readonly name: string;
     readonly partition: string;
     readonly layout: readonly ReturnType<typeof parquetColumn>[];
+    readonly isEmpty?: boolean;
   },
 ): Promise<Omit<LakeFile, 'state' | 'fingerprint'>> {
-  const { name, partition, layout } = about;
+  const { name, partition, layout, isEmpty = false } = about;
   const folder = [name, folderOf(relation, partition)].filter((part) => part !== '').join('/');
   const file = `${folder}/${newName(state, 'parquet')}`;
   await mkdir(join(lake, folder), { recursive: true });
   const partial = join(lake, `${file}.part`);
-  const rows = `${rowsOfPartitions(relation, [partition])}${orderSql(relation)}`;
+  const rows = `${rowsOfPartitions(relation, isEmpty ? [] : [partition])}${orderSql(relation)}`;
   const handle = await open(partial, 'w');
   let count: number;
   let bytes: number;
