@@ -5,7 +5,7 @@ import { openDatabase } from '../../src/load/database/database.ts';
 import { writeLake } from '../../src/load/export/lake.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { check, type Figures } from './bench.ts';
-import { withClient } from './postgres.ts';
+import { measured } from './postgres.ts';
 
 // What flows on from a filled database: the Parquet files of a lake, and the proof that nobody changed a row.
 
@@ -19,10 +19,10 @@ export async function keepLake(url: string, loadNight: () => Promise<unknown>): 
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
   const request = { folder, tables: TABLES, by: 'month', sinceState: undefined, doubles: false } as const;
   const update = async () => {
-    const start = performance.now();
-    const { tables } = await writeLake(database, request, limits, () => undefined);
-    const seconds = (performance.now() - start) / 1000;
-    return { seconds, files: tables.map(({ written }) => written) };
+    const { seconds, result } = await measured(url, () =>
+      writeLake(database, request, limits, () => undefined),
+    );
+    return { seconds, files: result.tables.map(({ written }) => written) };
   };
   try {
     const whole = await update();
@@ -45,15 +45,10 @@ export async function keepLake(url: string, loadNight: () => Promise<unknown>): 
   }
 }
 
-/** Digests all loads of a filled database, verifies them, and finds one byte that is changed in the middle. */
+/** Digests all loads of a filled database, verifies them, and finds one number that is changed in the middle. */
 export async function proveAll(url: string): Promise<Figures> {
   const database = openDatabase({ url, connections: 2 });
   const { signal } = new AbortController();
-  const timed = async <Result>(work: () => Promise<Result>) => {
-    const start = performance.now();
-    const result = await work();
-    return { seconds: (performance.now() - start) / 1000, result };
-  };
   try {
     // The copies of the first session's load have its digest.
     await database.pool.query('update etl.loads set rows_digest = null, chain_digest = null');
@@ -61,21 +56,22 @@ export async function proveAll(url: string): Promise<Figures> {
       'select market.state()::int as state',
     );
     const state = states[0]?.state ?? 0;
-    const digests = await timed(() => digestUpTo(database, state));
-    const intact = await timed(() => verify(database, state, signal));
-    const changed = await withClient(url, async (client) => {
-      const { rows } = await client.query<{ load: number }>(
-        `update market.bhavcopy_cm set close_price = close_price + 0.01 where ctid = (
-           select b.ctid from market.bhavcopy_cm b where b.load_id = (select id from etl.loads where state = $1 / 2) limit 1)
-          and load_id = (select id from etl.loads where state = $1 / 2) returning load_id::int as load`,
-        [state],
-      );
-      return rows[0]?.load;
-    });
-    const found = await timed(() => verify(database, state, signal));
+    const digests = await measured(url, () => digestUpTo(database, state));
+    const intact = await measured(url, () => verify(database, state, signal));
+    const changed = await database.pool.query<{ load: string }>(
+      `update market.bhavcopy_cm set close_price = close_price + 0.01
+        where (tableoid, ctid) = (select b.tableoid, b.ctid from market.bhavcopy_cm b join etl.loads l on l.id = b.load_id
+                                   where l.state = $1 limit 1)
+       returning load_id::text as load`,
+      [Math.floor(state / 2)],
+    );
+    const found = await measured(url, () => verify(database, state, signal));
     check('verify', {
       intact: [intact.result.isIntact, true],
-      'load of the changed row': [found.result.differences.map(({ load }) => load).join(), String(changed)],
+      'load of the changed row': [
+        found.result.differences.map(({ load }) => load).join(),
+        changed.rows[0]?.load,
+      ],
     });
     return {
       loads: intact.result.checked,

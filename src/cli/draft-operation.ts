@@ -29,9 +29,8 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     await draftUnread(cli, file);
     return;
   }
-  const { allOperations, migratedTables } = await import('../operations/registry.ts');
-  const { tablesFilledBy } = await import('../operations/operation.ts');
-  const { findDeclared } = await import('../operations/declared.ts');
+  const { allOperations, builtIn } = await import('../operations/registry.ts');
+  const { findDeclared, tablesTakenBy } = await import('../operations/declared.ts');
   const { draftDeclaration, readSavedAnswer } = await import('../extract/draft/index.ts');
   const name = flags.name ?? basename(file).replace(/\..*$/s, '');
   if (!/^[A-Z]\w{0,99}$/.test(name)) {
@@ -62,9 +61,7 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     ...answer,
     name,
     known: operations.filter(({ from }) => from !== 'folder').map(({ operation }) => operation),
-    taken: [...migratedTables, ...others.flatMap(({ operation }) => tablesFilledBy(operation))].map(
-      (table) => table.name,
-    ),
+    taken: [...tablesTakenBy([...builtIn, ...others.map(({ operation }) => operation)]).keys()],
     timeZone: config.EOD_TIMEZONE,
     today: today(clockOf(config), config.EOD_TIMEZONE),
   });

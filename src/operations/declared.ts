@@ -102,20 +102,9 @@ export async function readDeclared(
     operation: null,
     problems: [{ level: 'error', text: `${file}: ${problem}` }],
   });
+  const unusable = from === 'folder' ? fileProblem(path, name) : null;
+  if (unusable !== null) return refuse(unusable);
   if (from === 'folder') letModulesImport();
-  const same = filesIn(dirname(path), from).filter((one) => one.name.toLowerCase() === name.toLowerCase());
-  if (same.length > 1)
-    return refuse(
-      `${same.map((one) => basename(one.path)).join(' and ')} declare the same operation: delete all but one`,
-    );
-  if (
-    from === 'folder' &&
-    filesIn(import.meta.dirname, 'default').some((one) => one.name.toLowerCase() === name.toLowerCase())
-  )
-    return refuse(`${name} comes with eod and cannot be declared again: delete the file`);
-  const entry = statSync(path, { throwIfNoEntry: false });
-  if (entry?.isFile() !== true)
-    return refuse(entry === undefined ? 'it is a link to a file that does not exist' : 'it is not a file');
   let module: { readonly default?: unknown };
   try {
     module = await import(pathToFileURL(path).href);
@@ -139,6 +128,19 @@ export async function readDeclared(
   }
   for (const table of filled) taken.set(table.name, { table, by: name });
   return { operation, problems };
+}
+
+/** Why a file of the user declares nothing, whatever is in it; null if it may. */
+function fileProblem(path: string, name: string): string | null {
+  const isNamed = (one: DeclaredFile) => one.name.toLowerCase() === name.toLowerCase();
+  const same = filesIn(dirname(path), 'folder').filter(isNamed);
+  if (same.length > 1)
+    return `${same.map((one) => basename(one.path)).join(' and ')} declare the same operation: delete all but one`;
+  if (filesIn(import.meta.dirname, 'default').some(isNamed))
+    return `${name} comes with eod and cannot be declared again: delete the file`;
+  const entry = statSync(path, { throwIfNoEntry: false });
+  if (entry === undefined) return 'it is a link to a file that does not exist';
+  return entry.isFile() ? null : 'it is not a file';
 }
 
 /** Why a file cannot be imported, with the line where Node tells it. */

@@ -56,19 +56,25 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** Reads an answer and stores it, as a worker does. */
-export async function loadAnswer(at: Context, runId: number, answer: Answer): Promise<void> {
-  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
+/** Writes the window of a question, as a plan does. */
+export async function openWindow(at: Context, runId: number, answer: Answer): Promise<number> {
+  const { operation, exchange, from, to, instruments, params, variant, filtered } = answer;
   const found = await at.db.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
     [runId, operation.name, exchange, from, to, instruments, params, variant, filtered],
   );
+  return found.rows[0]?.id ?? 0;
+}
+
+/** Reads the answer to the question of a window and stores it, as a worker does. */
+export async function answerWindow(at: Context, runId: number, id: number, answer: Answer): Promise<void> {
+  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
   const calledOn = today({ now: () => calledAt }, 'Asia/Kolkata');
   const asked = { exchange, from, to, instruments, params, calledOn };
   const contentType = 'application/json';
   await storeAnswer(at, {
-    window: { ...asked, id: found.rows[0]?.id ?? 0, runId, operation: operation.name, variant, filtered },
+    window: { ...asked, id, runId, operation: operation.name, variant, filtered },
     extracted: readAnswer(
       operation,
       asked,
@@ -86,4 +92,9 @@ export async function loadAnswer(at: Context, runId: number, answer: Answer): Pr
       fetchedAt: new Date(calledAt),
     },
   });
+}
+
+/** Both: asks a question and stores its answer. */
+export async function loadAnswer(at: Context, runId: number, answer: Answer): Promise<void> {
+  await answerWindow(at, runId, await openWindow(at, runId, answer), answer);
 }

@@ -1,18 +1,26 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
+import { hashBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { placeOf } from '../support/place.ts';
-import { contentOf, DAYS, RUNS, SEED, SYMBOLS, truncateSql } from './commute-support.ts';
+import {
+  answerWindow,
+  contentOf,
+  DAYS,
+  openWindow,
+  RUNS,
+  SEED,
+  SYMBOLS,
+  truncateSql,
+} from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
@@ -256,7 +264,6 @@ function questionOf({ exchange, kind, from, to, part, fetched }: Answer) {
     to: last,
     instruments: part === 'instruments' ? some : [],
     params: kind === 'instrument' ? { variant: 'eod', natureOfReport: 'Standalone' } : {},
-    calledOn: '2025-10-22',
   };
 }
 
@@ -327,45 +334,18 @@ beforeAll(async () => {
 async function load(at: Context, answers: readonly Answer[], answer: Answer, { abort = false } = {}) {
   loads += 1;
   const { kind, part } = answer;
-  const operation = operationNamed(KINDS[kind].operation);
-  const asked = questionOf(answer);
-  const filtered = part === 'filtered';
-  const variant = kind === 'instrument' ? 'eod/Standalone' : '';
-  const window = await at.db.pool.query<{ id: number }>(
-    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
-     values ($1, $2, $9, $3, $4, $5, $6, $7, $8, 'running') returning id::int`,
-    [
-      runId,
-      operation.name,
-      asked.from,
-      asked.to,
-      asked.instruments,
-      asked.params,
-      variant,
-      filtered,
-      asked.exchange,
-    ],
-  );
-  const id = window.rows[0]?.id ?? 0;
-  const body = bodyOf(answer);
   const calledAt = fetchedAt(answers, answer);
-  const contentType = 'application/json';
-  const raw = { body, contentType, bytes: body.length };
-  const store = async () =>
-    storeAnswer(at, {
-      window: { ...asked, id, runId, operation: operation.name, variant, filtered },
-      extracted: readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }),
-      place: placeOf(calledAt, inOrder(answers).indexOf(answer)),
-      calledAt,
-      bytes: 1,
-      preview: false,
-      answer: {
-        packed: await packBody(at.db.drizzle, body),
-        contentType,
-        calledOn: asked.calledOn,
-        fetchedAt: new Date(calledAt),
-      },
-    });
+  const given = {
+    ...questionOf(answer),
+    operation: operationNamed(KINDS[kind].operation),
+    variant: kind === 'instrument' ? 'eod/Standalone' : '',
+    filtered: part === 'filtered',
+    body: bodyOf(answer),
+    calledAt,
+    place: placeOf(calledAt, inOrder(answers).indexOf(answer)),
+  };
+  const id = await openWindow(at, runId, given);
+  const store = () => answerWindow(at, runId, id, given);
   if (abort) {
     await at.db.pool.query('insert into aborted values ($1)', [id]);
     await store().catch((error) => expect(String(error)).toContain('aborted'));

@@ -11,7 +11,7 @@ const ROOM_BYTES = 6e9;
 
 /**
  * Where the data of a run's Postgres are: in memory if there is room, since every test file makes and drops databases of
- * some 700 files. On a disk the whole takes a quarter longer.
+ * some 700 files. On a disk, thirteen files with much of that took a quarter longer.
  */
 function roomyFolder(): string {
   if (!existsSync(MEMORY)) return tmpdir();
