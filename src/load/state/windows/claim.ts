@@ -253,7 +253,7 @@ type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
 
 /**
  * Has every question of a window been answered by another run since its own was planned? Of a night, because nights
- * accumulate while a key is refused, those that a later night asks count too. A run that asks again for what is covered
+ * accumulate while a key is refused, those that a later night asks count too, or has asked, whatever the answer was. A run that asks again for what is covered
  * asks all of its questions, unless it is a night.
  *
  * @param dated whether the answer depends on the days of the window, and not on the day of the call.
@@ -275,7 +275,9 @@ export async function isOvertaken(
               select from ${coverage} c
                where c.operation = w.operation and c.exchange = w.exchange and c.variant = w.variant and c.day = q.day
                  and c.instrument = q.instrument and c.checked_at > r.started_at and c.run_id <> w.run_id
-                 and c.state in ('loaded', 'empty', 'holiday') and c.diagnostic is null)
+                 and (c.state in ('loaded', 'empty', 'holiday') or c.state = 'not_published' and r.kind = 'nightly' and exists (
+                   select from ${runs} m where m.id = c.run_id and m.id > r.id and m.kind = 'nightly'))
+                 and c.diagnostic is null)
             and (r.kind <> 'nightly' or not exists (
               select from ${windows} n join ${runs} m on m.id = n.run_id
                where n.run_id > w.run_id and m.kind = 'nightly' and m.state = 'running' and not n.is_filtered
