@@ -1,11 +1,12 @@
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { messageOf, usageError } from '../core/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
 import type { LakeResult } from '../load/export/lake.ts';
+import type { Manifest } from '../load/export/lake-manifest.ts';
 import { progressLine } from './bytes-read.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import type { RangeFlags } from './options.ts';
@@ -27,13 +28,10 @@ export interface ExportFlags extends RangeFlags, JsonFlag {
 /** Flags that choose rows or another form, which a lake has not. */
 const OF_FILES = ['from', 'to', 'symbol', 'exchange', 'format', 'out'] as const;
 
-/** There while the command of --on-change has not succeeded since files of the lake changed; has the id of the change. */
-const UNHANDLED = '_change_not_handled';
+/** Tells which files of the lake the command of --on-change has succeeded with. */
+const HANDLED = '_on_change.json';
 
-/**
- * `eod export --lake DIR`: brings the lake up to date, and runs a command if that changed files. One that fails is run
- * again by the next export, also if nothing else has changed by then.
- */
+/** `eod export --lake DIR`: brings the lake up to date, and runs a command unless it has succeeded with these files. */
 export async function exportLake(
   cli: Cli,
   tables: readonly string[],
@@ -50,24 +48,19 @@ export async function exportLake(
     flags.partition === undefined
       ? undefined
       : parseChoice('--partition', flags.partition, ['month', 'year']);
-  const path = resolve(cli.cwd, folder);
-  await mkdir(path, { recursive: true }).catch((error) => {
-    throw usageError(`--lake: ${path} cannot be used: ${messageOf(error)}`);
-  });
+  if (folder.trim() === '') throw usageError('--lake needs the path of a folder');
   const { openForUser } = await import('./open-context.ts');
   const { writeLake } = await import('../load/export/lake.ts');
   const { db } = await openForUser(cli, 'tables');
   const progress = progressLine(cli, 'lake');
-  const id = randomUUID();
   const result = await writeLake(
     db,
     {
-      folder: path,
+      folder: resolve(cli.cwd, folder),
       tables: flags.all === true ? null : tables,
       by,
       sinceState: flags.sinceState,
       doubles: flags.doubles === true,
-      ...(flags.onChange !== undefined && { beforeChange: { file: UNHANDLED, text: id } }),
     },
     { timeoutMs: 0, signal: cli.life.signal },
     progress.add,
@@ -82,46 +75,74 @@ function linesOf({ tables, state, isChanged }: LakeResult): string[] {
   if (!isChanged) return [`state ${state}: nothing has changed`];
   const lines = tables
     .filter(({ written, replaced }) => written + replaced > 0)
-    .map(
-      ({ table, files, rows, written, writtenRows }) =>
-        `${table}  ${written} of ${plural(files, 'file')} written with ${count(writtenRows)} of ${plural(rows, 'row')}`,
+    .map(({ table, files, rows, written, writtenRows }) =>
+      files === 0
+        ? `${table}  is not part of the lake any more`
+        : `${table}  ${written} of ${plural(files, 'file')} written with ${count(writtenRows)} of ${plural(rows, 'row')}`,
     );
   return [...lines, `state ${state}`];
 }
 
-/** Runs the command of --on-change if files changed, or if it has not succeeded since they did. */
-async function onChange(cli: Cli, command: string, result: LakeResult): Promise<void> {
-  const { env, cwd, life } = cli;
-  const marker = join(result.lake, UNHANDLED);
-  if (!existsSync(marker)) return;
-  const id = readFileSync(marker, 'utf8');
-  const changed = result.tables.filter(({ written, replaced }) => written + replaced > 0);
-  const child = spawn(command, {
-    cwd,
-    shell: true,
-    stdio: ['ignore', 2, 2],
-    env: {
-      ...env,
-      EOD_LAKE: result.lake,
-      EOD_LAKE_MANIFEST: result.manifest,
-      EOD_LAKE_STATE: String(result.state),
-      EOD_LAKE_TABLES: changed.map(({ table }) => table).join(' '),
-    },
-  });
-  const stop = () => void child.kill();
-  life.signal.addEventListener('abort', stop);
-  const code = await new Promise<number>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve(code ?? 1));
-  });
-  life.signal.removeEventListener('abort', stop);
-  if (code !== 0) {
-    cli.exitCode = EXIT.failed;
-    return logStderr(
-      cli,
-      `eod: the lake has state ${result.state}, but the command of --on-change ended with exit code ${code}; the next export runs it again`,
-    );
+/** What tells the files of each table from others; one that is written again has another name. */
+type FilesOfTables = Readonly<Record<string, string>>;
+
+function filesOfTables({ files, tables }: Manifest): FilesOfTables {
+  const namesOf = (table: string) => files.filter((one) => one.table === table).map(({ file }) => file);
+  return Object.fromEntries(
+    tables.map(({ table }) => [table, createHash('sha256').update(namesOf(table).join('\n')).digest('hex')]),
+  );
+}
+
+/** What the command has succeeded with; nothing if that is not known, so that it runs again. */
+function readHandled(path: string): FilesOfTables {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as FilesOfTables;
+  } catch {
+    return {};
   }
-  // Another export may have changed files meanwhile.
-  if (existsSync(marker) && readFileSync(marker, 'utf8') === id) rmSync(marker);
+}
+
+/** Runs the command of --on-change for the tables whose files it has not succeeded with. */
+async function onChange(cli: Cli, command: string, { lake, manifest, state }: LakeResult): Promise<void> {
+  const { readManifest, writeWhole } = await import('../load/export/lake-manifest.ts');
+  const handled = join(lake, HANDLED);
+  const found = readManifest(lake);
+  const [before, now] = [readHandled(handled), found === null ? {} : filesOfTables(found)];
+  const changed = Object.keys({ ...before, ...now }).filter((table) => before[table] !== now[table]);
+  if (changed.length === 0) return;
+  const { env, cwd, life } = cli;
+  const kill = (child: ChildProcess, signal: NodeJS.Signals) => {
+    const { pid, exitCode, signalCode } = child;
+    // The shell and what it has started are a group of processes.
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
+  };
+  const child = await life.open(
+    async () =>
+      spawn(command, {
+        cwd,
+        shell: true,
+        detached: true,
+        stdio: ['ignore', 2, 2],
+        env: {
+          ...env,
+          EOD_LAKE: lake,
+          EOD_LAKE_MANIFEST: manifest,
+          EOD_LAKE_STATE: String(state),
+          EOD_LAKE_TABLES: changed.sort().join(' '),
+        },
+      }),
+    undefined,
+    (child) => kill(child, 'SIGKILL'),
+  );
+  const stop = () => kill(child, 'SIGTERM');
+  life.signal.addEventListener('abort', stop);
+  const [code, signal] = await (once(child, 'close') as Promise<[number | null, string | null]>);
+  life.signal.removeEventListener('abort', stop);
+  if (code === 0) return writeWhole(handled, JSON.stringify(now));
+  const how = signal === null ? `exit code ${code}` : signal;
+  cli.exitCode = life.cutShort() ?? EXIT.failed;
+  logStderr(
+    cli,
+    `eod: the lake has state ${state}, but the command of --on-change ended with ${how}; the next export with --on-change runs it again`,
+  );
 }

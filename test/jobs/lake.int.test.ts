@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
@@ -65,6 +65,13 @@ beforeAll(async () => {
 
 const exported = async (...args: string[]) =>
   (await runJson<LakeResult>(['export', ...args], { cwd: temporaryFolder(), env })).json;
+/** A process of its own, for signals. */
+function startProcess(...args: string[]) {
+  const child = spawn(process.execPath, ['bin/eod.mjs', ...args], {
+    ...{ env: { ...process.env, ...env }, stdio: 'ignore' },
+  });
+  return { child, ended: new Promise((resolve) => child.once('close', resolve)) };
+}
 const update = (folder = lake) => exported('--all', '--lake', folder);
 const manifestOf = (folder: string) =>
   JSON.parse(readFileSync(join(folder, '_manifest.json'), 'utf8')) as Manifest;
@@ -272,7 +279,14 @@ describe('a lake of its own', () => {
       cwd: folder,
       env,
     });
-    expect(tooLate).toMatchObject({
+    expect(tooLate).toMatchObject({ code: 2, stderr: expect.stringContaining('so nothing is known of') });
+    await importInto(context, bhavCopies(sessions('2024-04-03', 83)));
+    const newest = String(Number(now) + 2);
+    const between = await runCli(['export', 'bhavcopy_cm', '--lake', folder, '--since-state', newest], {
+      cwd: folder,
+      env,
+    });
+    expect(between).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('the lake has bhavcopy_cm in state'),
     });
@@ -286,12 +300,110 @@ describe('a lake of its own', () => {
     const failed = await run('exit 3');
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(
-      /the command of --on-change ended with exit code 3; the next export runs it again/,
+      /the command of --on-change ended with exit code 3; the next export with --on-change runs it again/,
     );
-    const tell = 'echo "$EOD_LAKE_STATE $EOD_LAKE" >> told; test -f "$EOD_LAKE_MANIFEST"';
-    expect((await run(tell)).code).toBe(0);
-    expect((await run(tell)).code).toBe(0);
-    expect(readFileSync(join(folder, 'told'), 'utf8')).toBe(`${manifestOf(folder).state} ${folder}\n`);
+    const tell = 'echo "$EOD_LAKE_STATE $EOD_LAKE $EOD_LAKE_TABLES" >> told; test -f "$EOD_LAKE_MANIFEST"';
+    for (const _ of [1, 2]) expect((await run(tell)).code).toBe(0);
+    const told = () => readFileSync(join(folder, 'told'), 'utf8').trim().split('\n');
+    const line = () => `${manifestOf(folder).state} ${folder}`;
+    expect(told()).toEqual([`${line()} bhavcopy_cm`]);
+    // An export without the command changes another table: it is told by the next one.
+    await exported('deliveries', '--lake', folder);
+    await run(tell);
+    expect(told().slice(1)).toEqual([`${line()} deliveries`]);
+    const killed = await run('echo >> told; kill -9 $$');
+    expect(killed).toMatchObject({ code: 0 });
+    await exported('prices', '--lake', folder);
+    expect((await run('kill -9 $$')).stderr).toContain('ended with SIGKILL; the next export');
+  });
+
+  test('stops the command and what it has started after a signal', async () => {
+    const folder = join(temporaryFolder(), 'stopped');
+    mkdirSync(folder);
+    const args = ['export', 'bhavcopy_cm', '--lake', folder, '--on-change'];
+    const pidFile = join(folder, 'pid');
+    const command = `sleep 1000 & echo $! > ${pidFile}; wait`;
+    const { child, ended } = startProcess(...args, command);
+    const pid = await waitFor(async () => existsSync(pidFile) && Number(readFileSync(pidFile, 'utf8')));
+    child.kill('SIGTERM');
+    expect(await ended).toBe(143);
+    // Where nobody collects it, it stays in the list of processes as a zombie.
+    await waitFor(() => {
+      const path = `/proc/${pid}/stat`;
+      return !existsSync(path) || readFileSync(path, 'utf8').includes(') Z ');
+    });
+  });
+
+  test('writes again what somebody deleted or cut, and leaves alone a lake that is kept in it', async () => {
+    const folder = join(temporaryFolder(), 'damaged');
+    const inner = join(folder, 'bhavcopy_cm', 'inner');
+    await exported('bhavcopy_cm', 'prices_adjusted', 'instruments', '--lake', folder);
+    await exported('bhavcopy_cm', '--lake', inner);
+    const before = await contentOf(folder);
+    const innerFiles = manifestOf(inner).files.map(({ file }) => join(inner, file));
+    const longAgo = new Date(Date.now() - 3_700_000);
+    for (const file of innerFiles) utimesSync(file, longAgo, longAgo);
+    const [first, second, ...others] = manifestOf(folder).files;
+    rmSync(join(folder, first?.file ?? ''));
+    writeFileSync(join(folder, second?.file ?? ''), 'PAR1');
+    rmSync(join(folder, others.find(({ table }) => table === 'instruments')?.file ?? ''));
+    writeFileSync(join(folder, manifestOf(folder).tables[1]?.namesFile ?? ''), '{');
+    const again = await runJson<LakeResult>(
+      ['export', 'bhavcopy_cm', 'prices_adjusted', 'instruments', '--lake', folder],
+      { cwd: folder, env },
+    );
+    expect(again.stderr).toContain(`${first?.file} is missing or damaged, and is written again`);
+    expect(written(again.json)).toMatchObject({ bhavcopy_cm: 2, instruments: 1 });
+    expect(await contentOf(folder)).toEqual(before);
+    expect(innerFiles.map((file) => existsSync(file))).not.toContain(false);
+  });
+
+  test('follows views with names and days of any kind, and leaves out what was dropped', async () => {
+    const folder = join(temporaryFolder(), 'views');
+    await context.db.pool.query(`
+      create view market."Capital" as select 'INFY'::text as symbol, 1 as n;
+      create view market.text_days as select '2024-01-01'::text as trade_date, 1 as n;
+      create view market.odd_days as select d::date as trade_date, n from (values
+        ('infinity', 1), (null, 2), ('2024-01-02', 3)) v(d, n)`);
+    await update(folder);
+    const files = (table: string) =>
+      manifestOf(folder)
+        .files.filter((one) => one.table === table)
+        .map(({ file, rows }) => `${dirname(file)} ${rows}`);
+    expect([...files('Capital'), ...files('text_days')]).toEqual(['Capital 1', 'text_days 1']);
+    expect(files('odd_days').sort()).toEqual([
+      'odd_days/year=2024/month=1 1',
+      'odd_days/year=__HIVE_DEFAULT_PARTITION__/month=__HIVE_DEFAULT_PARTITION__ 2',
+    ]);
+    await context.db.pool.query(`
+      drop view market."Capital", market.text_days, market.odd_days;
+      create view market.broken as select date '0044-03-15 BC' as day`);
+    const broken = await runCli(['export', '--all', '--lake', folder], { cwd: folder, env });
+    expect(broken).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('broken: Parquet cannot hold the time 0044-03-15 BC'),
+    });
+    await context.db.pool.query('drop view market.broken');
+    expect(written(await update(folder))).toMatchObject({ Capital: 0, text_days: 0, odd_days: 0 });
+    expect(files('Capital')).toEqual([]);
+    expect(await update(folder)).toMatchObject({ isChanged: false });
+  });
+
+  test.each([
+    ['a table that is not there', ['bhavcopy', '--lake', 'typo'], /did you mean bhavcopy_cm/],
+    ['a path without a name', ['bhavcopy_cm', '--lake', ''], /--lake needs the path of a folder/],
+    ['a file', ['bhavcopy_cm', '--lake', 'file'], /file is a file, not a folder/],
+    [
+      'a later state',
+      ['bhavcopy_cm', '--lake', 'later', '--since-state', '100000'],
+      /so nothing is known of/,
+    ],
+  ])('is refused for %s, and leaves nothing behind', async (_, args, message) => {
+    const cwd = temporaryFolder();
+    writeFileSync(join(cwd, 'file'), '');
+    const refused = await runCli(['export', ...args], { cwd, env });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
+    expect(readdirSync(cwd)).not.toContain('typo');
   });
 
   test('is refused where it has another partitioning or manifest, and written anew from another database', async () => {
@@ -322,10 +434,7 @@ describe('a lake of its own', () => {
       const before = await contentOf(folder);
       const there = () => readdirSync(folder, { recursive: true }).length;
       const known = there();
-      const child = spawn(process.execPath, ['bin/eod.mjs', ...args, folder], {
-        env: { ...process.env, ...env },
-      });
-      const ended = new Promise((resolve) => child.once('close', resolve));
+      const { child, ended } = startProcess(...args, folder);
       await waitFor(() => there() > known + kill || child.exitCode !== null);
       child.kill('SIGKILL');
       await ended;
@@ -343,9 +452,8 @@ describe('a lake of its own', () => {
 describe('DuckDB, polars and Spark', () => {
   const SCRIPT = `
 import json, sys, duckdb, polars as pl
-folder, engine = sys.argv[1:]
-files = [f"{folder}/{one['file']}" for one in json.load(open(f'{folder}/_manifest.json'))['files'] if one['table'] == 'bhavcopy_cm']
-columns = ['trade_date', 'symbol', 'close_price']
+folder, table, engine, *columns = sys.argv[1:]
+files = [f"{folder}/{one['file']}" for one in json.load(open(f'{folder}/_manifest.json'))['files'] if one['table'] == table]
 if engine == 'duckdb':
   rows = duckdb.read_parquet(files, hive_partitioning=True).select(*columns).fetchall()
 elif engine == 'polars':
@@ -353,8 +461,8 @@ elif engine == 'polars':
 else:
   from pyspark.sql import SparkSession
   spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()
-  rows = [tuple(row) for row in spark.read.option('basePath', f'{folder}/bhavcopy_cm').parquet(*files).filter('year >= 2022').select(*columns).collect()]
-print(json.dumps(sorted([str(day), symbol, float(close)] for day, symbol, close in rows)))
+  rows = [tuple(row) for row in spark.read.option('basePath', f'{folder}/{table}').parquet(*files).filter('year is null or year >= 2022').select(*columns).collect()]
+print(json.dumps(sorted([None if value is None else str(value) for value in row] for row in rows)))
 `;
   let python: string | null = null;
   beforeAll(async () => {
@@ -364,9 +472,21 @@ print(json.dumps(sorted([str(day), symbol, float(close)] for day, symbol, close 
   test.each(['duckdb', 'polars', 'spark'])('%s reads the files that the manifest lists', async (engine) => {
     if (python === null) return;
     const { rows } = await context.db.pool.query(
-      `select jsonb_build_array(trade_date, symbol, close_price) as row from market.bhavcopy_cm order by trade_date, symbol collate "C"`,
+      `select jsonb_build_array(trade_date, symbol, trade_count::text) as row from market.bhavcopy_cm order by trade_date, symbol collate "C"`,
     );
+    await context.db.pool.query(`
+      create or replace view market.some_days as
+        select n as id, case when n > 1 then date '2024-01-01' + n end as day from generate_series(1, 3) n`);
     await update();
-    expect(await runPython(python, SCRIPT, [lake, engine])).toEqual(rows.map(({ row }) => row));
+    const read = (...args: string[]) => runPython(python as string, SCRIPT, [lake, ...args]);
+    expect(await read('bhavcopy_cm', engine, 'trade_date', 'symbol', 'trade_count')).toEqual(
+      rows.map(({ row }) => row),
+    );
+    // A folder of rows without a day beside those of months.
+    expect(await read('some_days', engine, 'id', 'year', 'month')).toEqual([
+      ['1', null, null],
+      ['2', '2024', '1'],
+      ['3', '2024', '1'],
+    ]);
   });
 });

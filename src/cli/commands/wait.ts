@@ -11,7 +11,7 @@ import { firstLines, plural } from '../output.ts';
 interface Flags extends JsonFlag {
   readonly night?: string;
   readonly state?: number;
-  readonly timeout: number;
+  readonly timeout?: number;
 }
 
 /** What is waited for, and whether it is there. */
@@ -43,9 +43,8 @@ export const commands: Commands = {
       )
       .option(
         '--timeout <time>',
-        'give up after this long, e.g. 90s, 30m, 2h; 0: look once',
+        'give up after this long, e.g. 90s, 30m; 0: look once (default: 2h)',
         parseTime,
-        parseTime('2h'),
       )
       .addOption(jsonOption())
       .addHelpText(
@@ -66,15 +65,16 @@ function parseTime(text: string): number {
 }
 
 async function wait(cli: Cli, flags: Flags): Promise<void> {
-  if ((flags.night === undefined) === (flags.state === undefined)) {
+  if (flags.night === undefined && flags.state === undefined)
     throw usageError('wait for what? Give --night or --state');
-  }
+  if (flags.night !== undefined && flags.state !== undefined)
+    throw usageError('give --night or --state, but not both; wait for one after the other');
   const config = await loadSettings(cli);
   const night =
     flags.night === undefined ? null : parseDay('--night', flags.night, { config, clock: clockOf(config) });
   const { openContext } = await import('../open-context.ts');
   const context = await openContext(cli, { config });
-  const until = performance.now() + flags.timeout;
+  const until = performance.now() + (flags.timeout ?? parseTime('2h'));
   let found = await look(context, night, flags.state ?? 0);
   while (!found.isThere && performance.now() < until && !cli.life.signal.aborted) {
     await sleep(Math.min(EVERY_MS, until - performance.now()), undefined, { signal: cli.life.signal }).catch(

@@ -18,11 +18,14 @@ export interface PartitionContent {
 
 const dayOf = (relation: Relation) => pg.escapeIdentifier(relation.dayColumn ?? '');
 
+/** Days without end, and those before the year 1, are in the partition of rows without a day. */
+const hasMonth = (day: string) => `(isfinite(${day}) and ${day} >= date '0001-01-01')`;
+
 /** The partition of a row, as SQL. */
 function partitionSql(relation: Relation, by: PartitionBy): string {
   if (relation.dayColumn === null) return `'${ALL}'`;
   const day = dayOf(relation);
-  return `case when isfinite(${day}) then to_char(${day}, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') else '${NO_DAY}' end`;
+  return `case when ${hasMonth(day)} then to_char(${day}, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') else '${NO_DAY}' end`;
 }
 
 /** `from … where …` of the rows of these partitions. */
@@ -30,7 +33,7 @@ export function rowsOfPartitions(relation: Relation, partitions: readonly string
   const day = dayOf(relation);
   const conditions = partitions.map((partition) => {
     if (partition === ALL) return 'true';
-    if (partition === NO_DAY) return `(${day} is null or not isfinite(${day}))`;
+    if (partition === NO_DAY) return `${hasMonth(day)} is not true`;
     const first = partition.length === 4 ? `${partition}-01-01` : `${partition}-01`;
     const length = partition.length === 4 ? '1 year' : '1 month';
     return `(${day} >= date '${first}' and ${day} < (date '${first}' + interval '${length}')::date)`;

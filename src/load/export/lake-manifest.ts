@@ -74,7 +74,9 @@ export function readManifest(folder: string): Manifest | null {
   try {
     return manifest.parse(JSON.parse(text));
   } catch {
-    throw usageError(`${path} is not a manifest that this version of eod wrote; export to an empty folder`);
+    throw usageError(
+      `${path} is not a manifest that this version of eod wrote; export to an empty folder, or delete it to have all files written anew`,
+    );
   }
 }
 

@@ -1,10 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, readFileSync, realpathSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { constants, createReadStream, realpathSync } from 'node:fs';
+import { access, mkdir, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
-import { PipelineError, usageError } from '../../core/errors.ts';
+import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import { LOADS } from '../state/loads/loads.ts';
@@ -17,6 +17,7 @@ import {
   contentOfPartitions,
   isToldByLoads,
   type NameFactors,
+  NO_DAY,
   orderSql,
   type PartitionBy,
   partitionsOf,
@@ -24,6 +25,7 @@ import {
   readNameFactors,
   rowsOfPartitions,
 } from './lake-changes.ts';
+import { deleteReplaced, isWhole, NAMES_FOLDER, newName, readIfWhole } from './lake-files.ts';
 import {
   type LakeFile,
   type LakeTable,
@@ -45,8 +47,6 @@ export interface LakeRequest {
   readonly sinceState: number | undefined;
   /** Numerics as DOUBLE. */
   readonly doubles: boolean;
-  /** A file of the lake that is written before files are changed for its readers. */
-  readonly beforeChange?: { readonly file: string; readonly text: string };
 }
 
 /** What an export did to one table of a lake. */
@@ -71,17 +71,8 @@ export interface LakeResult {
   readonly notices: readonly string[];
 }
 
-/** A file that is not part of the lake any more is kept so long, for readers that have read the manifest of before. */
-const KEPT_MS = 3_600_000;
-
 /** DECIMALs of a lake have one of these precisions, so that a new day with a longer number seldom changes a column's type. */
 const PRECISIONS = [18, MOST_DIGITS];
-
-/** The names of files that an export writes: the state, and a part that makes it another file. */
-const OURS = /^\d+-[0-9a-f]{8}\.(parquet|json)(\.part)?$/;
-
-/** Where the factors of names are kept; not a table. */
-const NAMES_FOLDER = '_names';
 
 /**
  * Brings a folder of Parquet files up to the current state: files of partitions that changed are written first, then
@@ -98,7 +89,12 @@ export function writeLake(
 ): Promise<LakeResult> {
   return readOnly(db, limits, async (client) => {
     await client.query("set local timezone to 'UTC'; set local datestyle to 'ISO, YMD'");
-    const lake = realpathSync(request.folder);
+    const relations: Relation[] = [];
+    for (const name of request.tables ?? (await allRelations(client))) {
+      const relation = await findRelation(client, name);
+      if (!relations.some((one) => shortName(one) === shortName(relation))) relations.push(relation);
+    }
+    const lake = await usableFolder(request.folder);
     const { rows: locks } = await client.query<{ is_free: boolean }>(
       'select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as is_free',
       [`eod:lake:${lake}`],
@@ -113,37 +109,48 @@ export function writeLake(
         `${lake} is partitioned by ${found.partition}; export to another folder to change that`,
       );
     const { state, load } = await currentState(client);
+    if (request.sinceState !== undefined && request.sinceState > state)
+      throw usageError(
+        `the tables have state ${state}, so nothing is known of what comes after ${request.sinceState}`,
+      );
     const notices: string[] = [];
     const before = found === null || (await isOfDatabase(client, found)) ? found : null;
     if (before === null && found !== null)
       notices.push(
         `this database does not have state ${found.state} of the lake, so all of its files are written anew`,
       );
+    // First, so that a full disk has room again.
+    if (found !== null) await deleteReplaced(lake, found, found);
     const by = request.by ?? found?.partition ?? 'month';
     const writing: Writing = { client, lake, by, state, request, before, notices, onBytes };
     const tables: LakeTable[] = [];
     const files: LakeFile[] = [];
     const results: LakeTableResult[] = [];
-    for (const name of request.tables ?? (await allRelations(client))) {
-      const relation = await findRelation(client, name);
-      if (tables.some(({ table }) => table === shortName(relation))) continue;
-      const one = await writeTable(writing, relation);
+    for (const relation of relations) {
+      const one = await writeTable(writing, relation).catch((error: unknown) => {
+        if (error instanceof Error && !(error instanceof PipelineError))
+          error.message = `${shortName(relation)}: ${error.message}`;
+        throw error;
+      });
       tables.push(one.table);
       for (const file of one.files) files.push(file);
       results.push(one.result);
     }
-    const isExported = (one: { readonly table: string }) => tables.some(({ table }) => table === one.table);
-    // Tables that were not asked for stay as they are, unless they are another database's.
-    const others = (before ?? { tables: [], files: [] }) as Pick<Manifest, 'tables' | 'files'>;
+    // Tables that were not asked for stay as they are, unless they are another database's, or dropped by now.
+    const isDropped = (table: string) => request.tables === null && !table.includes('.');
+    const isKept = ({ table }: { readonly table: string }) =>
+      !tables.some((one) => one.table === table) && !isDropped(table);
     const listed = {
-      tables: [...others.tables.filter((one) => !isExported(one)), ...tables],
-      files: [...others.files.filter((one) => !isExported(one)), ...files],
+      tables: [...(before?.tables.filter(isKept) ?? []), ...tables],
+      files: [...(before?.files.filter(isKept) ?? []), ...files],
     };
-    const isChanged = results.some(({ written, replaced }) => written + replaced > 0);
+    for (const { table } of found?.tables ?? [])
+      if (!listed.tables.some((one) => one.table === table)) {
+        const gone = found?.files.filter((one) => one.table === table).length ?? 0;
+        results.push({ table, rows: 0, files: 0, written: 0, writtenRows: 0, replaced: gone });
+      }
     const replaced = await deleteReplaced(lake, found, listed);
     const manifest: Manifest = { format: 1, state, load, partition: by, ...listed, replaced };
-    if (isChanged && request.beforeChange !== undefined)
-      await writeWhole(join(lake, request.beforeChange.file), request.beforeChange.text);
     if (JSON.stringify(manifest) !== JSON.stringify(found))
       await writeWhole(join(lake, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`);
     return {
@@ -151,11 +158,25 @@ export function writeLake(
       manifest: join(lake, MANIFEST),
       state,
       stateBefore: found?.state ?? null,
-      isChanged,
+      isChanged: results.some(({ written, replaced }) => written + replaced > 0),
       tables: results,
       notices,
     };
   });
+}
+
+/** Makes the folder of a lake unless there is one. @throws PipelineError `usage` */
+async function usableFolder(folder: string): Promise<string> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await access(folder, constants.W_OK);
+    return realpathSync(folder);
+  } catch (error) {
+    const isFile = (error as NodeJS.ErrnoException).code === 'EEXIST';
+    throw usageError(
+      `${folder} ${isFile ? 'is a file, not a folder' : `cannot be written to: ${messageOf(error)}`}`,
+    );
+  }
 }
 
 interface Writing {
@@ -193,7 +214,11 @@ async function writeTable(writing: Writing, relation: Relation) {
   const { client, state, request, before, notices } = writing;
   const name = shortName(relation);
   const known = before?.tables.find(({ table }) => table === name);
-  const old = before?.files.filter(({ table }) => table === name) ?? [];
+  const listed = before?.files.filter(({ table }) => table === name) ?? [];
+  // A file that somebody has deleted or cut is written again.
+  const old = listed.filter((one) => isWhole(writing.lake, one));
+  const missing = listed.filter((one) => !old.includes(one));
+  for (const { file } of missing) notices.push(`${file} is missing or damaged, and is written again`);
   const { sinceState } = request;
   if (sinceState !== undefined && sinceState > (known?.state ?? sinceState))
     throw usageError(
@@ -208,6 +233,8 @@ async function writeTable(writing: Writing, relation: Relation) {
       JSON.stringify(relation.columns);
   const since = isSame ? (sinceState ?? known.state) : known === undefined ? sinceState : undefined;
   let wanted = await wantedPartitions(writing, relation, { old, since, names });
+  for (const { partition, rows, fingerprint } of missing)
+    if (rows > 0 && !wanted.has(partition)) wanted.set(partition, fingerprint);
   const measured = await measureColumns(
     client,
     relation.columns,
@@ -264,7 +291,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     files: files.length,
     written: written.length,
     writtenRows: written.reduce((sum, one) => sum + one.rows, 0),
-    replaced: old.filter(({ file }) => !files.some((one) => one.file === file)).length,
+    replaced: listed.filter(({ file }) => !files.some((one) => one.file === file)).length,
   };
   return { table, files, result };
 }
@@ -294,9 +321,8 @@ async function namesOf(
   if (relation.schema !== 'market' || relation.name !== ADJUSTED.view) return null;
   const now = await readNameFactors(client);
   const path = known?.namesFile ?? null;
-  const isKept = path !== null && existsSync(join(lake, path));
-  const before = isKept ? (JSON.parse(readFileSync(join(lake, path), 'utf8')) as NameFactors) : null;
-  if (isKept && JSON.stringify(before) === JSON.stringify(now)) return { before, now, file: path };
+  const before = path === null ? null : readIfWhole(join(lake, path));
+  if (path !== null && JSON.stringify(before) === JSON.stringify(now)) return { before, now, file: path };
   const file = `${NAMES_FOLDER}/${newName(state, 'json')}`;
   await mkdir(join(lake, NAMES_FOLDER), { recursive: true });
   await writeWhole(join(lake, file), JSON.stringify(now));
@@ -346,22 +372,24 @@ async function wantedPartitions(
   return wanted;
 }
 
-const newName = (state: number, ending: string) => `${state}-${randomBytes(4).toString('hex')}.${ending}`;
+/** How readers of folders write that a value is null. */
+const NO_VALUE = '__HIVE_DEFAULT_PARTITION__';
 
 /**
  * `year=2026/month=3`, so that readers can leave out folders; a table with such a column has `2026-03`. Without the
  * zero, which would make a text of it for some readers.
  */
-function folderOf(relation: Relation, partition: string): string {
+function folderOf(relation: Relation, by: PartitionBy, partition: string): string {
   const has = relation.columns.some(({ name }) => name === 'year' || name === 'month');
   if (partition === ALL || relation.dayColumn === null) return '';
-  const [year, month] = partition.split('-');
-  if (has || !/^\d/.test(partition)) return partition;
-  return month === undefined ? `year=${year}` : `year=${year}/month=${Number(month)}`;
+  if (has) return partition;
+  const [year, month] =
+    partition === NO_DAY ? [NO_VALUE, by === 'month' ? NO_VALUE : undefined] : partition.split('-');
+  return `year=${year}${month === undefined ? '' : `/month=${Number(month) || month}`}`;
 }
 
 async function writeFile(
-  { client, lake, state, onBytes }: Writing,
+  { client, lake, by, state, onBytes }: Writing,
   relation: Relation,
   about: {
     readonly name: string;
@@ -371,7 +399,7 @@ async function writeFile(
   },
 ): Promise<Omit<LakeFile, 'state' | 'fingerprint'>> {
   const { name, partition, layout, isEmpty = false } = about;
-  const folder = [name, folderOf(relation, partition)].filter((part) => part !== '').join('/');
+  const folder = [name, folderOf(relation, by, partition)].filter((part) => part !== '').join('/');
   const file = `${folder}/${newName(state, 'parquet')}`;
   await mkdir(join(lake, folder), { recursive: true });
   const partial = join(lake, `${file}.part`);
@@ -391,7 +419,9 @@ async function writeFile(
     bytes = (await handle.stat()).size;
   } catch (error) {
     await rm(partial, { force: true });
-    throw error;
+    // What the disk refuses says nothing of the file.
+    const isOfFile = error instanceof Error && 'syscall' in error && !('path' in error);
+    throw isOfFile ? Object.assign(error, { path: partial }) : error;
   } finally {
     await handle.close();
   }
@@ -399,48 +429,4 @@ async function writeFile(
   await pipeline(createReadStream(partial), hash);
   await rename(partial, join(lake, file));
   return { table: name, partition, file, rows: count, bytes, sha256: hash.digest('hex') };
-}
-
-/**
- * Deletes what has not been part of the lake for an hour: replaced files, and those of an export that was interrupted.
- *
- * @returns the files that are not part of it, but not deleted yet.
- */
-async function deleteReplaced(
-  lake: string,
-  found: Manifest | null,
-  listed: Pick<Manifest, 'files' | 'tables'>,
-): Promise<Manifest['replaced']> {
-  const ofTables = (all: Pick<Manifest, 'files' | 'tables'>) => [
-    ...all.files.map(({ file }) => file),
-    ...all.tables.flatMap(({ namesFile }) => namesFile ?? []),
-  ];
-  const live = new Set(ofTables(listed));
-  const since = new Date().toISOString();
-  const waiting = new Map((found?.replaced ?? []).map((one) => [one.file, one.since]));
-  for (const file of found === null ? [] : ofTables(found)) if (!waiting.has(file)) waiting.set(file, since);
-  const folders = await readdir(lake, { recursive: true, withFileTypes: true });
-  const replaced: Manifest['replaced'] = [];
-  for (const entry of folders) {
-    if (!entry.isFile() || !OURS.test(entry.name)) continue;
-    const path = join(entry.parentPath, entry.name);
-    const file = path.slice(lake.length + 1).replaceAll('\\', '/');
-    if (live.has(file)) continue;
-    const from = waiting.get(file) ?? new Date((await stat(path)).mtimeMs).toISOString();
-    if (Date.now() - Date.parse(from) < KEPT_MS) {
-      if (waiting.has(file)) replaced.push({ file, since: from });
-      continue;
-    }
-    await rm(path, { force: true });
-    // Folders of partitions that have no files any more; not empty otherwise, which is no error here.
-    for (let folder = dirname(path); folder !== lake; folder = dirname(folder))
-      if (
-        !(await rmdir(folder).then(
-          () => true,
-          () => false,
-        ))
-      )
-        break;
-  }
-  return replaced.sort((a, b) => (a.file < b.file ? -1 : 1));
 }

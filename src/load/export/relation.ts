@@ -45,8 +45,9 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
       where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm') order by 1, 2`,
     [SCHEMAS],
   );
-  const wanted = text.includes('.') ? text.toLowerCase() : `market.${text.toLowerCase()}`;
-  const found = rows.find(({ schema, name }) => `${schema}.${name}` === wanted);
+  const wanted = text.includes('.') ? text : `market.${text}`;
+  const named = (name: string) => rows.find((one) => `${one.schema}.${one.name}` === name);
+  const found = named(wanted) ?? named(wanted.toLowerCase());
   if (found === undefined) {
     const known = rows.map(({ schema, name }) => (schema === 'market' ? name : `${schema}.${name}`));
     throw usageError(`there is no table or view ${wanted}${didYouMean(text, known)}`);
@@ -58,13 +59,14 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
     [nameInSql(found)],
   );
   const has = (column: string) => columns.some((one) => one.name === column);
+  const isDay = (column: string) => columns.some(({ name, type }) => name === column && type === 'date');
   const declared = schema === 'etl' ? undefined : tables.find((table) => table.name === name);
   const symbol = declared?.names[0]?.symbol ?? 'symbol';
   return {
     schema,
     name,
     columns,
-    dayColumn: declared === undefined ? (DAY_COLUMNS.find(has) ?? null) : declared.dateColumn,
+    dayColumn: declared === undefined ? (DAY_COLUMNS.find(isDay) ?? null) : declared.dateColumn,
     everyRowHasDay: declared !== undefined,
     symbolColumn: has(symbol) ? symbol : null,
   };
