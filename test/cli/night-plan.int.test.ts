@@ -31,6 +31,8 @@ test('a night with every operation fits, for 500 instruments', async () => {
   for (const { name } of catalogue) expect(names(found.operations)).toContain(name);
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(500));
   expect(stdout).not.toContain('do not fit');
+  expect(names(found.operations.filter(({ isSpread }) => isSpread))).toContain('GetCompanyData');
+  expect(stdout).toMatch(/^GetCompanyData .*a seventh of the\s+instruments each night$/m);
 });
 
 test('what does not fit is named, and is never a price or a list', async () => {

@@ -12,7 +12,7 @@ import { classOf, isDetailClass, recencyOf, worthOf } from '../worker/call-order
 import { queueOf } from '../worker/queue.ts';
 import { callLimitOf, callsOf, hourStart } from '../worker/quota.ts';
 import { type CallGroup, expectedFinish, type Pace, placeCalls } from './call-pace.ts';
-import { defaultInstruments, planInput, planRun } from './plan-run.ts';
+import { defaultInstruments, isSpread, planInput, planRun } from './plan-run.ts';
 import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
@@ -27,6 +27,8 @@ export interface OperationForecast extends Pair {
   readonly outOfReach: number;
   /** Are the instruments not known yet? Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
   readonly isEstimated: boolean;
+  /** Is it a seventh of the instruments, because the nights of a week share them? */
+  readonly isSpread: boolean;
   /**
    * When its last call is made, ISO 8601; null if there is none, or it is never made. Of what is left when the next
    * night begins, at the earliest: that night asks for prices and lists first.
@@ -119,6 +121,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
         exchange,
         ...(tallies.get(key) ?? NOTHING),
         isEstimated: deferred.has(key),
+        isSpread: isSpread(operationNamed(operation), request.kind, clock),
         ...(finishes.get(key) ?? NO_CALLS),
       }),
     );

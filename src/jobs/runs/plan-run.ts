@@ -1,6 +1,6 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Calendar } from '../../calendar/calendar.ts';
-import { today } from '../../core/clock.ts';
+import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
@@ -110,8 +110,9 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   if (long !== undefined) {
     throw usageError(`"${long.slice(0, 40)}…" is not an instrument: it has ${long.length} characters`);
   }
-  const trialDay = clock.trialDay;
-  const ofRun = instrumentsOfRun(operation, [...new Set(instruments)], request.kind, target.to, trialDay);
+  const { trialDay } = clock;
+  const all = [...new Set(instruments)];
+  const ofRun = isSpread(operation, request.kind, clock) ? instrumentsOfDay(all, target.to) : all;
   // A night is about one day; what the source says of days to come is asked for with it.
   const { windows } = operation;
   const isAhead = request.kind === 'nightly' && windows.per === 'range';
@@ -137,17 +138,15 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   return { ...input, rows, answered: await readAnswered(context, input) };
 }
 
-/** The instruments that a run asks for: a night asks for its part of those that are spread over the week. */
-function instrumentsOfRun(
+/** Does a run ask for a seventh of the instruments, because the nights of a week share them? */
+export function isSpread(
   { schedule, windows }: Operation,
-  instruments: readonly string[],
   kind: RunRequest['kind'],
-  day: Day,
-  trialDay: Day | undefined,
-): readonly string[] {
-  const isSpread = kind === 'nightly' && schedule.spread === 'week' && windows.per === 'instrument';
+  { trialDay }: Clock,
+): boolean {
+  const isDeclared = schedule.spread === 'week' && windows.per === 'instrument';
   // A trial address has one day for ever, so the other instruments would never be asked for.
-  return isSpread && trialDay === undefined ? instrumentsOfDay(instruments, day) : instruments;
+  return isDeclared && kind === 'nightly' && trialDay === undefined;
 }
 
 /** What the stored rows of another operation leave to be asked; undefined if the operation asks about no rows. */
