@@ -1,5 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadConfig } from '../../src/core/config.ts';
+import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { prepareQueueTables } from '../../src/jobs/worker/queue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
@@ -8,7 +11,10 @@ import { query } from './query.ts';
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 
 /** Prefix of a queue whose tables the template has: to create them takes as long as to clone the template. */
-export const QUEUE_PREFIX = 'test';
+export const QUEUE_PREFIX = 'eod';
+
+/** Sessions up to the end of a year that no test's clock is before are in the template too: there are thousands. */
+const SESSIONS_TO = '2024-12-31T12:00:00Z';
 
 /** Creates the migrated database the others are cloned from. Its name changes with the migrations. */
 export async function prepareTemplate(adminUrl: string): Promise<void> {
@@ -21,7 +27,10 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
   const database = openDatabase({ url: withDatabase(adminUrl, draft), connections: 1 });
   try {
     await migrateDatabase(database);
-    await prepareQueueTables({ db: database, config: { EOD_QUEUE_PREFIX: QUEUE_PREFIX } });
+    const config = loadConfig({ EOD_QUEUE_PREFIX: QUEUE_PREFIX });
+    await prepareQueueTables({ db: database, config });
+    const clock = { now: () => Date.parse(SESSIONS_TO) };
+    await syncSessions({ db: database, calendar: loadCalendar(), clock, config });
   } finally {
     await database.close();
   }
