@@ -50,6 +50,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     startedAt,
   } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
+  const canForce = kind === 'backfill' || kind === 'preview';
   return [
     `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
@@ -60,6 +61,9 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
+    ...(canForce && skips.some(({ reason }) => reason.startsWith('loaded already'))
+      ? ['what is loaded already is asked for again with --force']
+      : []),
     ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
     ...warningLines(report),
     ...emptyLines(report),
@@ -73,7 +77,7 @@ const stateText = ({ before, after }: RunReport['states']) =>
   before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;
 
 /** What a preview would have changed, with examples; it stored nothing. */
-function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: string): string {
+function previewText({ preview, ...counts }: ReportedRun, timeZone: string): string {
   const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
   const shown = preview.slice(0, MOST_LISTED);
   const more = preview.length - shown.length;
@@ -81,9 +85,6 @@ function previewText({ preview, skips, ...counts }: ReportedRun, timeZone: strin
     `nothing was stored; it would insert ${count(inserted)}, update ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
     ...(shown.length === 0 ? [] : ['', differencesText(shown, timeZone)]),
     ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
-    ...(skips.some(({ reason }) => reason.startsWith('loaded already'))
-      ? ['what is loaded already was not asked for; --force compares that too']
-      : []),
   ].join('\n');
 }
 

@@ -120,7 +120,9 @@ describe('a preview of a correction', () => {
     const asked = corrected.stats().requests;
     const { code, stdout } = await runCli([...ARGS, '--preview'], settings(url, corrected));
     expect(code).toBe(0);
-    expect(stdout).toContain('2 windows skipped: loaded already');
+    expect(stdout).toContain(
+      '2 windows skipped: loaded already\nwhat is loaded already is asked for again with --force\n',
+    );
     expect(stdout).toContain('--force compares that too');
     expect(corrected.stats().requests).toBe(asked);
   });
