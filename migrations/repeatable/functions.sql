@@ -24,11 +24,13 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 
--- Autovacuum analyzes partitions, but never the tables they are partitions of, whose statistics the planner needs for
--- joins over years. This analyzes one such table whose rows have become a tenth more or fewer since, and returns its
--- name; null if there is none, or if another session is at it. With the rights of its owner, as only owners may. Tables
--- that others have locked are left alone. Before Postgres 18 this analyzes the partitions as well.
-CREATE OR REPLACE FUNCTION etl.analyze_partitioned(p_but_not text[] DEFAULT '{}') RETURNS text
+-- Queries need statistics at once: autovacuum comes up to a minute after a table was filled first, until when a join of
+-- views may take a thousand times as long, and never to partitioned tables, whose statistics joins over years need. This
+-- analyzes one table that was never analyzed, or a partitioned one whose rows have become a tenth more or fewer since,
+-- and returns its name; null if there is none, or if another session is at it. With the rights of its owner, as only
+-- owners may. Tables that others have locked are left alone. Before Postgres 18, partitions are analyzed with theirs.
+DROP FUNCTION IF EXISTS etl.analyze_partitioned(text[]);
+CREATE OR REPLACE FUNCTION etl.analyze_tables(p_but_not text[] DEFAULT '{}') RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   due text;
@@ -43,7 +45,13 @@ BEGIN
             JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname IN ('market', 'market_history')
             JOIN pg_inherits i ON i.inhparent = c.oid
             JOIN pg_class p ON p.oid = i.inhrelid
-           WHERE c.relkind = 'p' GROUP BY 1, 2) AS t
+           WHERE c.relkind = 'p' GROUP BY 1, 2
+          UNION ALL
+          SELECT format('%I.%I', n.nspname, c.relname), c.reltuples, 0, pg_relation_size(c.oid)
+            FROM pg_class c
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+           WHERE c.relkind = 'r' AND c.reltuples < 0
+             AND (n.nspname IN ('market', 'market_history', 'market_partitions') OR n.nspname = 'etl' AND c.relname = 'alias_owners')) AS t
    WHERE t.bytes > 0 AND (t.known < 0 OR abs(t.live - t.known) > 50 + t.known / 10) AND t.name <> ALL (p_but_not)
    ORDER BY t.name LIMIT 1;
   IF due IS NOT NULL THEN
@@ -52,7 +60,7 @@ BEGIN
   RETURN due;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION etl.analyze_partitioned(text[]) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION etl.analyze_tables(text[]) FROM PUBLIC;
 
 -- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
 CREATE OR REPLACE FUNCTION market.state() RETURNS bigint

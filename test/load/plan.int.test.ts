@@ -4,7 +4,7 @@ import { copyNewDays } from '../../src/load/market/merge/merge.ts';
 import { mergeSql } from '../../src/load/market/merge/merge-sql.ts';
 import { observedAliasSql } from '../../src/load/market/observed-aliases/observed-alias-sql.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { analyzePartitioned } from '../../src/load/market/statistics.ts';
+import { analyzeTables } from '../../src/load/market/statistics.ts';
 import { bhavcopy, bhavRow, loadBhav, openStore } from './support.ts';
 
 const RECORDS = 2_000;
@@ -315,6 +315,18 @@ test('views read only the rows of the symbol, the instrument or the day they are
   expect(day.whole.filter((name) => !name.endsWith('_2024'))).toEqual([]);
 });
 
+test('tables are analyzed when they are filled first', async () => {
+  const store = await openStore();
+  await loadBhav(store, [bhavRow({ symbol: 'TCS', trade_date: '2025-09-01' })]);
+  await updateObservedAliases(store);
+  expect(await analyzeTables(store)).toEqual([
+    'etl.alias_owners',
+    'market.bhavcopy_cm',
+    'market_partitions.bhavcopy_cm_2025',
+  ]);
+  expect(await analyzeTables(store)).toEqual([]);
+});
+
 test('tables with partitions are analyzed when they are filled first, and when a tenth of their rows has changed', async () => {
   const store = await openStore();
   const days = (from: number, to: number) =>
@@ -335,27 +347,27 @@ test('tables with partitions are analyzed when they are filled first, and when a
         "select reltuples::int as rows from pg_class where oid = 'market.bhavcopy_cm'::regclass",
       )
     ).rows[0]?.rows;
-  expect(await analyzePartitioned(store)).toEqual([]);
+  expect(await analyzeTables(store)).toEqual([]);
   await load(days(1, 11));
   expect(await known()).toBe(-1);
-  expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+  expect(await analyzeTables(store)).toEqual(['market.bhavcopy_cm']);
   expect(await known()).toBe(1_000);
   await load(days(11, 12));
-  expect(await analyzePartitioned(store)).toEqual([]);
+  expect(await analyzeTables(store)).toEqual([]);
   await load(days(12, 14));
   // Who adds a partition, for instance, has it locked.
   const other = await store.pool.connect();
   try {
     await other.query('begin; lock table only market.bhavcopy_cm in share update exclusive mode');
-    expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+    expect(await analyzeTables(store)).toEqual(['market.bhavcopy_cm']);
     expect(await known()).toBe(1_000);
     await other.query("select pg_advisory_xact_lock(hashtextextended('eod:analyze', 0))");
-    expect(await analyzePartitioned(store)).toEqual([]);
+    expect(await analyzeTables(store)).toEqual([]);
   } finally {
     await other.query('rollback');
     other.release();
   }
-  expect(await analyzePartitioned(store)).toEqual(['market.bhavcopy_cm']);
+  expect(await analyzeTables(store)).toEqual(['market.bhavcopy_cm']);
   expect(await known()).toBe(1_300);
 });
 

@@ -4,7 +4,7 @@ import { databaseError } from '../../load/database/errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
-import { analyzePartitioned } from '../../load/market/statistics.ts';
+import { analyzeTables } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
@@ -43,7 +43,7 @@ export async function closeRun(
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
   // Without statistics, queries are slower; nothing else depends on them.
-  await analyzePartitioned(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
+  await analyzeTables(db).catch((err) => log.warn({ runId, err }, 'could not analyze tables'));
   if (runEnded.hasSubscribers()) {
     const { id: run, ...facts } = ended;
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });

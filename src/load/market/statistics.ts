@@ -1,18 +1,16 @@
 import type { Database } from '../database/database.ts';
 
 /**
- * Analyzes the partitioned tables that have no statistics yet, or whose rows have become a tenth more or fewer since.
- * Each in a transaction of its own, because a load that adds a partition waits for it.
+ * Analyzes the tables that have no statistics yet, and partitioned ones whose rows have become a tenth more or fewer
+ * since. Each in a transaction of its own, because a load that adds a partition waits for it.
  *
  * @returns their names, such as `market.bhavcopy_cm`; none if another session is at it.
  */
-export async function analyzePartitioned({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
+export async function analyzeTables({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const done: string[] = [];
   for (;;) {
     // What is done is passed over, because a table that is locked stays as it is.
-    const found = await pool.query<{ name: string | null }>('select etl.analyze_partitioned($1) as name', [
-      done,
-    ]);
+    const found = await pool.query<{ name: string | null }>('select etl.analyze_tables($1) as name', [done]);
     const name = found.rows[0]?.name ?? null;
     if (name === null) return done;
     done.push(name);
