@@ -19,13 +19,13 @@ import { importInto, linesOf, NSE_UDIFF, newFile } from './import-support.ts';
 import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts';
 
 /** Thirty nights take half a minute: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
-const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 12));
+const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 8));
 /** The day of the imported file, the 29th of August, is not asked before its night, however many nights there are. */
 const DAYS = loadCalendar().lastSessions('NSE', '2025-09-30', NIGHTS);
 /** The nights after which something else happens, too. */
 const IMPORT = 2;
-const REPLAY = 7;
-const REBUILD = 10;
+const REPLAY = 4;
+const REBUILD = 6;
 /** In this night all operations are asked, in the others those of which most rows change. */
 const FULL = 12;
 const IN_LAKE = [
