@@ -48,7 +48,10 @@ export const commands: Commands = {
           },
         ),
       )
-      .option('--on-change <command>', 'with --lake: run by the shell after files of the lake have changed')
+      .option(
+        '--on-change <command>',
+        'with --lake: a command for the shell, run unless it has succeeded with these files',
+      )
       .option('--doubles', 'write decimal numbers to Parquet as DOUBLE, which keeps at least 15 digits')
       .addOption(jsonOption())
       .addHelpText(
