@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import { usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
 import type { LakeResult } from '../load/export/lake.ts';
@@ -49,6 +50,7 @@ export async function exportLake(
       ? undefined
       : parseChoice('--partition', flags.partition, ['month', 'year']);
   if (folder.trim() === '') throw usageError('--lake needs the path of a folder');
+  if (flags.onChange?.trim() === '') throw usageError('--on-change needs a command');
   const { openForUser } = await import('./open-context.ts');
   const { writeLake } = await import('../load/export/lake.ts');
   const { db } = await openForUser(cli, 'tables');
@@ -96,7 +98,7 @@ function filesOfTables({ files, tables }: Manifest): FilesOfTables {
 /** What the command has succeeded with; nothing if that is not known, so that it runs again. */
 function readHandled(path: string): FilesOfTables {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as FilesOfTables;
+    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(path, 'utf8')));
   } catch {
     return {};
   }

@@ -98,6 +98,11 @@ const tampered: readonly (readonly [what: string, change: string, undo: string])
     "update etl.loads set committed_at = committed_at - interval '1 microsecond' where state = 3",
   ],
   [
+    'a value that hides in the text before it',
+    "create table public.kept as select * from market.bhavcopy_cm where exchange = 'NSE' and session_id is not null and settlement_price is not null; update market.bhavcopy_cm set session_id = session_id || chr(31) || 'settlement_price=' || trim_scale(settlement_price)::text, settlement_price = null where exchange = 'NSE' and session_id is not null and settlement_price is not null",
+    'delete from market.bhavcopy_cm t using public.kept k where t.exchange = k.exchange and t.symbol = k.symbol and t.series = k.series and t.trade_date = k.trade_date; insert into market.bhavcopy_cm select * from public.kept; drop table public.kept',
+  ],
+  [
     'a row deleted',
     "create table public.kept as select * from market.bhavcopy_cm where symbol = 'TCS'; delete from market.bhavcopy_cm where symbol = 'TCS'",
     'insert into market.bhavcopy_cm select * from public.kept; drop table public.kept',
@@ -127,6 +132,27 @@ test.each(tampered)('%s that is changed is found, with its load', async (what, c
   expect((await verify('--state', String(before.state), '--digest', before.digest)).found.isIntact).toBe(
     true,
   );
+});
+
+test.each([
+  ['not withdrawn', "withdrawn = false, trade_date = '1999-01-04'"],
+  [
+    'of an operation that does not fill the table',
+    "load_id = (select min(id) from etl.loads where operation = 'GetCircuitBreakers')",
+  ],
+])('history of no state is found if it is %s', async (_, change) => {
+  await query(
+    url,
+    `create table public.forged as select * from market_history.bhavcopy_cm where withdrawn limit 1;
+     update public.forged set replaced_by_load_id = load_id, revision = 99;
+     update public.forged set ${change};
+     update public.forged set replaced_by_load_id = load_id;
+     insert into market_history.bhavcopy_cm select * from public.forged`,
+  );
+  const { code, found } = await verify();
+  expect({ code, ...found }).toMatchObject({ code: 1, strayRows: [{ table: 'market_history.bhavcopy_cm' }] });
+  await query(url, 'delete from market_history.bhavcopy_cm where revision = 99; drop table public.forged');
+  expect((await verify()).code).toBe(0);
 });
 
 test('a row that no load wrote is found', async () => {

@@ -52,7 +52,7 @@ type Shapes = Behaviour['shapes'];
 /** Loads a day and the night after it, of every operation. @returns the rows of every table, as far as they can be known. */
 async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<string, string>> = {}) {
   const pipeline = await openPipeline({
-    sandbox: { instrumentsPerExchange: 60, behaviour },
+    sandbox: { instrumentsPerExchange: 100, behaviour },
     clock,
     settings: { EOD_INSTRUMENT_LIMIT: '1', EOD_LOOKBACK_SESSIONS: '1', ...settings },
   });

@@ -161,7 +161,7 @@ test(`copies that follow by changes alone are equal on each of ${NIGHTS} morning
     `${NIGHTS} nights: ${JSON.stringify(Object.fromEntries(copy.applied))}; DuckDB: ${changes}; Parquet: ${lakeFiles} files`,
   );
   for (const change of ['insert', 'update', 'withdraw', 'relist'])
-    expect(applied(change)).toBeGreaterThan(20);
+    expect(applied(change)).toBeGreaterThan(NIGHTS);
   expect([...copy.begunAnew.keys()]).toEqual(['bhavcopy_cm']);
   if (python !== null) expect(begun).toEqual(['bhavcopy_cm']);
 }, 200_000);

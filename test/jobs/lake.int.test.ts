@@ -268,6 +268,8 @@ describe('a lake of its own', () => {
       tables: [{ table: 'bhavcopy_cm', sinceState: Number(state) }],
       files: [{ partition: '2024-04', rows: 3 }],
     });
+    await exported('bhavcopy_cm', '--lake', folder, '--since-state', '0');
+    expect(manifestOf(folder).tables).toMatchObject([{ sinceState: null }]);
     // Of other types, none of its rows can stay as they were.
     const all = join(temporaryFolder(), 'types');
     await exported('bhavcopy_cm', '--lake', all);
@@ -323,6 +325,8 @@ describe('a lake of its own', () => {
     const killed = await run('echo >> told; kill -9 $$');
     expect(killed).toMatchObject({ code: 0 });
     await exported('prices', '--lake', folder);
+    // What cannot be read was not handled.
+    writeFileSync(join(folder, '_on_change.json'), 'null');
     expect((await run('kill -9 $$')).stderr).toContain('ended with SIGKILL; the next export');
   });
 
@@ -371,6 +375,8 @@ describe('a lake of its own', () => {
     const folder = join(temporaryFolder(), 'views');
     await context.db.pool.query(`
       create view market."Capital" as select 'INFY'::text as symbol, 1 as n;
+      create view market."my.view" as select 1 as n;
+      create view market."Year" as select 7 as "Year", date '2024-01-01' as trade_date;
       create view market.text_days as select '2024-01-01'::text as trade_date, 1 as n;
       create view market.odd_days as select d::date as trade_date, n from (values
         ('infinity', 1), (null, 2), ('2024-01-02', 3)) v(d, n)`);
@@ -381,12 +387,16 @@ describe('a lake of its own', () => {
         .files.filter((one) => one.table === table)
         .map(({ file, rows }) => `${dirname(file)} ${rows}`);
     expect([...files('Capital'), ...files('text_days')]).toEqual(['Capital 1', 'text_days 1']);
+    expect([files('Year'), files('my.view')]).toEqual([['Year/2024-01 1'], []]);
+    expect((await update(folder)).notices).toEqual([
+      'market."my.view" is left out: its name cannot be that of a folder',
+    ]);
     expect(files('odd_days').sort()).toEqual([
       'odd_days/year=2024/month=1 1',
       'odd_days/year=__HIVE_DEFAULT_PARTITION__/month=__HIVE_DEFAULT_PARTITION__ 2',
     ]);
     await context.db.pool.query(`
-      drop view market."Capital", market.text_days, market.odd_days;
+      drop view market."Capital", market."my.view", market."Year", market.text_days, market.odd_days;
       create view market.broken as select date '0044-03-15 BC' as day`);
     const broken = await runCli(['export', '--all', '--lake', folder], { cwd: folder, env });
     expect(broken).toMatchObject({
@@ -399,9 +409,33 @@ describe('a lake of its own', () => {
     expect(await update(folder)).toMatchObject({ isChanged: false });
   });
 
+  test('writes only the month of a new event, though a list of events has all of their days', async () => {
+    const folder = join(temporaryFolder(), 'events');
+    await exported('corporate_events', '--lake', folder);
+    const before = manifestOf(folder).files.length;
+    await importInto(context, [events('NSE,OMEGA,2024-04-03,split,2:1,')]);
+    const { state } = await exported('corporate_events', '--lake', folder);
+    expect(before).toBeGreaterThan(0);
+    expect(partitionsOf(folder, 'corporate_events', state)).toEqual(['2024-04']);
+  });
+
+  test('ends after a signal, and leaves the manifest as it was', async () => {
+    const folder = join(temporaryFolder(), 'ended');
+    const { child, ended } = startProcess('export', '--all', '--lake', folder);
+    await waitFor(() => existsSync(folder) && readdirSync(folder).length > 1);
+    child.kill('SIGTERM');
+    expect(await ended).toBe(143);
+    expect(existsSync(join(folder, '_manifest.json'))).toBe(false);
+  });
+
   test.each([
     ['a table that is not there', ['bhavcopy', '--lake', 'typo'], /did you mean bhavcopy_cm/],
     ['a path without a name', ['bhavcopy_cm', '--lake', ''], /--lake needs the path of a folder/],
+    [
+      'an empty command',
+      ['bhavcopy_cm', '--lake', 'typo', '--on-change', ' '],
+      /--on-change needs a command/,
+    ],
     ['a file', ['bhavcopy_cm', '--lake', 'file'], /file is a file, not a folder/],
     [
       'a later state',

@@ -91,6 +91,18 @@ export async function changedPartitions(
     [relation.name, state],
   );
   if (rebuilt.length > 0) return null;
+  if (tables.some(({ name, partitioned }) => name === relation.name && !partitioned)) {
+    // Its answers list all of its days, of which few change, and it is small enough to look at all rows.
+    const since = `select l.id from ${LOADS} l where l.state > $1 and l.operation = any ($2)`;
+    const table = pg.escapeIdentifier(relation.name);
+    const { rows } = await client.query<{ partition: string }>(
+      `select distinct ${partitionSql(relation, by)} as partition from (
+         select ${dayOf(relation)} from market.${table} where load_id in (${since})
+         union all select ${dayOf(relation)} from market_history.${table} where replaced_by_load_id in (${since})) changed`,
+      [state, filling],
+    );
+    return rows.map(({ partition }) => partition);
+  }
   const unit = by === 'year' ? 'year' : 'month';
   const { rows } = await client.query<{ partition: string }>(
     `select distinct to_char(part, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') as partition
@@ -158,13 +170,20 @@ export async function partitionsOfNames(
   return rows.map(({ partition }) => partition);
 }
 
-/** The names of all tables and views of `market`, as an export takes them. */
-export async function allRelations(client: ClientBase): Promise<string[]> {
+/** Names of tables that can be those of folders, and have no dot, which stands behind a schema. */
+const OF_FOLDER = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
+
+/** The names of all tables and views of `market`, as an export takes them, and of those whose name it cannot take. */
+export async function allRelations(client: ClientBase): Promise<{ all: string[]; unusable: string[] }> {
   const { rows } = await client.query<{ name: string }>(
     `select relname as name from pg_class
       where relnamespace = 'market'::regnamespace and relkind in ('r', 'p', 'v', 'm') and not relispartition order by 1`,
   );
-  return rows.map(({ name }) => name);
+  const names = rows.map(({ name }) => name);
+  return {
+    all: names.filter((name) => OF_FOLDER.test(name)),
+    unusable: names.filter((name) => !OF_FOLDER.test(name)),
+  };
 }
 
 /** The rows of a relation in an order that makes equal rows equal files. */

@@ -89,8 +89,9 @@ export function writeLake(
 ): Promise<LakeResult> {
   return readOnly(db, limits, async (client) => {
     await client.query("set local timezone to 'UTC'; set local datestyle to 'ISO, YMD'");
+    const { all, unusable } = await allRelations(client);
     const relations: Relation[] = [];
-    for (const name of request.tables ?? (await allRelations(client))) {
+    for (const name of request.tables ?? all) {
       const relation = await findRelation(client, name);
       if (!relations.some((one) => shortName(one) === shortName(relation))) relations.push(relation);
     }
@@ -113,7 +114,7 @@ export function writeLake(
       throw usageError(
         `the tables have state ${state}, so nothing is known of what comes after ${request.sinceState}`,
       );
-    const notices: string[] = [];
+    const notices = request.tables === null ? unusable.map(leftOut) : [];
     const before = found === null || (await isOfDatabase(client, found)) ? found : null;
     if (before === null && found !== null)
       notices.push(
@@ -122,7 +123,7 @@ export function writeLake(
     // First, so that a full disk has room again.
     if (found !== null) await deleteReplaced(lake, found, found);
     const by = request.by ?? found?.partition ?? 'month';
-    const writing: Writing = { client, lake, by, state, request, before, notices, onBytes };
+    const writing: Writing = { client, lake, by, state, request, before, notices, limits, onBytes };
     const tables: LakeTable[] = [];
     const files: LakeFile[] = [];
     const results: LakeTableResult[] = [];
@@ -149,6 +150,7 @@ export function writeLake(
         const gone = found?.files.filter((one) => one.table === table).length ?? 0;
         results.push({ table, rows: 0, files: 0, written: 0, writtenRows: 0, replaced: gone });
       }
+    throwIfStopped(limits);
     const replaced = await deleteReplaced(lake, found, listed);
     const manifest: Manifest = { format: 1, state, load, partition: by, ...listed, replaced };
     if (JSON.stringify(manifest) !== JSON.stringify(found))
@@ -187,7 +189,15 @@ interface Writing {
   readonly request: LakeRequest;
   readonly before: Manifest | null;
   readonly notices: string[];
+  readonly limits: ReadLimits;
   readonly onBytes: (bytes: number) => void;
+}
+
+const leftOut = (name: string) => `market."${name}" is left out: its name cannot be that of a folder`;
+
+/** @throws PipelineError `aborted` after a signal, which otherwise ends only a statement that is under way. */
+function throwIfStopped({ signal }: ReadLimits): void {
+  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
 }
 
 async function currentState(client: PoolClient): Promise<{ state: number; load: string }> {
@@ -232,6 +242,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     JSON.stringify(known.columns.map(({ name, type }) => ({ name, type }))) ===
       JSON.stringify(relation.columns);
   const since = isSame ? (sinceState ?? known.state) : known === undefined ? sinceState : undefined;
+  let isAll = (since ?? 0) === 0;
   let wanted = await wantedPartitions(writing, relation, { old, since, names });
   for (const { partition, rows, fingerprint } of missing)
     if (rows > 0 && !wanted.has(partition)) wanted.set(partition, fingerprint);
@@ -254,6 +265,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   if (isSame && typesOf(columns) !== typesOf(known.columns)) {
     // A longer number than before: all files of a table have the same types.
     kept = [];
+    isAll = true;
     wanted = await wantedPartitions(writing, relation, { old, since: undefined, names });
   }
   for (const notice of measured.notices) notices.push(`${name}: ${notice}`);
@@ -281,7 +293,11 @@ async function writeTable(writing: Writing, relation: Relation) {
     rows,
     columns,
     isDouble: request.doubles,
-    sinceState: sinceState !== undefined && known === undefined ? sinceState : (known?.sinceState ?? null),
+    sinceState: isAll
+      ? null
+      : known === undefined
+        ? (sinceState ?? null)
+        : least(known.sinceState, sinceState),
     digest: sha256(files.map((one) => `${one.partition} ${one.sha256}`).join('\n')),
     namesFile: names === null ? null : names.file,
   };
@@ -295,6 +311,10 @@ async function writeTable(writing: Writing, relation: Relation) {
   };
   return { table, files, result };
 }
+
+/** The state after which partitions are there, if it was `before` until those after `asked` were added; null: all are. */
+const least = (before: number | null, asked: number | undefined) =>
+  before === null ? null : Math.min(before, asked ?? before);
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
@@ -380,7 +400,7 @@ const NO_VALUE = '__HIVE_DEFAULT_PARTITION__';
  * zero, which would make a text of it for some readers.
  */
 function folderOf(relation: Relation, by: PartitionBy, partition: string): string {
-  const has = relation.columns.some(({ name }) => name === 'year' || name === 'month');
+  const has = relation.columns.some(({ name }) => /^(year|month)$/i.test(name));
   if (partition === ALL || relation.dayColumn === null) return '';
   if (has) return partition;
   const [year, month] =
@@ -389,7 +409,7 @@ function folderOf(relation: Relation, by: PartitionBy, partition: string): strin
 }
 
 async function writeFile(
-  { client, lake, by, state, onBytes }: Writing,
+  { client, lake, by, state, limits, onBytes }: Writing,
   relation: Relation,
   about: {
     readonly name: string;
@@ -398,6 +418,7 @@ async function writeFile(
     readonly isEmpty?: boolean;
   },
 ): Promise<Omit<LakeFile, 'state' | 'fingerprint'>> {
+  throwIfStopped(limits);
   const { name, partition, layout, isEmpty = false } = about;
   const folder = [name, folderOf(relation, by, partition)].filter((part) => part !== '').join('/');
   const file = `${folder}/${newName(state, 'parquet')}`;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { tablesFilledBy } from '../../operations/operation.ts';
-import { dataSets, tables } from '../../operations/registry.ts';
+import { dataSets, namesFilling, tables } from '../../operations/registry.ts';
 import { LOAD_AUDIT, type TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
@@ -24,8 +24,9 @@ import { quote } from './merge/merge-sql.ts';
 /** How many loads are worked on in one transaction. */
 const AT_ONCE = 50;
 
-/** Between the values of a row; texts of the source cannot have it. */
+/** Between the values of a row; twice where a value has it, so that no value can pass for two. */
 const SEPARATOR = 'chr(31)';
+const escaped = (text: string) => `replace(${text}, ${SEPARATOR}, repeat(${SEPARATOR}, 2))`;
 
 /** Postgres functions take at most 100 arguments. */
 const MOST_ARGUMENTS = 90;
@@ -39,13 +40,14 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
  * @param audit whether the columns that say when and by which load it was written count as well.
  */
 function rowHash({ fields }: TableDefinition, row: string, audit: boolean): string {
-  const columns = new Map(fields.map(({ column, kind }) => [column, kind === 'numeric']));
-  if (audit) for (const column of Object.keys(LOAD_AUDIT)) columns.set(column, false);
+  const columns = new Map<string, string>(fields.map(({ column, kind }) => [column, kind]));
+  if (audit) for (const column of Object.keys(LOAD_AUDIT)) columns.set(column, '');
   const values = [...columns]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([column, isNumeric]) => {
+    .map(([column, kind]) => {
       const value = `${row}.${quote(column)}`;
-      return `'${column}=' || ${isNumeric ? `trim_scale(${value})` : value}::text`;
+      if (kind === 'text') return `'${column}=' || ${escaped(value)}`;
+      return `'${column}=' || ${kind === 'numeric' ? `trim_scale(${value})` : value}::text`;
     });
   const parts: string[] = [];
   for (let at = 0; at < values.length; at += MOST_ARGUMENTS) {
@@ -241,22 +243,29 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
   };
 }
 
-/** Rows that no digest covers: of a load that is not there, of another exchange, or of a day that it did not change. */
+/**
+ * Rows that no digest covers: of a load that is not there, of another exchange, of an operation that does not fill the
+ * table, or of a day that the load did not change.
+ */
 async function findStrayRows(db: Database): Promise<{ table: string; rows: number }[]> {
   const found: { table: string; rows: number }[] = [];
   await transaction(db, async (tx) => {
     await fixTexts(tx);
-    for (const { name, dateColumn } of tables) {
+    for (const table of tables) {
+      const { name, dateColumn } = table;
       for (const schema of ['market', 'market_history']) {
         const isOutside =
           dateColumn === null
             ? 'false'
             : `t.${quote(dateColumn)} not between l.changed_from and l.changed_to`;
         // What a late answer listed and a later one did not is written to history as withdrawn at once: no state had it.
-        const isOfNoState = schema === 'market' ? 'false' : 't.load_id = t.replaced_by_load_id';
+        const isOfNoState =
+          schema === 'market' ? 'false' : '(t.withdrawn and t.load_id = t.replaced_by_load_id)';
         const { rows } = await tx.client.query<{ rows: number }>(
           `select count(*)::int as rows from ${schema}.${quote(name)} t left join ${LOADS} l on l.id = t.load_id
-            where l.id is null or l.exchange <> t.exchange or ((l.changed_from is null or ${isOutside}) and not ${isOfNoState})`,
+            where l.id is null or l.exchange <> t.exchange or l.operation <> all ($1)
+               or ((l.changed_from is null or ${isOutside}) and not ${isOfNoState})`,
+          [namesFilling([table])],
         );
         const strays = rows[0]?.rows ?? 0;
         if (strays > 0) found.push({ table: `${schema}.${name}`, rows: strays });
