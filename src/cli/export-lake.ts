@@ -1,13 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { z } from 'zod';
 import { usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
 import type { LakeResult } from '../load/export/lake.ts';
-import type { Manifest } from '../load/export/lake-manifest.ts';
 import { progressLine } from './bytes-read.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import type { RangeFlags } from './options.ts';
@@ -28,9 +24,6 @@ export interface ExportFlags extends RangeFlags, JsonFlag {
 
 /** Flags that choose rows or another form, which a lake has not. */
 const OF_FILES = ['from', 'to', 'symbol', 'exchange', 'format', 'out'] as const;
-
-/** Tells which files of the lake the command of --on-change has succeeded with. */
-const HANDLED = '_on_change.json';
 
 /** `eod export --lake DIR`: brings the lake up to date, and runs a command unless it has succeeded with these files. */
 export async function exportLake(
@@ -85,28 +78,11 @@ function linesOf({ tables, state, isChanged }: LakeResult): string[] {
   return [...lines, `state ${state}`];
 }
 
-/** What tells the files of each table from others; one that is written again has another name. */
-type FilesOfTables = Readonly<Record<string, string>>;
-
-function filesOfTables({ files, tables }: Manifest): FilesOfTables {
-  const namesOf = (table: string) => files.filter((one) => one.table === table).map(({ file }) => file);
-  return Object.fromEntries(
-    tables.map(({ table }) => [table, createHash('sha256').update(namesOf(table).join('\n')).digest('hex')]),
-  );
-}
-
-/** What the command has succeeded with; nothing if that is not known, so that it runs again. */
-function readHandled(path: string): FilesOfTables {
-  try {
-    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(path, 'utf8')));
-  } catch {
-    return {};
-  }
-}
-
 /** Runs the command of --on-change for the tables whose files it has not succeeded with. */
 async function onChange(cli: Cli, command: string, { lake, manifest, state }: LakeResult): Promise<void> {
-  const { readManifest, writeWhole } = await import('../load/export/lake-manifest.ts');
+  const { filesOfTables, HANDLED, readHandled, readManifest, writeWhole } = await import(
+    '../load/export/lake-manifest.ts'
+  );
   const handled = join(lake, HANDLED);
   const found = readManifest(lake);
   const [before, now] = [readHandled(handled), found === null ? {} : filesOfTables(found)];

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -91,4 +92,26 @@ export async function writeWhole(path: string, text: string): Promise<void> {
     await handle.close();
   }
   await rename(partial, path);
+}
+
+/** Tells which files of the lake a command that follows it has handled. */
+export const HANDLED = '_on_change.json';
+
+/** What tells the files of each table from others; one that is written again has another name. */
+type FilesOfTables = Readonly<Record<string, string>>;
+
+export function filesOfTables({ files, tables }: Manifest): FilesOfTables {
+  const namesOf = (table: string) => files.filter((one) => one.table === table).map(({ file }) => file);
+  return Object.fromEntries(
+    tables.map(({ table }) => [table, createHash('sha256').update(namesOf(table).join('\n')).digest('hex')]),
+  );
+}
+
+/** What the command has succeeded with; nothing if that is not known, so that it runs again. */
+export function readHandled(path: string): FilesOfTables {
+  try {
+    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch {
+    return {};
+  }
 }
