@@ -1,4 +1,4 @@
-import { messageOf, PipelineError } from '../core/errors.ts';
+import { messageOf, throwIfStopped } from '../core/errors.ts';
 
 /** The signals that ask this process to stop, and the exit code of work they interrupt. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
@@ -125,8 +125,4 @@ export function createLifecycle(host: Host = process): Lifecycle {
     },
     abandon,
   };
-}
-
-function throwIfStopped(signal: AbortSignal): void {
-  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
 }

@@ -154,3 +154,8 @@ export function isLostConnection(error: unknown): boolean {
  * completeness reports use it to recognize the days that the source no longer has.
  */
 export const RANGE_REFUSED_LINE = '(dates?|from\\W+to)\\W.*out of .*allowed range';
+
+/** @throws PipelineError `aborted` after a signal that asks to stop. */
+export function throwIfStopped(signal: AbortSignal): void {
+  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
+}

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { messageOf, PipelineError, throwIfStopped } from '../../core/errors.ts';
 import { type Database, endIfSilent } from './database.ts';
 import { databaseError, isCanceled } from './errors.ts';
 
@@ -61,13 +61,13 @@ export async function readOnly<T>(
     endIfSilent(client, timeoutMs);
     // After a first query, not even a function can make the transaction read-write.
     await client.query('select 1');
-    if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
+    throwIfStopped(signal);
     const result = await work(client);
     done = true;
     return result;
   } catch (error) {
     if (!isCanceled(error)) throw error;
-    if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
+    throwIfStopped(signal);
     if (timeoutMs === 0 || Date.now() - began < timeoutMs) throw databaseError(error);
     const name = timeoutName === undefined ? '' : ` (${timeoutName})`;
     throw new PipelineError(

@@ -4,7 +4,7 @@ import { access, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
-import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
+import { messageOf, PipelineError, throwIfStopped, usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import { LOADS } from '../state/loads/loads.ts';
@@ -150,7 +150,8 @@ export function writeLake(
         const gone = found?.files.filter((one) => one.table === table).length ?? 0;
         results.push({ table, rows: 0, files: 0, written: 0, writtenRows: 0, replaced: gone });
       }
-    throwIfStopped(limits);
+    // A signal by itself ends only a statement that is under way.
+    throwIfStopped(limits.signal);
     const replaced = await deleteReplaced(lake, found, listed);
     const manifest: Manifest = { format: 1, state, load, partition: by, ...listed, replaced };
     if (JSON.stringify(manifest) !== JSON.stringify(found))
@@ -194,11 +195,6 @@ interface Writing {
 }
 
 const leftOut = (name: string) => `market."${name}" is left out: its name cannot be that of a folder`;
-
-/** @throws PipelineError `aborted` after a signal, which otherwise ends only a statement that is under way. */
-function throwIfStopped({ signal }: ReadLimits): void {
-  if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
-}
 
 async function currentState(client: PoolClient): Promise<{ state: number; load: string }> {
   const { rows } = await client.query<{ state: number; load: string | null }>(
@@ -418,7 +414,7 @@ async function writeFile(
     readonly isEmpty?: boolean;
   },
 ): Promise<Omit<LakeFile, 'state' | 'fingerprint'>> {
-  throwIfStopped(limits);
+  throwIfStopped(limits.signal);
   const { name, partition, layout, isEmpty = false } = about;
   const folder = [name, folderOf(relation, by, partition)].filter((part) => part !== '').join('/');
   const file = `${folder}/${newName(state, 'parquet')}`;
