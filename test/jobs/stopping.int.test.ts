@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { handToQueue } from '../../src/jobs/worker/process-window.ts';
+import type { TickJob } from '../../src/jobs/worker/queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { startCli } from '../support/cli.ts';
@@ -99,5 +101,26 @@ test('a worker that is closed while it connects leaves no connection behind', as
   const others = `select application_name from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and application_name <> 'eod'`;
   await waitFor(async () => (await db.pool.query(others)).rows.length === 0, { what: 'the end of them' });
+  await pipeline.close();
+});
+
+test.each(backends)('a job is postponed by a part of a millisecond too (queue in %s)', async (backend) => {
+  // That is what is left of most pauses while the source is down. A failure would make BullMQ try again at once.
+  const pipeline = await openPipeline({ backend, settings: { EOD_CALLS_PER_HOUR: '1000' } });
+  const { queues } = pipeline;
+  const failures: (string | undefined)[] = [];
+  const tick = { database: queues.databaseId, operation: 'GetBhavCopyCM', exchange: 'NSE' } as const;
+  await queues.ticks.addBulk([{ name: 'tick', data: tick, opts: { attempts: 3, removeOnComplete: true } }]);
+  const worker = queues.work<TickJob>(
+    'ticks',
+    async (job, token) => {
+      if (failures.push(job.failedReason) > 1) return;
+      await handToQueue(job, token, { act: 'postpone', delayMs: 20.25 }, new Error('the source is down'));
+    },
+    { concurrency: 1 },
+  );
+  await waitFor(() => failures.length > 1);
+  expect(failures).toEqual([undefined, undefined]);
+  await worker.close();
   await pipeline.close();
 });

@@ -191,7 +191,8 @@ export async function handToQueue(
 
 /** Postpones a job without counting an attempt. Always throws, as BullMQ requires. */
 async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
-  await job.moveToDelayed(Date.now() + delayMs, token);
+  // The queue on Postgres takes no parts of a millisecond.
+  await job.moveToDelayed(Date.now() + Math.ceil(delayMs), token);
   throw new DelayedError();
 }
 
