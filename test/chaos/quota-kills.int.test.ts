@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { type Program, startProgram } from '../support/chaos/process.ts';
-import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
+import { backfill, ended, mostly, openPipeline, start } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -36,7 +36,7 @@ function sharedClock(file: string) {
   };
 }
 
-test.concurrent.for(backends)(
+test.concurrent.for(mostly('redis'))(
   'workers killed while the hour runs out never spend it twice (queue on %s)',
   { timeout: 120_000 },
   async (backend, { onTestFinished }) => {

@@ -9,6 +9,7 @@ import {
   backends,
   backfill,
   ended,
+  mostly,
   openPipeline,
   type Pipeline,
   start,
@@ -214,7 +215,7 @@ test.concurrent('a call that Postgres lets through only after the turn is not ma
   expect(await attemptsOf(machine)).toEqual([1]);
 });
 
-describe.each(backends)('the reserve of the night (queue on %s)', (backend) => {
+describe.each(mostly('postgres'))('the reserve of the night (queue on %s)', (backend) => {
   test.concurrent('a backfill stops at 70 %, and a night of the same hour still gets its calls', async (context) => {
     const { sandbox, machine } = await openFleet(context, {
       backend,

@@ -11,7 +11,7 @@ import { truncateSql } from './commute-support.ts';
 import { newRun } from './support.ts';
 
 /** How many sets are tried: EOD_TEST_SETS=5000 for a long run, EOD_TEST_SEED for others. */
-const SETS = Number(process.env.EOD_TEST_SETS ?? 45);
+const SETS = Number(process.env.EOD_TEST_SETS ?? 30);
 const SEED = Number(process.env.EOD_TEST_SEED ?? 20_270_817);
 /** EOD_TEST_EXAMPLES=2 counts the sets that deviate in each topic, instead of failing, and prints two of each. */
 const EXAMPLES = process.env.EOD_TEST_EXAMPLES;

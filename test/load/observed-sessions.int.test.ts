@@ -12,7 +12,7 @@ import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 
 /** SESSION_RUNS=2000 tries more, EOD_TEST_SEED others. */
-const numRuns = Number(process.env.SESSION_RUNS ?? 10);
+const numRuns = Number(process.env.SESSION_RUNS ?? 6);
 const seed = Number(process.env.EOD_TEST_SEED ?? 20_270_918);
 
 /** A Saturday of a year of which no calendar file knows holidays. Each set has one of its own, three weeks apart. */

@@ -15,7 +15,7 @@ import { load, type Place } from './any-order/run.ts';
 import { newRun } from './support.ts';
 
 /** PRUNE_RUNS=2000 tries more, EOD_TEST_SEED others. */
-const numRuns = Number(process.env.PRUNE_RUNS ?? 14);
+const numRuns = Number(process.env.PRUNE_RUNS ?? 8);
 const seed = Number(process.env.EOD_TEST_SEED ?? 20_270_901);
 
 async function openPlace(): Promise<Omit<Place, 'exchange'>> {

@@ -11,7 +11,7 @@ import { placeOf } from '../support/place.ts';
 import { newRun } from './support.ts';
 
 /** Sequences that are tried: REPEAT_RUNS=1000 for a long run, REPEAT_SEED for another one. */
-const RUNS = Number(process.env.REPEAT_RUNS ?? 10);
+const RUNS = Number(process.env.REPEAT_RUNS ?? 6);
 const SEED = Number(process.env.REPEAT_SEED ?? 20_250_829);
 
 const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
-import { makeDisposable } from './template.ts';
+import { execute, makeDisposable } from './template.ts';
 
 /** A file system in memory. */
 const MEMORY = '/dev/shm';
@@ -36,6 +36,7 @@ export async function startPrivatePostgres(): Promise<{ url: string; stop(): Pro
   // Tests add parameters of their own to it.
   const url = server.url.replace(/\?.*$/, '');
   await makeDisposable(url);
+  await makeCheapToEnter(url);
   return {
     url,
     async stop() {
@@ -44,4 +45,10 @@ export async function startPrivatePostgres(): Promise<{ url: string; stop(): Pro
       remove();
     },
   };
+}
+
+/** Has passwords checked with one round instead of 4,096: tests open thousands of connections. */
+async function makeCheapToEnter(url: string): Promise<void> {
+  const { username, password } = new URL(url);
+  await execute(url, `set scram_iterations = 1; alter role ${username} password '${password}'`);
 }
