@@ -39,7 +39,7 @@ const REQUEST = backfill({
 });
 
 /** Queues of which parts are lost: LOST_RUNS=200 for a long run, LOST_SEED for another one. */
-const RUNS = Number(process.env.LOST_RUNS ?? 4);
+const RUNS = Number(process.env.LOST_RUNS ?? 2);
 const SEED = Number(process.env.LOST_SEED ?? 20_251_123);
 
 /** Makes the queue forget everything, as a Redis without disk does when it restarts. */
