@@ -60,7 +60,7 @@ const ENVIRONMENT = {
   EOD_ACCESS_KEY: KEY,
   EOD_HTTP_PORT: '0',
   // What differs from the defaults, so that it does not take minutes.
-  EOD_INSTRUMENT_LIMIT: '2',
+  EOD_INSTRUMENT_LIMIT: '1',
   EOD_BACKOFF_MS: '10',
   EOD_CALLS_PER_HOUR: '100000',
 };
