@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
   type Attributes,
@@ -41,6 +41,7 @@ import { settingsRedactor } from '../core/environment.ts';
 import { runEnded } from '../core/events.ts';
 import { addTraceIds, type Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
+import { sha256 } from '../core/sha256.ts';
 import { runStepsWith } from '../core/steps.ts';
 import { packageVersion } from '../core/version.ts';
 import { endsWithin } from '../core/waits.ts';
@@ -120,7 +121,7 @@ const ids = {
  * at once; the span itself is sent by the process that ends the run.
  */
 function spanOfRun(database: unknown, run: unknown): SpanContext {
-  const hash = createHash('sha256').update(`${database} ${run}`).digest('hex');
+  const hash = sha256(`${database} ${run}`);
   return {
     traceId: hash.slice(0, 32),
     spanId: hash.slice(32, 48),

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { sha256 } from '../core/sha256.ts';
 
 interface Asset {
   /** It changes with the content, so that browsers may cache it forever. */
@@ -10,7 +10,7 @@ interface Asset {
 
 function asset(name: string, type: string): Asset {
   const body = readFileSync(new URL(`./assets/${name}`, import.meta.url));
-  const hash = createHash('sha256').update(body).digest('hex').slice(0, 12);
+  const hash = sha256(body).slice(0, 12);
   return { url: `/assets/${hash}/${name}`, type, body };
 }
 

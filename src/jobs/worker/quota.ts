@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { zoneOffsetSeconds } from '../../core/days.ts';
+import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
 import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
 import {
@@ -27,7 +27,7 @@ type QuotaSettings = Pick<
 
 /** Identifies a key without revealing it. */
 export function keyHash(accessKey: string): string {
-  return createHash('sha256').update(accessKey).digest('hex').slice(0, 16);
+  return sha256(accessKey).slice(0, 16);
 }
 
 /**

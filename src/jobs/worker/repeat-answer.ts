@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RecordCounts } from '../../core/record-counts.ts';
+import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -30,7 +31,7 @@ function hashReadingCode(): string {
 
 /** Identifies a body together with the code and the setting that it is read with. */
 export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
-  return createHash('sha256').update(`${hashReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`).digest('hex');
+  return sha256(`${hashReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`);
 }
 
 /**

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { fillPlaceholders, type SQLWrapper } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type { ClientBase, QueryResult, QueryResultRow } from 'pg';
+import { sha256 } from '../../core/sha256.ts';
 
 /** Drizzle's database or transaction, as far as a prepared statement needs it. */
 export interface Preparing {
@@ -51,7 +51,7 @@ function compile(statement: SQLWrapper) {
 function nameOf(text: string): string {
   let name = names.get(text);
   if (name === undefined) {
-    name = `eod_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+    name = `eod_${sha256(text).slice(0, 32)}`;
     names.set(text, name);
   }
   return name;

@@ -85,13 +85,14 @@ export async function changedPartitions(
   by: PartitionBy,
   state: number,
 ): Promise<string[] | null> {
-  const filling = namesFilling(tables.filter(({ name }) => name === relation.name));
+  const own = tables.filter(({ name }) => name === relation.name);
+  const filling = namesFilling(own);
   const { rows: rebuilt } = await client.query(
     `select from ${PAST_BEGINS} where table_name = $1 and state > $2 limit 1`,
     [relation.name, state],
   );
   if (rebuilt.length > 0) return null;
-  if (tables.some(({ name, partitioned }) => name === relation.name && !partitioned)) {
+  if (own.some(({ partitioned }) => !partitioned)) {
     // Its answers list all of its days, of which few change, and it is small enough to look at all rows.
     const since = `select l.id from ${LOADS} l where l.state > $1 and l.operation = any ($2)`;
     const table = pg.escapeIdentifier(relation.name);

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf, usageError } from '../../core/errors.ts';
+import { sha256 } from '../../core/sha256.ts';
 
 export const MANIFEST = '_manifest.json';
 
@@ -102,9 +102,7 @@ type FilesOfTables = Readonly<Record<string, string>>;
 
 export function filesOfTables({ files, tables }: Manifest): FilesOfTables {
   const namesOf = (table: string) => files.filter((one) => one.table === table).map(({ file }) => file);
-  return Object.fromEntries(
-    tables.map(({ table }) => [table, createHash('sha256').update(namesOf(table).join('\n')).digest('hex')]),
-  );
+  return Object.fromEntries(tables.map(({ table }) => [table, sha256(namesOf(table).join('\n'))]));
 }
 
 /** What the command has succeeded with; nothing if that is not known, so that it runs again. */

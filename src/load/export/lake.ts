@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { messageOf, PipelineError, throwIfStopped, usageError } from '../../core/errors.ts';
+import { sha256 } from '../../core/sha256.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import { LOADS } from '../state/loads/loads.ts';
@@ -311,8 +312,6 @@ async function writeTable(writing: Writing, relation: Relation) {
 /** The state after which partitions are there, if it was `before` until those after `asked` were added; null: all are. */
 const least = (before: number | null, asked: number | undefined) =>
   before === null ? null : Math.min(before, asked ?? before);
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /** How many digits hold the values of both. */
 function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): DecimalNeed | undefined {

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import { sha256 } from '../../core/sha256.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets, namesFilling, tables } from '../../operations/registry.ts';
 import { LOAD_AUDIT, type TableDefinition } from '../../operations/table.ts';
@@ -30,8 +30,6 @@ const escaped = (text: string) => `replace(${text}, ${SEPARATOR}, repeat(${SEPAR
 
 /** Postgres functions take at most 100 arguments. */
 const MOST_ARGUMENTS = 90;
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /**
  * The hash of a row, as SQL: of its columns by name, without those that are null, so that a column that is added later

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   and,
   asc,
@@ -18,6 +17,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
+import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
@@ -89,9 +89,7 @@ function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day
   const { per } = dataSetNamed(operation).windows;
   const days = isDated(operation) ? [day ?? asked.from, day ?? asked.to] : [];
   const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
-  return createHash('sha256')
-    .update(JSON.stringify([scope, record], sortedKeys))
-    .digest('hex');
+  return sha256(JSON.stringify([scope, record], sortedKeys));
 }
 
 /** For JSON.stringify. The order must not matter, because jsonb does not keep it. */

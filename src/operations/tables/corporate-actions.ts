@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../../core/sha256.ts';
 import { date, datetime, derived, int4, numeric, text, type WorkOut } from '../fields.ts';
 import type { Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
@@ -38,7 +38,7 @@ const actionId: WorkOut = (get, read, memory) => {
   return place === 1 ? base : short(`${base} ${detail}`);
 };
 
-const short = (id: string) => (id.length <= LONGEST_ID ? id : createHash('sha256').update(id).digest('hex'));
+const short = (id: string) => (id.length <= LONGEST_ID ? id : sha256(id));
 
 /** When an action was announced, where the source says the time: midnight is how it writes a day as a date-time. */
 const announcedAt: WorkOut = (_get, read) => {

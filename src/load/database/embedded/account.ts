@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import {
   accessSync,
   chownSync,
@@ -13,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { sha256 } from '../../../core/sha256.ts';
 
 /** The system account that Postgres runs under; where it is undefined, that of this process. */
 export interface Account {
@@ -82,7 +82,7 @@ const PLACES = {
  * is there already goes on being used: earlier versions put data into /var/tmp.
  */
 function substitutePath(path: string, kind: keyof typeof PLACES, account: Account): string {
-  const hash = createHash('sha256').update(`${path}\0${account.uid}`).digest('hex').slice(0, 16);
+  const hash = sha256(`${path}\0${account.uid}`).slice(0, 16);
   const folders = PLACES[kind].map((place) => join(place, `eod-${kind}-${hash}`));
   return (
     folders.find((one) => existsSync(one)) ??

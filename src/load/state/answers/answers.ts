@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, count, eq, inArray, isNotNull, lt, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../../core/place.ts';
+import { sha256 } from '../../../core/sha256.ts';
 import type { Database } from '../../database/database.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
@@ -26,7 +26,7 @@ const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = 
 };
 
 /** The name of a body: SHA-256, in hex. */
-export const hashBody = (body: Buffer) => createHash('sha256').update(body).digest('hex');
+export const hashBody = (body: Buffer) => sha256(body);
 
 /** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
 export interface PackedBody {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { and, eq, inArray, isNotNull, max } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { sha256 } from '../../../core/sha256.ts';
 import { aliasProgress, eventProgress } from '../schema/instruments.ts';
 import { loads } from '../schema/work.ts';
 import type { EventDecision } from './decisions.ts';
@@ -55,7 +55,7 @@ export async function readEventInputs(
   return {
     notices_state: notices?.version ?? 0,
     owners_state: owners?.version ?? 0,
-    digest: createHash('sha256').update(`${rules}\n${decided}`).digest('hex'),
+    digest: sha256(`${rules}\n${decided}`),
   };
 }
 
