@@ -149,6 +149,6 @@ export const NAMED = [
     file: 'src/jobs/worker/requeue.ts',
     from: 'const windows = await enqueueLostWindows(context, runs);',
     to: 'const counts = await queues.windows.backfill.getJobCounts(); const windows = Object.values(counts).some((jobs) => jobs > 0) ? 0 : await enqueueLostWindows(context, runs);',
-    test: 'test/jobs/lost-queue.int.test.ts',
+    test: 'test/jobs/lost-queue.slow.test.ts',
   },
 ];

@@ -12,7 +12,7 @@ const { scripts, engines } = z
   .parse(JSON.parse(read('package.json')));
 
 const pagesOf = (folder: string) => readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md'));
-const PAGES = ['.', 'docs', 'bench', 'test/chaos'].flatMap((folder) =>
+const PAGES = ['.', 'docs', 'bench', 'test', 'test/chaos'].flatMap((folder) =>
   pagesOf(folder).map((name) => (folder === '.' ? name : `${folder}/${name}`)),
 );
 

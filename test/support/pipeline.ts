@@ -1,3 +1,4 @@
+import { inject } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, clockOf } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -20,6 +21,13 @@ import { openSandbox } from './sandbox.ts';
 import { QUEUE_PREFIX } from './template.ts';
 import { waitFor } from './wait-for.ts';
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** True in the slow layer. */
+    isSlow: boolean;
+  }
+}
+
 export type Backend = 'postgres' | 'redis';
 
 /** Both homes of the queue: what a worker does must not depend on which it is. */
@@ -27,10 +35,9 @@ export const backends: readonly Backend[] = ['postgres', 'redis'];
 
 /**
  * For tests of what the source, the key or the clock does to a worker: the queue has little to do with it, so that one
- * is enough each time. `TEST_BOTH_QUEUES=1 npm test` runs them on both.
+ * is enough each time. The slow layer runs them on both.
  */
-export const mostly = (backend: Backend): readonly Backend[] =>
-  process.env.TEST_BOTH_QUEUES === '1' ? backends : [backend];
+export const mostly = (backend: Backend): readonly Backend[] => (inject('isSlow') ? backends : [backend]);
 
 /** An address at which nobody answers. */
 const NOBODY = 'http://127.0.0.1:9';

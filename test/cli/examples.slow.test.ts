@@ -251,12 +251,12 @@ const READ_BY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   text: { 'docs/cookbook.md': 'jobs/cookbook.int.test.ts' },
   python: {
-    'docs/analysts.md': 'cli/analysts.int.test.ts',
-    'docs/orchestrators.md': 'cli/orchestrators.int.test.ts',
+    'docs/analysts.md': 'cli/analysts.slow.test.ts',
+    'docs/orchestrators.md': 'cli/orchestrators.slow.test.ts',
   },
-  jinja: { 'docs/analysts.md': 'cli/dbt.int.test.ts' },
-  ini: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
-  crontab: { 'docs/orchestrators.md': 'cli/orchestrators.int.test.ts' },
+  jinja: { 'docs/analysts.md': 'cli/dbt.slow.test.ts' },
+  ini: { 'docs/orchestrators.md': 'cli/orchestrators.slow.test.ts' },
+  crontab: { 'docs/orchestrators.md': 'cli/orchestrators.slow.test.ts' },
   js: { 'docs/monitoring.md': 'jobs/late-alerts.int.test.ts' },
 };
 
