@@ -112,6 +112,19 @@ export function countCells(text: string): number {
   return parseRows(Buffer.from(text), { to: 1 })[0]?.length ?? 0;
 }
 
+/** No header of any source has more characters. */
+const LONGEST_HEADER = 20_000;
+
+/** The cells of the first row of a text, which may be cut off behind it; also if the row is broken. */
+export function readHeader(text: string): string[] {
+  try {
+    return parseRows(Buffer.from(text.slice(0, LONGEST_HEADER)), { to: 1 })[0] ?? [];
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    return (/^[^\r\n]*/.exec(text.trimStart())?.[0] ?? '').split(',');
+  }
+}
+
 /** Is the text of a cell padded with spaces and tabs only? */
 function isPadded(cell: string, trimmed: string): boolean {
   const start = cell.indexOf(trimmed);
@@ -190,9 +203,22 @@ function parseRows(bytes: Buffer, options: Options): string[][] {
     return parse(bytes, { ...OPTIONS, ...options });
   } catch (error) {
     if (error instanceof PipelineError) throw error;
-    throw unreadable(`broken CSV (${messageOf(error).slice(0, 200)})`);
+    const { code, lines } = error as { readonly code?: string; readonly lines?: number };
+    const known = PARSER_ERRORS[code ?? ''];
+    throw unreadable(
+      `broken CSV (${known === undefined ? messageOf(error).slice(0, 200) : `line ${lines} ${known}`})`,
+    );
   }
 }
+
+const QUOTE_INSIDE = 'has a quote inside a quoted cell, where it has to be written twice';
+
+/** What the parser's errors mean, in the words of somebody who looks at the line. */
+const PARSER_ERRORS: Readonly<Record<string, string>> = {
+  CSV_INVALID_CLOSING_QUOTE: QUOTE_INSIDE,
+  CSV_NON_TRIMABLE_CHAR_AFTER_CLOSING_QUOTE: QUOTE_INSIDE,
+  CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
+};
 
 /** Each name of the header with the index of its first column. */
 function distinctColumns(header: readonly string[]): [name: string, index: number][] {

@@ -48,6 +48,21 @@ describe('BSE scrip codes', () => {
     expect(await symbols(context, '2019-01-02')).toEqual(kept);
   });
 
+  test('of a T+0 line is its ticker, as the files of its years have it, in replays as well', async () => {
+    const context = await openStore();
+    const columns =
+      'ISIN,TckrSymb,FinInstrmId,FinInstrmNm,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TradDt,TtlNbOfTxsExctd,FftyTwWkHgh';
+    const line = (ticker: string, code: number) =>
+      `INE062A01020,${ticker},${code},STATE BANK OF INDIA,A ,791,791,791,793.85,791,782.15,10,7910,23-SEP-2024,1,`;
+    const main = newFile('BSE_EQ_BHAVCOPY_23092024.CSV', [columns, line('SBIN', 500112)]);
+    const sameDay = newFile('BSE_EQ_BHAVCOPY_23092024_T0.CSV', [columns, line('SBIN#', 100112)]);
+    await importInto(context, [main, sameDay]);
+    const expected = { 500112: '500112', 100112: 'SBIN#' };
+    expect(await symbols(context, '2024-09-23')).toEqual(expected);
+    await replay(context, {}, { rebuild: true });
+    expect(await symbols(context, '2024-09-23')).toEqual(expected);
+  });
+
   test('two that used the same ticker stay apart: it goes to the one that used it nearer to the day', async () => {
     const context = await openStore();
     const [header = '', line = ''] = linesOf(BSE_UDIFF);

@@ -32,6 +32,18 @@ export interface FileColumns {
   unknown(fields: readonly Field[]): string[];
 }
 
+/** Finds the names of a header as they are spelled there. */
+function namesOf(header: readonly string[]): (column: string) => string | undefined {
+  const byName = new Map(header.map((name) => [name.trim().replace(/\s+/g, ' ').toUpperCase(), name]));
+  return (column) => byName.get(column.toUpperCase());
+}
+
+/** The format that a header belongs to; undefined if it is of none. */
+export function formatOf(header: readonly string[]): FileFormat | undefined {
+  const own = namesOf(header);
+  return FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
+}
+
 /** The segment of files that do not name it. */
 const CASH_MARKET = 'CM';
 
@@ -39,21 +51,17 @@ const CASH_MARKET = 'CM';
  * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
  * @param dataSets whose files are known.
- * @throws PipelineError `unreadable` for unknown headers and segments, and for headers that lack a needed column.
+ * @param header of a known format, see `formatOf`.
+ * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
 export function columnsOf(
   header: readonly string[],
   first: FileRow,
   dataSets: readonly DataSet[],
 ): FileColumns {
-  const byName = new Map(header.map((name) => [name.trim().replace(/\s+/g, ' ').toUpperCase(), name]));
-  const own = (column: string) => byName.get(column.toUpperCase());
-  const format = FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
-  if (format === undefined) {
-    throw badFile(`is not a file of a known format; its header begins "${header.join(',').slice(0, 80)}"`, {
-      unknownFormat: true,
-    });
-  }
+  const own = namesOf(header);
+  const format = formatOf(header);
+  if (format === undefined) throw new Error('a file of no known format was not refused');
   const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
   const dataSet =
     format.dataSet === null ? dataSetOfSegment(dataSets, segment) : dataSetNamed(format.dataSet);

@@ -10,6 +10,18 @@ const SETTLEMENT = /^Trade Date\s*<(\d{1,2}-[A-Za-z]{3}-\d{4})>/i;
 /** How many fields a record has: type, number, symbol, series, traded and delivered quantity, percent. */
 const FIELDS = 7;
 
+/** The names of its columns: the header of the file lacks one. */
+export const DELIVERY_COLUMNS = [
+  'TRADE_DATE',
+  'RECORD_TYPE',
+  'SR_NO',
+  'SYMBOL',
+  'SERIES',
+  'QUANTITY_TRADED',
+  'DELIVERABLE_QUANTITY',
+  'PERCENT_DELIVERABLE',
+] as const;
+
 /** Is this `MTO_DDMMYYYY.DAT` of NSE, whatever it is called? */
 export function isDeliveryPositions(text: string): boolean {
   return FILE_HEADER.test(text.slice(0, 1_000));

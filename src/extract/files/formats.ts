@@ -51,6 +51,8 @@ export interface FileFormat {
   readonly datedByName: boolean;
   /** Does it identify instruments only by number, so that tickers have to come from other data? */
   readonly withoutTickers: boolean;
+  /** A column with tickers cut to nine characters, of which one that ends with `#` is a whole one: that of a T+0 line. */
+  readonly cutTickers?: string;
   /** Fields that are cut or less precise than in other formats: a stored value is kept. */
   readonly vague: readonly string[];
   /** Columns that may be `-` although there is a value: then a stored value is kept. */
@@ -127,12 +129,12 @@ const NSE_BHAV: FileFormat = {
 /** Lakhs of rupees as rupees, without touching the digits. */
 const lakhs = (text: string) => `${text}e5`;
 
-/** `sec_bhavdata_full_DDMMYYYY.csv` of NSE. The average price has no field. */
-const NSE_FULL: FileFormat = {
+/** `sec_bhavdata_full_DDMMYYYY.csv` of NSE, also with the names that programs write. The average price has no field. */
+const nseFull = (dayColumn: 'DATE1' | 'DATE'): FileFormat => ({
   ...plain,
   name: 'nse-full',
   exchange: 'NSE',
-  marks: ['SYMBOL', 'SERIES', 'DATE1'],
+  marks: ['SYMBOL', 'SERIES', dayColumn, 'TURNOVER_LACS'],
   needs: [
     'PREV_CLOSE',
     'OPEN_PRICE',
@@ -141,14 +143,13 @@ const NSE_FULL: FileFormat = {
     'LAST_PRICE',
     'CLOSE_PRICE',
     'TTL_TRD_QNTY',
-    'TURNOVER_LACS',
     'NO_OF_TRADES',
   ],
   fields: {
     ...fieldsOf({
       SYMBOL: 'symbol',
       SERIES: 'sctySrs',
-      DATE1: 'tradDt',
+      [dayColumn]: 'tradDt',
       PREV_CLOSE: 'prevClosePrice',
       OPEN_PRICE: 'openPrice',
       HIGH_PRICE: 'highPrice',
@@ -165,7 +166,7 @@ const NSE_FULL: FileFormat = {
     fields: fieldsOf({
       SYMBOL: 'symbol',
       SERIES: 'series',
-      DATE1: 'tradDt',
+      [dayColumn]: 'tradDt',
       TTL_TRD_QNTY: 'tradedQuantity',
       DELIV_QTY: 'deliveredQuantity',
       DELIV_PER: 'deliveredPercent',
@@ -175,7 +176,7 @@ const NSE_FULL: FileFormat = {
   sometimesBlank: ['delivered_quantity', 'delivered_percent'],
   // Two decimals of a lakh.
   rounded: { ttlTrfVal: 1_000 },
-};
+});
 
 /** `MTO_DDMMYYYY.DAT` of NSE, with the columns of `readDeliveryPositions`: its own header lacks one. */
 const NSE_DELIVERIES: FileFormat = {
@@ -202,7 +203,7 @@ const NSE_DELIVERIES: FileFormat = {
 function bseEquity(
   codeColumn: string,
   columns: Readonly<Record<string, string>>,
-  recognized: Pick<FileFormat, 'marks' | 'needs'>,
+  recognized: Pick<FileFormat, 'marks' | 'needs' | 'cutTickers'>,
 ): FileFormat {
   return {
     ...plain,
@@ -265,6 +266,7 @@ const BSE_STANDARD_2022 = bseEquity(
   {
     marks: ['SCRIP_CODE', 'SC_GROUP', 'TRADING_DATE'],
     needs: ['OPEN PRICE', 'HIGH PRICE', 'LOW PRICE', 'CLOSING PRICE', 'NO_OF_SHRS', 'NET_TURNOV'],
+    cutTickers: 'SCRIP ID',
   },
 );
 
@@ -291,6 +293,7 @@ const BSE_STANDARD = bseEquity(
     // UDiFF files have no year's high.
     marks: ['FinInstrmId', 'TradDt', 'FftyTwWkHgh'],
     needs: ['SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric', 'TtlTradgVol', 'TtlTrfVal'],
+    cutTickers: 'TckrSymb',
   },
 );
 
@@ -409,7 +412,8 @@ export const FORMATS: readonly FileFormat[] = [
   BSE_STANDARD,
   UDIFF,
   NSE_BHAV,
-  NSE_FULL,
+  nseFull('DATE1'),
+  nseFull('DATE'),
   NSE_DELIVERIES,
   BSE_STANDARD_2022,
   BSE_EQUITY,
@@ -445,12 +449,15 @@ export function fileDay(text: string): string {
  */
 export const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
 
-/** The day in the name of an old BSE file (`EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`), or null. */
+/**
+ * The day in the name of an old BSE file: `EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`, and what browsers and people make of these,
+ * such as `EQDDMMYY (1).CSV` and `Copy of EQDDMMYY.CSV`. Null if there is none, or several.
+ */
 export function dayInName(name: string): string | null {
-  const found = /(?:^|[\\/])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?:_CSV)?\.(?:csv|zip)(?:\.gz)?$/i.exec(
-    name,
-  );
-  if (found === null) return null;
-  const [, day, month, year = ''] = found;
-  return `${fullYear(year)}-${month}-${day}`;
+  const days = [
+    ...(name.split(/[\\/]/).at(-1) ?? '').matchAll(
+      /(?<![A-Z0-9])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?![A-Z0-9])/gi,
+    ),
+  ].map(([, day, month, year = '']) => `${fullYear(year)}-${month}-${day}`);
+  return new Set(days).size === 1 ? (days[0] ?? null) : null;
 }

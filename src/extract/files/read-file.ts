@@ -4,19 +4,24 @@ import { type DataSet, EXCHANGES, exchangeNamed } from '../../operations/operati
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
-import { decodeText } from '../body.ts';
-import { readCsv } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
-import { checkHeapRoom } from '../heap-room.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
+import { checkTurnover } from './check-turnover.ts';
 import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
-import { isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
-import { dayInName, type FileFormat, FORMATS, type FormatName, SYMBOL_CHANGES_HEADER } from './formats.ts';
+import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
 import { gunzipFile, isGzip } from './gzip.ts';
+import { checkFile, isBlankRow, parseRows, splitJoinedRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
-import { isZip, newUnpackLimit, refuseOtherContainers, type UnpackLimit, unzip } from './zip.ts';
+import {
+  isZip,
+  newUnpackLimit,
+  refuseArchiveOf,
+  refuseOtherContainers,
+  type UnpackLimit,
+  unzip,
+} from './zip.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
 export interface FileContent {
@@ -76,6 +81,9 @@ interface ReadOptions {
   readonly archives: number;
 }
 
+/** The data set in which the turnover is quantity times price; that of derivatives is not. */
+const SHARES = 'GetBhavCopyCM';
+
 /** NSE's downloads of several reports are archives that contain archives. */
 const MAX_ARCHIVES = 2;
 
@@ -83,8 +91,11 @@ const MAX_ARCHIVES = 2;
 async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
   const isCompressed = isGzip(bytes);
   const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
-  if (!isZip(data))
-    return readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
+  if (!isZip(data)) {
+    const sessions = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
+    for (const { dataSet, rows } of sessions) if (dataSet === SHARES) checkTurnover(rows);
+    return sessions;
+  }
   if (options.archives === MAX_ARCHIVES)
     throw badFile('is an archive within two others; unpack the outer ones');
   return readArchive(data, { ...options, archives: options.archives + 1 });
@@ -92,10 +103,13 @@ async function readContent(name: string, bytes: Buffer, options: ReadOptions): P
 
 async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
   const sessions: FileSession[] = [];
-  let entries = 0;
+  const names: string[] = [];
+  const isWanted = (name: string) => {
+    names.push(name);
+    return isImportName(name);
+  };
   let unknown: PipelineError | undefined;
-  for await (const { name, data } of unzip(bytes, isImportName, options.limit)) {
-    entries++;
+  for await (const { name, data } of unzip(bytes, isWanted, options.limit)) {
     try {
       for (const session of await readContent(name, data, options)) sessions.push(session);
     } catch (error) {
@@ -106,7 +120,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
       unknown ??= bad;
     }
   }
-  if (entries === 0) throw badFile('the zip archive contains no .csv or .dat file');
+  if (!names.some(isImportName)) refuseArchiveOf(names);
   if (sessions.length === 0 && unknown !== undefined) throw unknown;
   return sessions;
 }
@@ -137,8 +151,8 @@ export function readCsvFile(
   if (isGzip(bytes)) throw badFile('is compressed with gzip more than once; unpack it');
   refuseOtherContainers(bytes);
   const content = { name: keptName(name), bytes };
-  // The first line of a list without a header must not be read as one.
-  const scanned = isSymbolChanges(bytes.toString('latin1', 0, 1_000))
+  const isList = checkFile(bytes);
+  const scanned = isList
     ? null
     : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
         columnsOf: (header, first) => columnsOf(header, first, known),
@@ -156,10 +170,11 @@ export function readCsvFile(
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects };
     return sessionsOf(exchange, group, { columns, content, warnings: [] });
   }
-  const { rows, warnings } = parseRows(bytes);
-  const [first] = rows;
+  const { header, rows, warnings } = parseRows(bytes, isList);
+  // A row that is a list of cells is two rows, or none.
+  const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   if (first === undefined) throw badFile('contains no rows');
-  const columns = columnsOf(Object.keys(first), first, known);
+  const columns = columnsOf(header, first, known);
   const { bySession, datedByName } = columns.format;
   const named = datedByName ? dayInName(name) : null;
   if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
@@ -168,7 +183,7 @@ export function readCsvFile(
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
   let passedOver = 0;
-  rows.forEach((row, position) => {
+  const take = (row: FileRow, position: number) => {
     if (!bySession && isBlankRow(row)) return;
     if (needed !== undefined && String(row[columns.nameOf(needed.field)] ?? '').trim() === '') {
       passedOver++;
@@ -190,18 +205,18 @@ export function readCsvFile(
     if (also === null) return;
     if ('row' in also) addRow(group.alsoByDay, also);
     else group.rejects.push(also);
+  };
+  rows.forEach((row, position) => {
+    const joined = Array.isArray(row)
+      ? splitJoinedRows(row, header, (half) => isRow(columns, { row: half, named, timeZone }))
+      : null;
+    for (const one of joined ?? [row]) take(one, position);
   });
   const skipped = passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${needed?.because}`];
   return [...groups].flatMap(([exchange, group]) =>
     sessionsOf(exchange, group, { columns, content, warnings: [...warnings, ...skipped] }),
   );
 }
-
-/** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
-const isBlankRow = (row: FileRow) =>
-  Object.values(row).every(
-    (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
-  );
 
 /**
  * The name of a file without its path, at most 255 characters long, without characters that Postgres cannot store:
@@ -211,78 +226,6 @@ const keptName = (name: string) =>
   basename(name)
     .slice(-255)
     .replace(/[\p{Cc}\p{Cs}]/gu, '_');
-
-function parseRows(bytes: Buffer): { readonly rows: FileRow[]; readonly warnings: readonly string[] } {
-  try {
-    checkHeapRoom(bytes);
-    const text = decode(bytes);
-    // What the exchanges' sites send instead of a file that they do not have.
-    if (/^\s*[<[{]/.test(text)) throw badFile('is a web page or JSON, not a CSV file; download it again');
-    if (isDeliveryPositions(text)) return readDeliveryPositions(text);
-    const rows = isSymbolChanges(text) ? readSymbolChanges(text) : readCsv(quoteNames(text));
-    return { rows: rows as FileRow[], warnings: [] };
-  } catch (error) {
-    if (!(error instanceof PipelineError)) throw error;
-    throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
-  }
-}
-
-/**
- * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
- * has, it is the header of another file whose last cell happens to be a day.
- */
-const SYMBOL_CHANGE =
-  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
-
-const firstLine = (text: string) =>
-  text
-    .slice(0, 1_000)
-    .trimStart()
-    .split(/\r\n?|\n/, 1)[0] ?? '';
-
-/** Is it a list of changed symbols without a header? */
-const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
-
-/** Names may contain unquoted commas, so lines are read from their end. */
-function readSymbolChanges(text: string): FileRow[] {
-  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
-  return text
-    .replace(/^\ufeff/, '')
-    .split(/\r\n?|\n/)
-    .filter((line) => line.trim() !== '')
-    .map((line) => {
-      const found = SYMBOL_CHANGE.exec(line);
-      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
-      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
-    });
-}
-
-/**
- * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
- * as the name is the first column, the line is unambiguous. Other texts stay as they are.
- */
-function quoteNames(text: string): string {
-  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
-    .split(',')
-    .map((one) => one.trim().toUpperCase());
-  const [, ...expected] = SYMBOL_CHANGES_HEADER;
-  if (name === undefined || others.join() !== expected.join()) return text;
-  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
-    const found = SYMBOL_CHANGE.exec(line);
-    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
-  });
-}
-
-/** The text of a file, without the U+001A that DOS put at its end. Old files have names in the code page windows-1252. */
-function decode(bytes: Buffer): string {
-  let text: string;
-  try {
-    text = decodeText(bytes);
-  } catch {
-    text = new TextDecoder('windows-1252').decode(bytes);
-  }
-  return text.endsWith('\u001A') ? text.slice(0, -1) : text;
-}
 
 /** The exchange of a row. Files of other segments have the same header, and must not be loaded as shares. */
 function exchangeOf(columns: FileColumns, row: FileRow): string {
@@ -341,11 +284,25 @@ interface DatedRow extends SourceRow {
   readonly named: string | null;
 }
 
+/** Are these cells a valid row of the file? */
+function isRow(
+  columns: FileColumns,
+  { row, named, timeZone }: Pick<DatedRow, 'row' | 'named'> & { readonly timeZone: string },
+): boolean {
+  if (columns.format.exchange === null && exchangeNamed(columns.value(row, 'src')) === undefined)
+    return false;
+  const { reader } = newGroup(columns, exchangeOf(columns, row), timeZone);
+  return 'row' in readRow(reader, { columns, row, position: 0, named });
+}
+
 function readRow(reader: RecordReader, source: DatedRow): ReadRow {
   const { columns, row, named } = source;
   const missing = columns.missingIn(row);
   const record = columns.record(row);
   if (named !== null) record.tradDt ??= named;
+  const { cutTickers } = columns.format;
+  const ticker = cutTickers === undefined ? null : columns.text(row, cutTickers);
+  if (ticker?.endsWith('#') === true) record.symbol = ticker;
   const { check } = columns.format;
   // In a user's own list the note is optional.
   if (check !== undefined) record.purpose ??= [record.kind, record.ratio].filter(Boolean).join(' ');

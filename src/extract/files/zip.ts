@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { badFile } from '../diagnostics.ts';
+import { printable } from '../sanitize.ts';
 
 /** A file inside an archive. Its name is only ever shown, never used as a path. */
 interface ZipEntry {
@@ -63,7 +64,8 @@ export async function* unzip(
     );
     if (!wanted(name)) continue;
     checkEntry(name, entry, limit);
-    const data = await collect(await archive.openReadStreamPromise(entry).catch(broken)).catch(broken);
+    const stream = await archive.openReadStreamPromise(entry).catch(broken);
+    const data = await collect(stream, entry.uncompressedSize).catch(broken);
     if (crc32(data) !== entry.crc32) throw badFile(`the zip archive is broken: wrong checksum of ${name}`);
     limit.bytes -= data.length;
     yield { name, data };
@@ -82,10 +84,12 @@ function checkEntry(name: string, entry: Entry, limit: UnpackLimit): void {
 }
 
 /** Collects an entry. yauzl fails if its size is not the one in the archive's directory. */
-async function collect(stream: Readable): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks);
+async function collect(stream: Readable, size: number): Promise<Buffer> {
+  // Into one buffer: chunks that are joined in the end would take the memory twice.
+  const data = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for await (const chunk of stream) at += (chunk as Buffer).copy(data, at);
+  return data;
 }
 
 function broken(error: unknown): never {
@@ -129,6 +133,26 @@ const OTHER_CONTAINERS: readonly { at: number; magic: Buffer; what: string; reme
     remedy: 'save it as CSV',
   },
 ];
+
+/** Documents that are zip archives themselves, by a file in them. */
+const DOCUMENTS: readonly (readonly [entry: string, what: string])[] = [
+  ['xl/workbook.xml', 'an Excel workbook (.xlsx)'],
+  ['xl/workbook.bin', 'an Excel workbook (.xlsb)'],
+  ['content.xml', 'an OpenDocument file (.ods)'],
+  ['word/document.xml', 'a Word document (.docx)'],
+];
+
+/** Refuses an archive of which no file can be read. @throws PipelineError `unreadable` that says what it is instead. */
+export function refuseArchiveOf(names: readonly string[]): never {
+  const document = DOCUMENTS.find(([entry]) => names.includes(entry));
+  if (document !== undefined) throw badFile(`is ${document[1]}, which is not read; save it as CSV`);
+  const [first] = names;
+  const others =
+    first === undefined
+      ? 'it is empty'
+      : `it has ${printable(first.slice(0, 80))}${names.length > 1 ? ' and others' : ''}`;
+  throw badFile(`the zip archive contains no .csv or .dat file: ${others}`);
+}
 
 /** @throws PipelineError `unreadable` that names what the bytes are, if they are of a kind that is not read. */
 export function refuseOtherContainers(bytes: Buffer): void {

@@ -56,8 +56,8 @@ export function sessionAnswer(session: FileSession, given: GivenSymbols): ReadAn
 const codeOf = (row: Row) => String(row.exchange_instrument_id);
 
 /**
- * The symbols for the rows of a file without tickers: the one stored for that day, or for the nearest session. If two
- * companies have used a ticker, the one that used it nearer to the day gets it. They are kept with the file, so that it
+ * The symbols for the rows of a file without tickers: the one stored for that day, of a T+0 line the one that the file
+ * has, else the one stored for the nearest session. If two companies have used a ticker, the one that used it nearer to the day gets it. They are kept with the file, so that it
  * is read in the same way for ever.
  */
 export async function symbolsFor(
@@ -67,9 +67,10 @@ export async function symbolsFor(
 ): Promise<GivenSymbols> {
   if (!withoutTickers) return {};
   const stored = await readSymbolsOfDay(pool, day);
-  const named = Array.from(new Set(Array.from(rows, codeOf)), (code) => {
-    const own = stored.get(code);
-    if (own !== undefined) return { code, symbol: own, distance: -1 };
+  const own = new Map(Array.from(rows, (row) => [codeOf(row), String(row.symbol)]));
+  const named = Array.from(own, ([code, read]) => {
+    const symbol = stored.get(code) ?? (read === code ? undefined : read);
+    if (symbol !== undefined) return { code, symbol, distance: -1 };
     const nearest = nearestPeriod(tickers.get(code) ?? [], day);
     return { code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
   });

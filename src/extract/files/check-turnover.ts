@@ -1,0 +1,72 @@
+import type { Rows } from '../../operations/rows.ts';
+import type { Scalar } from '../../operations/table.ts';
+import { badFile } from '../diagnostics.ts';
+
+/** So many rows with a trade are looked at first: nearly always they show that all is well. */
+const FIRST_ROWS = 100;
+
+/** From so many rows on it is certain that a file is wrong; of fewer, each may be an error of its own. */
+const FEWEST_ROWS = 3;
+
+/** The share of rows that have to agree: some securities are quoted in percent of a face value. */
+const NEARLY_ALL = 0.9;
+
+/** An average price is far outside of lowest and highest price if it differs from them by this factor. */
+const FAR = 10;
+
+/** What the turnover seems to be in, by the power of ten by which it is too small. */
+const UNITS: Readonly<Record<number, string>> = {
+  3: 'thousands of rupees',
+  5: 'lakhs of rupees',
+  6: 'millions of rupees',
+  7: 'crores of rupees',
+  [-2]: 'paise',
+};
+
+/**
+ * Makes sure that the turnover of bhav copies of shares is in rupees: turnover divided by quantity is the average price,
+ * and lies between the lowest and the highest. Some programs save files of NSE with a turnover in lakhs under the name
+ * of the column in rupees.
+ *
+ * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade are far from that.
+ */
+export function checkTurnover(rows: Rows): void {
+  if (factorOf(rows, FIRST_ROWS) === null) return;
+  const found = factorOf(rows, rows.length);
+  if (found === null) return;
+  const { power, wrong, traded } = found;
+  const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
+  const unit = UNITS[power];
+  throw badFile(
+    `has a turnover that is not in rupees: divided by the quantity it is ${factor} of the prices in ${wrong} of ${traded} rows with a trade${unit === undefined ? '' : `, so it seems to be in ${unit}`}`,
+  );
+}
+
+/** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
+function factorOf(
+  rows: Rows,
+  most: number,
+): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
+  let traded = 0;
+  const wrong = new Map<number, number>();
+  for (const { traded_quantity, turnover, low_price, high_price } of rows) {
+    const [quantity, value, low, high] = [traded_quantity, turnover, low_price, high_price].map(positive);
+    // A turnover of zero is one that was rounded.
+    if (!quantity || !value || !low || !high) continue;
+    traded += 1;
+    const average = value / quantity;
+    if (average * FAR < low || average > high * FAR) {
+      const power = Math.round(Math.log10(Math.sqrt(low * high) / average));
+      wrong.set(power, (wrong.get(power) ?? 0) + 1);
+    }
+    if (traded === most) break;
+  }
+  const [[power, times] = [0, 0]] = [...wrong].sort(([, a], [, b]) => b - a);
+  if (times < FEWEST_ROWS || times < NEARLY_ALL * traded) return null;
+  return { power, wrong: times, traded };
+}
+
+const positive = (value: Scalar | undefined) => {
+  const number = Number(value ?? 0);
+  return number > 0 ? number : null;
+};

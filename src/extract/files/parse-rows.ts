@@ -1,0 +1,193 @@
+import { PipelineError } from '../../core/errors.ts';
+import { decodeText, isUtf16 } from '../body.ts';
+import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
+import { badFile } from '../diagnostics.ts';
+import { checkHeapRoom } from '../heap-room.ts';
+import { measureLines } from '../lines.ts';
+import { type FileRow, formatOf } from './columns.ts';
+import { DELIVERY_COLUMNS, isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
+import { SYMBOL_CHANGES_HEADER } from './formats.ts';
+
+/** How much of a file is looked at to find out its format. */
+const START_BYTES = 20_000;
+
+/**
+ * Stands before the readers of a file: looks at its bytes and its first lines, without making a string of anything else.
+ *
+ * @returns true if the file is a list of changed symbols without a header: then its first line is a row.
+ * @throws PipelineError `unreadable` if its lines are too long or too many, or if it has no known format.
+ */
+export function checkFile(bytes: Buffer): boolean {
+  const { ends, longest, longestAt } = measureLines(bytes);
+  if (longest > MAX_ROW_BYTES) {
+    throw badFile(`line ${longestAt} has ${longest} bytes; at most ${MAX_ROW_BYTES} of a line are read`);
+  }
+  if (ends > MAX_ROWS) throw badFile(`has ${ends} lines; at most ${MAX_ROWS} are read`);
+  const start = startOf(bytes);
+  if (start.trim() === '') throw badFile('contains no rows');
+  // What the exchanges' sites send instead of a file that they do not have.
+  if (/^\s*[<[{]/.test(start)) throw badFile('is a web page or JSON, not a CSV file; download it again');
+  if (isSymbolChanges(start)) return true;
+  if (!isDeliveryPositions(start)) refuseUnknownHeader(start);
+  return false;
+}
+
+/** What separates cells in files that were saved by another program than those of the exchanges. */
+const OTHER_SEPARATORS: readonly (readonly [separator: string, name: string])[] = [
+  [';', 'semicolons'],
+  ['\t', 'tabs'],
+  ['|', 'vertical bars'],
+];
+
+/** A title or note that a program put before the header is not longer. */
+const LINES_BEFORE_HEADER = 10;
+
+/** A number or a day: what a row has, and a header has not. */
+const VALUE = /^-?\d[\d.]*$|^\d{1,2}[-/ ](?:\d{1,2}|[a-z]{3,9})[-/ ]\d{2,4}$|^\d{4}-\d{2}-\d{2}$/i;
+
+/** @throws PipelineError that says why the header at the start of a text is of no known format, if so. */
+function refuseUnknownHeader(start: string): void {
+  const header = readHeader(start);
+  if (formatOf(header) !== undefined) return;
+  const lines = start.split(/\r\n?|\n/).filter((line) => line.trim() !== '');
+  const [first = ''] = lines;
+  for (const [separator, name] of OTHER_SEPARATORS) {
+    const cells = first.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
+    if (formatOf(cells) !== undefined) {
+      throw badFile(`separates its cells by ${name}, not by commas; save it as CSV with commas`);
+    }
+  }
+  const at = lines
+    .slice(0, LINES_BEFORE_HEADER)
+    .findIndex((line) => formatOf(readHeader(`${line}\n`)) !== undefined);
+  if (at > 0)
+    throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
+  const begin = first.slice(0, 80);
+  throw badFile(
+    header.some((cell) => VALUE.test(cell.trim()))
+      ? `is not a file of a known format: it has no header, its first line is a row and begins "${begin}"`
+      : `is not a file of a known format; its header begins "${begin}"`,
+    { unknownFormat: true },
+  );
+}
+
+/** The rows of a file, and the names of its header, or those that stand for it. */
+interface ParsedFile {
+  readonly header: readonly string[];
+  readonly rows: FileRow[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Parses the rows of a file.
+ *
+ * @param isList is it a list of changed symbols without a header?
+ */
+export function parseRows(bytes: Buffer, isList: boolean): ParsedFile {
+  try {
+    checkHeapRoom(bytes);
+    const text = decode(bytes);
+    if (isDeliveryPositions(text)) return { header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) };
+    if (isList) return { header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] };
+    const rows = readCsv(quoteNames(text));
+    return { header: readHeader(text), rows: rows as FileRow[], warnings: [] };
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
+  }
+}
+
+/** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
+export const isBlankRow = (row: FileRow) =>
+  Object.values(row).every(
+    (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
+  );
+
+/**
+ * The two rows of a line in which the end of a line is missing: twice the cells of the header, or one less if the last
+ * cell of the first row is blank. A row that ends with the comma of its header may have one cell less itself.
+ *
+ * @param isRow finds out whether these cells are a row.
+ * @returns null if the line cannot be two rows.
+ */
+export function splitJoinedRows(
+  cells: readonly unknown[],
+  header: readonly string[],
+  isRow: (row: FileRow) => boolean,
+): readonly [FileRow, FileRow] | null {
+  const rowOf = (values: readonly unknown[]): FileRow =>
+    // Of a repeated name the first column counts, as everywhere.
+    Object.fromEntries(header.map((name, at) => [name.trim(), values[at] ?? null] as const).reverse());
+  for (const end of [header.length, header.length - 1]) {
+    const second = cells.slice(end);
+    if (second.length > header.length || second.length < header.length - 1) continue;
+    const rows = [rowOf(cells.slice(0, end)), rowOf(second)] as const;
+    if (rows.every(isRow)) return rows;
+  }
+  return null;
+}
+
+/**
+ * A line of NSE's list of changed symbols: a name, two symbols and a day, quoted or not. With more commas than a name
+ * has, it is the header of another file whose last cell happens to be a day.
+ */
+const SYMBOL_CHANGE =
+  /^"?((?:[^,]*,){0,5}[^,]*?)"?,\s*"?([^,\s"]+)"?\s*,\s*"?([^,\s"]+)"?\s*,\s*"?(\d{1,2}[- ](?:[A-Za-z]{3}|\d{1,2})[- ](?:\d{2}){1,2}|\d{4}-\d{2}-\d{2})"?[\s,]*$/;
+
+const firstLine = (text: string) =>
+  text
+    .slice(0, 1_000)
+    .trimStart()
+    .split(/\r\n?|\n/, 1)[0] ?? '';
+
+/** Is it a list of changed symbols without a header? */
+const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
+
+/** Names may contain unquoted commas, so lines are read from their end. */
+function readSymbolChanges(text: string): FileRow[] {
+  const [name, before, after, day] = SYMBOL_CHANGES_HEADER;
+  return text
+    .replace(/^\ufeff/, '')
+    .split(/\r\n?|\n/)
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const found = SYMBOL_CHANGE.exec(line);
+      if (found === null) return { [name]: line, [before]: null, [after]: null, [day]: null };
+      return { [name]: found[1], [before]: found[2], [after]: found[3], [day]: found[4] };
+    });
+}
+
+/**
+ * Quotes names with commas in a list of changed symbols that has a header, if the line ends with two symbols and a day:
+ * as the name is the first column, the line is unambiguous. Other texts stay as they are.
+ */
+function quoteNames(text: string): string {
+  const [name, ...others] = firstLine(text.replace(/^\ufeff/, ''))
+    .split(',')
+    .map((one) => one.trim().toUpperCase());
+  const [, ...expected] = SYMBOL_CHANGES_HEADER;
+  if (name === undefined || others.join() !== expected.join()) return text;
+  return text.replace(/^[^"\r\n]*(?=\r?$)/gm, (line) => {
+    const found = SYMBOL_CHANGE.exec(line);
+    return found?.[1]?.includes(',') === true ? `"${found[1]}"${line.slice(found[1].length)}` : line;
+  });
+}
+
+/** The text of a file, without the U+001A that DOS put at its end. Old files have names in the code page windows-1252. */
+function decode(bytes: Buffer): string {
+  let text: string;
+  try {
+    text = decodeText(bytes);
+  } catch {
+    text = new TextDecoder('windows-1252').decode(bytes);
+  }
+  return text.endsWith('\u001A') ? text.slice(0, -1) : text;
+}
+
+/** The text at the start of a file. It may end inside a character. */
+function startOf(bytes: Buffer): string {
+  const isWide = isUtf16(bytes);
+  return new TextDecoder(isWide ? (bytes[0] === 0xff ? 'utf-16le' : 'utf-16be') : 'utf-8').decode(
+    bytes.subarray(0, START_BYTES),
+  );
+}
