@@ -19,6 +19,9 @@ const WITH_SERVERS = [
   'test/web/health.int.test.ts',
 ];
 
+/** The exit code that `.ci/run` takes for a step that is not possible on this machine. */
+const NOT_POSSIBLE = 3;
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The major version of the image. */
@@ -47,7 +50,10 @@ function main(major) {
     const name = `node-${platform}-${process.arch}`;
     const flags = ['--no-save', '--ignore-scripts', '--prefer-offline', '--loglevel=error'];
     const installed = run('npm', ['install', '--prefix', folder, ...flags, `${name}@${major}`]);
-    if (installed !== 0) return installed;
+    if (installed !== 0) {
+      console.error(`npm could not install Node ${major}: nothing was run on it`);
+      return NOT_POSSIBLE;
+    }
     const bin = join(folder, 'node_modules', name, 'bin');
     const node = join(bin, 'node');
     const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run'];

@@ -233,7 +233,7 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
   const asserted = forAllAsync(
     [starts, ends, rests],
     {
-      numRuns: Number(process.env.QUERY_RUNS ?? 300),
+      numRuns: 300,
       seed: 20_251_123,
       examples: [
         [['/*', '/*', '*/', 'explain ', '*/'], "copy (select 1) to program 'true'", []],

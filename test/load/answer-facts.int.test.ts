@@ -8,6 +8,7 @@ import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/covera
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { ask, fetched, fixReading, records, replay, type SourceRecord } from '../jobs/replay-support.ts';
+import { sample } from '../support/for-all.ts';
 
 const LAST = '2025-08-29';
 const DAYS: readonly string[] = ['2025-08-27', '2025-08-28', LAST];
@@ -42,7 +43,7 @@ const said = fc
 
 test('what an answer says of its questions comes back as it was kept, in a few bytes where it is the same of all', async () => {
   const { db } = await openStore();
-  const sets = fc.sample(said, { numRuns: 2_000, seed: 11 });
+  const sets = sample(said, { numRuns: 2_000, seed: 11 });
   const facts = sets.map(({ coverage, instruments }) => factOf({ coverage }, { to: LAST, instruments }));
   const kept = sets.map(({ instruments }, id) => ({ id, instruments, to_date: LAST, ...facts[id] }));
   const found = await db.drizzle.execute<{ id: number } & Record<string, unknown>>(sql`

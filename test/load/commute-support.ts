@@ -9,10 +9,6 @@ import type { Operation } from '../../src/operations/operation.ts';
 
 // What tests of loads in any order draw their answers from.
 
-/** Databases that are tried: COMMUTE_RUNS=1000 for a long run, COMMUTE_SEED for another one. */
-export const RUNS = Number(process.env.COMMUTE_RUNS ?? 6);
-export const SEED = Number(process.env.COMMUTE_SEED ?? 20_250_829);
-
 export const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
 export const SYMBOLS = 14;
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
+import { sample } from '../support/for-all.ts';
 import { bhavRow, loadBhav, openStore } from './support.ts';
 
 describe('through COPY into Postgres and back', () => {
@@ -49,7 +50,7 @@ describe('through COPY into Postgres and back', () => {
 
   test('any text Postgres can hold', async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 40 }).filter((one) => !one.includes('\0'));
-    const texts = fc.sample(
+    const texts = sample(
       fc.oneof(
         text,
         text.map((one) => `\\${one}\t\n`),

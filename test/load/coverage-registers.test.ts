@@ -14,9 +14,9 @@ import {
   stateOf,
   sum,
 } from '../../src/load/state/coverage/registers.ts';
+import { forAll } from '../support/for-all.ts';
 
-/** REGISTER_RUNS=100000 for a long run. */
-const RUNS = Number(process.env.REGISTER_RUNS ?? 2_000);
+const RUNS = 2_000;
 
 const placeOf = (at: number): Place => placeAt(new Date(Date.UTC(2025, 7, 29) + at));
 const SAID = ['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'] as const;
@@ -50,31 +50,25 @@ describe('joining the registers of a question', () => {
     .map(([drawn, places]) => drawn.map((one, at) => factOf(one, places[at] ?? 0)));
 
   test('is associative, commutative and idempotent for facts of different places, and begins with nothing', () => {
-    fc.assert(
-      fc.property(different, (facts) => {
-        const [a, b, c] = [sum(facts.slice(0, 2)), sum(facts.slice(2, 3)), sum(facts.slice(3))] as const;
-        expect(join(join(a, b), c)).toEqual(join(a, join(b, c)));
-        expect(join(a, b)).toEqual(join(b, a));
-        expect(join(a, a)).toEqual(a);
-        expect(join(join(a, b), b)).toEqual(join(a, b));
-        expect(join(a, NO_REGISTERS)).toEqual(a);
-        expect(join(NO_REGISTERS, a)).toEqual(a);
-      }),
-      { numRuns: RUNS },
-    );
+    forAll([different], { numRuns: RUNS }, (facts) => {
+      const [a, b, c] = [sum(facts.slice(0, 2)), sum(facts.slice(2, 3)), sum(facts.slice(3))] as const;
+      expect(join(join(a, b), c)).toEqual(join(a, join(b, c)));
+      expect(join(a, b)).toEqual(join(b, a));
+      expect(join(a, a)).toEqual(a);
+      expect(join(join(a, b), b)).toEqual(join(a, b));
+      expect(join(a, NO_REGISTERS)).toEqual(a);
+      expect(join(NO_REGISTERS, a)).toEqual(a);
+    });
   });
 
   test('at equal places takes what comes in: an answer that is read again says what it says now', () => {
-    fc.assert(
-      fc.property(drawnFact, drawnFact, drawnFact, (before, first, again) => {
-        const known = sum([factOf(before, 0), factOf(first, 1)]);
-        const incoming = registersOf(factOf(again, 1));
-        const { last, loaded } = join(known, incoming);
-        expect(last).toEqual(incoming.last);
-        expect(loaded).toEqual(incoming.loaded ?? known.loaded);
-      }),
-      { numRuns: RUNS },
-    );
+    forAll([drawnFact, drawnFact, drawnFact], { numRuns: RUNS }, (before, first, again) => {
+      const known = sum([factOf(before, 0), factOf(first, 1)]);
+      const incoming = registersOf(factOf(again, 1));
+      const { last, loaded } = join(known, incoming);
+      expect(last).toEqual(incoming.last);
+      expect(loaded).toEqual(incoming.loaded ?? known.loaded);
+    });
   });
 });
 
@@ -224,34 +218,31 @@ describe('the registers of a question', () => {
   test('say after each load what the answers loaded so far say in their order, and are the sum of their facts', () => {
     let cases = 0;
     const began = performance.now();
-    fc.assert(
-      fc.property(drawn, (chosen) => {
-        const answers = chosen.map(([bits], at) => ({
-          answer: answerOf(bits, at),
-          order: chosen[at]?.[1] ?? 0,
-        }));
-        const queue = answers.sort((a, b) => a.order - b.order).map(({ answer }) => answer);
-        const loaded: Answer[] = [];
-        const registers = questions.map(() => NO_REGISTERS);
-        for (const answer of queue) {
-          const isLate = loaded.some((other) => other.place > answer.place);
-          loaded.push(answer);
-          for (const [at, { day, instrument }] of questions.entries()) {
-            const rows = foldRows(loaded, day);
-            const facts = loaded.flatMap((one) => factAbout(one, day, instrument, rows.get(one)) ?? []);
-            registers[at] = load(registers[at] ?? NO_REGISTERS, {
-              answer,
-              facts,
-              isFolded: isLate && rows.has(answer),
-            });
-            cases += 1;
-            expectSame(stateOf(registers[at] ?? NO_REGISTERS), told(loaded, day, instrument));
-            expectSame(registers[at], sum(facts));
-          }
+    forAll([drawn], { numRuns: RUNS }, (chosen) => {
+      const answers = chosen.map(([bits], at) => ({
+        answer: answerOf(bits, at),
+        order: chosen[at]?.[1] ?? 0,
+      }));
+      const queue = answers.sort((a, b) => a.order - b.order).map(({ answer }) => answer);
+      const loaded: Answer[] = [];
+      const registers = questions.map(() => NO_REGISTERS);
+      for (const answer of queue) {
+        const isLate = loaded.some((other) => other.place > answer.place);
+        loaded.push(answer);
+        for (const [at, { day, instrument }] of questions.entries()) {
+          const rows = foldRows(loaded, day);
+          const facts = loaded.flatMap((one) => factAbout(one, day, instrument, rows.get(one)) ?? []);
+          registers[at] = load(registers[at] ?? NO_REGISTERS, {
+            answer,
+            facts,
+            isFolded: isLate && rows.has(answer),
+          });
+          cases += 1;
+          expectSame(stateOf(registers[at] ?? NO_REGISTERS), told(loaded, day, instrument));
+          expectSame(registers[at], sum(facts));
         }
-      }),
-      { numRuns: RUNS },
-    );
+      }
+    });
     console.log(`${cases} cases, ${Math.round((cases / (performance.now() - began)) * 1000)} a second`);
   });
 

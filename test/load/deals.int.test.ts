@@ -6,8 +6,9 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { enable, inCatalogue } from '../support/catalogue.ts';
 import { randomFrom } from '../support/chaos/random.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { placeOf } from '../support/place.ts';
-import { loadAnswer as loadByPlace, RUNS, SEED, truncateSql } from './commute-support.ts';
+import { loadAnswer as loadByPlace, truncateSql } from './commute-support.ts';
 import { offlineSource } from './expected.ts';
 import { emptyCopy, follow } from './follower.ts';
 import { load, newRun } from './support.ts';
@@ -136,48 +137,44 @@ function countsOf(deals: readonly Deal[]): Map<string, number> {
 test('answers that come late: whatever the order, a day has what the last of them by place listed', async () => {
   const operation = operationNamed('GetBulkDeals');
   const runId = await newRun(store);
-  await fc.assert(
-    fc.asyncProperty(drawnAnswers, async (drawn) => {
-      await store.pool.query(truncateSql(['bulk_deals']));
-      const answers = drawn.map(({ day, deals, extra, order }, at) => {
-        // Two are about one security, and list a deal of it: what the others list stays.
-        const isFull = at !== 2 && at !== 4;
-        const listed = isFull ? deals : [extra];
-        const calledAt = Date.parse('2025-02-27T16:00:00Z') + at * 60_000;
-        return { day, listed, isFull, calledAt, place: placeOf(calledAt, at), order };
+  await forAllAsync([drawnAnswers], { numRuns: 4, seed: 20_250_829, endOnFailure: true }, async (drawn) => {
+    await store.pool.query(truncateSql(['bulk_deals']));
+    const answers = drawn.map(({ day, deals, extra, order }, at) => {
+      // Two are about one security, and list a deal of it: what the others list stays.
+      const isFull = at !== 2 && at !== 4;
+      const listed = isFull ? deals : [extra];
+      const calledAt = Date.parse('2025-02-27T16:00:00Z') + at * 60_000;
+      return { day, listed, isFull, calledAt, place: placeOf(calledAt, at), order };
+    });
+    const expected = new Map<string, Map<string, number>>();
+    for (const { day, listed, isFull } of answers) {
+      const counts = new Map(isFull ? [] : expected.get(day));
+      for (const [line, count] of countsOf(listed)) counts.set(line, Math.max(count, counts.get(line) ?? 0));
+      expected.set(day, counts);
+    }
+    for (const { day, listed, isFull, calledAt, place } of answers.sort((a, b) => a.order - b.order)) {
+      await loadByPlace(context, runId, {
+        operation,
+        exchange: 'BSE',
+        from: day,
+        to: day,
+        instruments: isFull ? [] : [SECURITY],
+        params: {},
+        variant: '',
+        filtered: false,
+        place,
+        calledAt,
+        body: bodyOf(listed, day),
       });
-      const expected = new Map<string, Map<string, number>>();
-      for (const { day, listed, isFull } of answers) {
-        const counts = new Map(isFull ? [] : expected.get(day));
-        for (const [line, count] of countsOf(listed))
-          counts.set(line, Math.max(count, counts.get(line) ?? 0));
-        expected.set(day, counts);
-      }
-      for (const { day, listed, isFull, calledAt, place } of answers.sort((a, b) => a.order - b.order)) {
-        await loadByPlace(context, runId, {
-          operation,
-          exchange: 'BSE',
-          from: day,
-          to: day,
-          instruments: isFull ? [] : [SECURITY],
-          params: {},
-          variant: '',
-          filtered: false,
-          place,
-          calledAt,
-          body: bodyOf(listed, day),
-        });
-      }
-      const lines = [...expected].flatMap(([day, counts]) =>
-        [...counts].flatMap(([line, count]) =>
-          Array.from({ length: count }, (_, place) => `${day} ${line} ${place + 1}`),
-        ),
-      );
-      const { rows } = await store.pool.query<{ line: string }>(
-        `select concat_ws(' ', deal_date, client_name, traded_quantity, trim_scale(deal_price), ordinal) as line from market.bulk_deals`,
-      );
-      expect(rows.map(({ line }) => line).sort()).toEqual(lines.sort());
-    }),
-    { numRuns: RUNS, seed: SEED },
-  );
+    }
+    const lines = [...expected].flatMap(([day, counts]) =>
+      [...counts].flatMap(([line, count]) =>
+        Array.from({ length: count }, (_, place) => `${day} ${line} ${place + 1}`),
+      ),
+    );
+    const { rows } = await store.pool.query<{ line: string }>(
+      `select concat_ws(' ', deal_date, client_name, traded_quantity, trim_scale(deal_price), ordinal) as line from market.bulk_deals`,
+    );
+    expect(rows.map(({ line }) => line).sort()).toEqual(lines.sort());
+  });
 }, 3_600_000);

@@ -4,6 +4,7 @@ import { addDays } from '../../src/core/days.ts';
 import type { Pair } from '../../src/core/pair.ts';
 import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
 import { MISSING_OF, summarizePairs } from '../../src/load/state/coverage/freshness.ts';
+import { forAll } from '../support/for-all.ts';
 
 const NSE: Pair = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 const BSE: Pair = { operation: 'GetBhavCopyCM', exchange: 'BSE' };
@@ -60,43 +61,38 @@ describe('the summary of the sessions of a pair', () => {
   const states = fc.array(fc.constantFrom('c', 'c', 'c', 'm', 'p'), { maxLength: 80, size: 'max' });
 
   test('counts each session once, as a walk from the last one back does', () => {
-    fc.assert(
-      fc.property(states, (letters) => {
-        const { freshness, ...summary } = summaryOf(letters.join(''));
-        const due = letters.filter((letter) => letter !== 'p');
-        expect([summary.complete.length, summary.missing.length]).toEqual([
-          due.filter((letter) => letter === 'c').length,
-          due.filter((letter) => letter === 'm').length,
-        ]);
-        const back = due.reverse();
-        const first = back.indexOf('c');
-        expect(summary.missingInARow).toBe(first === -1 ? back.length : first);
-        expect(freshness.isLate).toBe(back[0] === 'm');
-        expect(freshness.missingSessions).toBe(
-          back.slice(0, MISSING_OF).filter((letter) => letter === 'm').length,
-        );
-      }),
-    );
+    forAll([states], (letters) => {
+      const { freshness, ...summary } = summaryOf(letters.join(''));
+      const due = letters.filter((letter) => letter !== 'p');
+      expect([summary.complete.length, summary.missing.length]).toEqual([
+        due.filter((letter) => letter === 'c').length,
+        due.filter((letter) => letter === 'm').length,
+      ]);
+      const back = due.reverse();
+      const first = back.indexOf('c');
+      expect(summary.missingInARow).toBe(first === -1 ? back.length : first);
+      expect(freshness.isLate).toBe(back[0] === 'm');
+      expect(freshness.missingSessions).toBe(
+        back.slice(0, MISSING_OF).filter((letter) => letter === 'm').length,
+      );
+    });
   });
 
   test('what is decided stays, whatever older sessions there are', () => {
     let decided = 0;
-    fc.assert(
-      fc.property(states, states, (older, newer) => {
-        const recent = sessionsOf(NSE, newer.join(''));
-        const [summary] = summarizePairs([NSE], recent);
-        if (summary?.isDecided !== true) return;
-        decided += 1;
-        const before = sessionsOf(NSE, older.join('')).map((one) => ({
-          ...one,
-          day: addDays(one.day, -100),
-        }));
-        expect(summarizePairs([NSE], [...before, ...recent])).toMatchObject([
-          { freshness: summary.freshness, isDecided: true },
-        ]);
-      }),
-      { numRuns: 300 },
-    );
+    forAll([states, states], { numRuns: 300 }, (older, newer) => {
+      const recent = sessionsOf(NSE, newer.join(''));
+      const [summary] = summarizePairs([NSE], recent);
+      if (summary?.isDecided !== true) return;
+      decided += 1;
+      const before = sessionsOf(NSE, older.join('')).map((one) => ({
+        ...one,
+        day: addDays(one.day, -100),
+      }));
+      expect(summarizePairs([NSE], [...before, ...recent])).toMatchObject([
+        { freshness: summary.freshness, isDecided: true },
+      ]);
+    });
     expect(decided).toBeGreaterThan(20);
   });
 });

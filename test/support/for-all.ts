@@ -65,3 +65,13 @@ export async function forAllAsync<Of extends Values>(
     await fc.assert(fc.asyncProperty(...arbitraries, property as (...values: Of) => Promise<boolean>), half);
   }
 }
+
+/** Values to check all at once, as many and from the same seeds as `forAll` would take. */
+export function sample<Value>(
+  arbitrary: fc.Arbitrary<Value>,
+  parameters: { readonly numRuns: number; readonly seed: number },
+): Value[] {
+  return halves<[Value]>(parameters).flatMap((half) =>
+    fc.sample(arbitrary, { numRuns: half.numRuns, seed: half.seed }),
+  );
+}

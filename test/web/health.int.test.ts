@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { testDatabase } from '../support/database.ts';
+import { forAllAsync } from '../support/for-all.ts';
 import { backends, openPipeline } from '../support/pipeline.ts';
 import { serve } from '../support/serve.ts';
 
@@ -122,22 +123,19 @@ test.each([[], ['web']])(
     const context = await openPipeline({});
     const health = await serve(context, roles);
     const { hostname, port } = new URL(health.url);
-    await fc.assert(
-      fc.asyncProperty(requests, async (request) => {
-        const socket = connect(Number(port), hostname);
-        // Reset by the server, which is its right.
-        socket.on('error', () => undefined);
-        if (request.leaves) {
-          socket.write(request.text, () => socket.destroy());
-          await once(socket, 'close');
-          return;
-        }
-        socket.end(request.text, 'latin1');
-        const answer = await text(socket).catch(() => '');
-        expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
-      }),
-      { numRuns: 600 },
-    );
+    await forAllAsync([requests], { numRuns: 600 }, async (request) => {
+      const socket = connect(Number(port), hostname);
+      // Reset by the server, which is its right.
+      socket.on('error', () => undefined);
+      if (request.leaves) {
+        socket.write(request.text, () => socket.destroy());
+        await once(socket, 'close');
+        return;
+      }
+      socket.end(request.text, 'latin1');
+      const answer = await text(socket).catch(() => '');
+      expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
+    });
     expect((await ask(`${health.url}/healthz`)).status).toBe(200);
     expect((await ask(`${health.url}/readyz`)).status).toBe(200);
   },

@@ -1,7 +1,3 @@
-/**
- * Changes to `src` that a test has to notice, mostly to SQL in texts and to what only several loads together show, which
- * Stryker does not try. Each is one replacement in a file, and the test file that must fail then.
- */
 const MERGE = 'src/load/market/merge/merge-sql.ts';
 const FOLD = 'src/load/market/fold/merge-or-fold.ts';
 const REGISTERS = 'src/load/state/coverage/registers.ts';
@@ -10,7 +6,19 @@ const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';
 const COMMUTE = 'test/load/commute.int.test.ts';
 
-export const NAMED = [
+export interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  readonly test: string;
+}
+
+/**
+ * Changes to `src` that a test has to notice, mostly to SQL and to what only several loads together show. Each is one
+ * replacement in a file, and the test file that must fail then.
+ */
+export const NAMED: readonly Mutant[] = [
   {
     name: 'moment-without-microsecond',
     file: MERGE,
@@ -149,6 +157,6 @@ export const NAMED = [
     file: 'src/jobs/worker/requeue.ts',
     from: 'const windows = await enqueueLostWindows(context, runs);',
     to: 'const counts = await queues.windows.backfill.getJobCounts(); const windows = Object.values(counts).some((jobs) => jobs > 0) ? 0 : await enqueueLostWindows(context, runs);',
-    test: 'test/jobs/lost-queue.slow.test.ts',
+    test: 'test/jobs/lost-queue.int.test.ts',
   },
 ];

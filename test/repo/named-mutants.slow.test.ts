@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Mutant, NAMED } from './named-mutants.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Not needed to run a test, or linked. */
+const NOT_COPIED = new Set(['node_modules', '.git', '.eod', 'dist']);
+
+/** The tests of a copy, on the servers of this run. */
+const CONFIG = 'vitest.mutants.config.ts';
+const configText = (servers: object) => `import { defineConfig } from 'vitest/config';
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    setupFiles: './test/support/setup.ts',
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    provide: ${JSON.stringify(servers)},
+  },
+});
+`;
+
+let copy: string;
+beforeAll(() => {
+  copy = mkdtempSync(join(tmpdir(), 'eod-mutants-'));
+  cpSync(ROOT, copy, { recursive: true, filter: (path) => !NOT_COPIED.has(basename(path)) });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const servers = { databaseAdminUrl: inject('databaseAdminUrl'), redisUrl: inject('redisUrl') };
+  writeFileSync(join(copy, CONFIG), configText(servers));
+});
+afterAll(() => rmSync(copy, { recursive: true, force: true }));
+
+/** Runs test files of the copy until one test fails. */
+function runTests(files: readonly string[]) {
+  const vitest = join(copy, 'node_modules', 'vitest', 'vitest.mjs');
+  const args = [vitest, 'run', '--bail=1', '--config', CONFIG, ...files];
+  return spawnSync(process.execPath, args, { cwd: copy, encoding: 'utf8', timeout: 300_000 });
+}
+
+/** The text of a file of the copy with the change. */
+function changed({ file, from, to }: Mutant): string {
+  const parts = readFileSync(join(ROOT, file), 'utf8').split(from);
+  expect(parts, `${file} has the text that is changed once`).toHaveLength(2);
+  return parts.join(to);
+}
+
+test('without a change the tests pass', () => {
+  const { status, stdout } = runTests([...new Set(NAMED.map((mutant) => mutant.test))]);
+  expect(status, stdout).toBe(0);
+});
+
+test.each(NAMED)('$name is noticed by $test', (mutant) => {
+  const path = join(copy, mutant.file);
+  const before = readFileSync(path, 'utf8');
+  writeFileSync(path, changed(mutant));
+  try {
+    const { status, stdout, signal } = runTests([mutant.test]);
+    // A file that does not even load proves nothing; tests that hang do.
+    if (signal === null) expect(stdout).toMatch(/Tests .*\d+ failed/);
+    expect(status).not.toBe(0);
+  } finally {
+    writeFileSync(path, before);
+  }
+});
