@@ -24,8 +24,6 @@ export interface Job {
 
 export interface Peer {
   readonly name: string;
-  /** Counts among the tools that are to be beaten by a factor; a hand-written upsert has a factor of its own. */
-  readonly kind: 'tool' | 'by hand' | 'no upsert';
   /** It takes so long that it gets at most this many rows. */
   readonly atMost?: number;
   /** What the second load does where it is no upsert. */
@@ -68,14 +66,12 @@ const nodeProgram = (file: string, { url, files, folder }: Job): Command => ({
 
 const unnest: Peer = {
   name: 'unnest',
-  kind: 'by hand',
   version: () => nodeVersions('pg'),
   command: (job) => nodeProgram('unnest.ts', job),
 };
 
 const drizzle: Peer = {
   name: 'drizzle',
-  kind: 'tool',
   atMost: SLOW,
   version: () => nodeVersions('drizzle-orm', 'pg'),
   command: (job) => nodeProgram('drizzle.ts', job),
@@ -83,7 +79,6 @@ const drizzle: Peer = {
 
 const dlt: Peer = {
   name: 'dlt',
-  kind: 'tool',
   version: () => pythonVersions('dlt', ['dlt', 'pyarrow', 'adbc-driver-postgresql']),
   command: ({ url, files, folder }) => ({
     program: join(INSTALLED, 'dlt', 'bin', 'python'),
@@ -108,7 +103,6 @@ const dlt: Peer = {
 
 const targetPostgres: Peer = {
   name: 'target-postgres',
-  kind: 'tool',
   atMost: SLOW,
   version: () => pythonVersions('target-postgres', ['meltanolabs-target-postgres', 'singer-sdk', 'psycopg']),
   command({ url, files, folder }) {
@@ -147,7 +141,6 @@ const SLING = join(INSTALLED, 'sling', 'bin', 'sling-program');
 
 const sling: Peer = {
   name: 'sling',
-  kind: 'tool',
   version: () => `sling ${run(SLING, '--version').replace(/^Version: /, '')}`,
   command({ url, files, folder }) {
     const replication = join(folder, 'replication.yaml');
@@ -185,7 +178,6 @@ const sling: Peer = {
 
 const pgloader: Peer = {
   name: 'pgloader',
-  kind: 'no upsert',
   reload: 'truncates and loads again',
   version: () => run('pgloader', '--version').split('\n').slice(0, 1).join().replaceAll('"', ''),
   command({ url, files, folder }) {

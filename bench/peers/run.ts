@@ -25,8 +25,8 @@ const PER_SESSION = 5_000;
 const MB = 1e6;
 const OURS = 'eod-pipeline';
 const COPY = 'plain COPY';
-/** What is to be reached at the first load. */
-const TARGETS = { tool: 5, byHand: 3 };
+/** How many times as fast as others the first load is to be, with the same indexes (`--indexes`). */
+const TARGETS = { dlt: 1.4, unnest: 1 };
 
 const flags = parseFlags({
   records: { type: 'string', default: '1000000' },
@@ -242,26 +242,11 @@ function ratio(name: string, load: 'first' | 'reload'): number | null {
   return ratios.length === 0 ? null : median(ratios);
 }
 
-/** The smallest ratio of a kind: that to the fastest of them. */
-function check(what: string, kind: Peer['kind'], target: number) {
-  const ratios = present
-    .filter((peer) => peer.kind === kind)
-    .flatMap(({ name }) => {
-      const value = ratio(name, 'first');
-      return value === null ? [] : [{ name, value }];
-    })
-    .sort((a, b) => a.value - b.value);
-  const [closest] = ratios;
-  return closest === undefined
-    ? []
-    : [
-        {
-          what: `ours ÷ ${what} (${closest.name}), first load`,
-          value: closest.value,
-          target,
-          met: closest.value >= target,
-        },
-      ];
+/** The ratio to another that is to be reached; nothing where it was not measured. */
+function check(name: keyof typeof TARGETS) {
+  const value = ratio(name, 'first');
+  const target = TARGETS[name];
+  return value === null ? [] : [{ what: `ours ÷ ${name}, first load`, value, target, met: value >= target }];
 }
 /** All that was measured so far. */
 function reportNow() {
@@ -278,10 +263,7 @@ function reportNow() {
       oursOverTheirs: { first: ratio(name, 'first'), reload: ratio(name, 'reload') },
     };
   });
-  const checks = [
-    ...check('the fastest tool', 'tool', TARGETS.tool),
-    ...check('the upsert by hand', 'by hand', TARGETS.byHand),
-  ];
+  const checks = flags.indexes ? [...check('dlt'), ...check('unnest')] : [];
   return {
     measuredOn: new Date().toISOString().slice(0, 10),
     machine: machineFacts(),
@@ -334,15 +316,17 @@ if (flags.json) {
   );
   for (const { name, reloadIs } of lines) if (reloadIs !== null) console.log(`* ${name} ${reloadIs}`);
   console.log(`\n${Object.values(versions).join('; ')}\n`);
-  console.log(
-    table(
-      ['', 'measured', 'target', ''],
-      checks.map(({ what, value, target, met }) => [
-        what,
-        value.toFixed(2),
-        `at least ${target}`,
-        met ? 'met' : 'MISSED',
-      ]),
-    ),
-  );
+  if (checks.length > 0) {
+    console.log(
+      table(
+        ['', 'measured', 'target', ''],
+        checks.map(({ what, value, target, met }) => [
+          what,
+          value.toFixed(2),
+          `at least ${target}`,
+          met ? 'met' : 'MISSED',
+        ]),
+      ),
+    );
+  }
 }

@@ -1,21 +1,12 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterEach, describe, expect, test } from 'vitest';
-import { midnight, range, sandbox, textOf } from './support.ts';
+import { range, sandbox, textOf } from './support.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const FIXTURES = join(ROOT, 'test/fixtures/bhavcopy');
-const SHARED = resolve(ROOT, '../shared/data/bhavcopy');
 
 const folders: string[] = [];
 afterEach(() => {
@@ -113,57 +104,7 @@ test.each(files)('serves %s to the digit', async (file) => {
   expect(await expectEqualToFile(FIXTURES, file)).toBeGreaterThan(50);
 });
 
-describe.runIf(existsSync(SHARED))('the exchanges’ whole files', () => {
-  test.each(existsSync(SHARED) ? readdirSync(SHARED) : [])('%s', async (file) => {
-    expect(await expectEqualToFile(SHARED, file)).toBeGreaterThan(3_000);
-  });
-
-  test('are served quickly', async () => {
-    const source = await sandbox({ dataDir: SHARED });
-    const ask = () => textOf(source, 'GetBhavCopyCM', { exchange: 'BSE', ...range('2025-09-05') });
-    await ask();
-    // Time of the processor, because a busy machine makes everybody wait.
-    const started = process.cpuUsage();
-    await ask();
-    const { user, system } = process.cpuUsage(started);
-    expect((user + system) / 1_000).toBeLessThan(1_000);
-  });
-});
-
-if (!existsSync(SHARED)) console.log(`${SHARED} is not here: the exchanges’ whole files were not compared`);
-
 describe('a data directory', () => {
-  test('answers days and exchanges without a file with nothing, and leaves the other operations as they are', async () => {
-    const source = await sandbox({ dataDir: FIXTURES });
-    expect(await textOf(source, 'GetBhavCopyCM', range('2025-09-10'))).toBe('{"Value":[]}');
-    expect(await textOf(source, 'GetBhavCopyCM', { exchange: 'NSE', ...range('2025-09-09') })).toBe(
-      '{"Value":[]}',
-    );
-    const date = midnight('2025-09-09');
-    expect(await textOf(source, 'GetCircuitBreakers', { date })).toBe(
-      await textOf(await sandbox(), 'GetCircuitBreakers', { date }),
-    );
-  });
-
-  test('picks instruments with & and - in the symbol', async () => {
-    const source = await sandbox({ dataDir: FIXTURES });
-    const symbols = async (exchange: string, day: string, instrumentIdentifiers: string) => {
-      const body = await textOf(source, 'GetBhavCopyCM', { exchange, instrumentIdentifiers, ...range(day) });
-      return (JSON.parse(body) as { Value: { Symbol: string }[] }).Value.map((row) => row.Symbol).sort();
-    };
-    expect(await symbols('NSE', '2025-08-29', 'M&M GVT&D')).toEqual(['GVT&D', 'M&M']);
-    expect(await symbols('BSE', '2025-09-09', 'IDEA# IDEA')).toEqual(['IDEA', 'IDEA#']);
-  });
-
-  test('goes by the rows, not by the name, and takes either case of the extension', async () => {
-    const data = folder();
-    for (const [at, file] of files.entries())
-      copyFileSync(join(FIXTURES, file), join(data, `x${at}.${at === 0 ? 'csv' : 'CSV'}`));
-    const [moved, original] = [await sandbox({ dataDir: data }), await sandbox({ dataDir: FIXTURES })];
-    const asked = range('2025-08-25', '2025-09-10');
-    expect(await textOf(moved, 'GetBhavCopyCM', asked)).toBe(await textOf(original, 'GetBhavCopyCM', asked));
-  });
-
   test('reads quoted names and keeps unusual figures as they are', async () => {
     const data = folder();
     const [header = '', row = ''] = readFileSync(join(FIXTURES, files[0] as string), 'utf8').split(/\r?\n/);
