@@ -268,7 +268,7 @@ describe('an answer that was loaded before', () => {
       }
       expect(await contents(fast)).toEqual(await contents(full));
     });
-    expect(repeated).toBeGreaterThan(setsOf(RUNS));
+    expect(repeated).toBeGreaterThan(setsOf(RUNS) / 2);
     console.log(`${repeated} answers were not read again`);
   }, 600_000);
 });
