@@ -242,14 +242,14 @@ test('a command that nobody has seen is not passed over', () => {
 /** Blocks in other languages: what reads them from their page. Text is what a query prints. */
 const READ_BY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   sql: {
-    'docs/adjusted-prices.md': 'jobs/pages-sql.int.test.ts',
-    'docs/analysts.md': 'jobs/instruments-docs.int.test.ts',
-    'docs/cookbook.md': 'jobs/cookbook.int.test.ts',
-    'docs/history.md': 'jobs/pages-sql.int.test.ts',
-    'docs/performance.md': 'jobs/pages-sql.int.test.ts',
-    'docs/security.md': 'reliability/roles.int.test.ts',
+    'docs/adjusted-prices.md': 'jobs/pages-sql.slow.test.ts',
+    'docs/analysts.md': 'jobs/instruments-docs.slow.test.ts',
+    'docs/cookbook.md': 'jobs/cookbook.slow.test.ts',
+    'docs/history.md': 'jobs/pages-sql.slow.test.ts',
+    'docs/performance.md': 'jobs/pages-sql.slow.test.ts',
+    'docs/security.md': 'reliability/roles.slow.test.ts',
   },
-  text: { 'docs/cookbook.md': 'jobs/cookbook.int.test.ts' },
+  text: { 'docs/cookbook.md': 'jobs/cookbook.slow.test.ts' },
   python: {
     'docs/analysts.md': 'cli/analysts.slow.test.ts',
     'docs/orchestrators.md': 'cli/orchestrators.slow.test.ts',

@@ -81,10 +81,10 @@ const NO_COMMANDS: readonly (readonly [RegExp, string])[] = [
 
 /** Commands that are not run here, and where they are. */
 const NOT_RUN: readonly (readonly [RegExp, string])[] = [
-  [/^npm /, 'takes minutes: demo.int.test.ts runs the demo'],
+  [/^npm /, 'takes minutes: demo.slow.test.ts runs the demo'],
   [/^npx vitest /, 'the suite itself; contributing.test.ts looks for its files'],
   [/^(docker|kubectl) /, 'needs a registry and a cluster: test/repo reads the manifests'],
-  [/^(createdb|pg_dump|pg_restore) /, 'needs clients as new as the server: services.int.test.ts'],
+  [/^(createdb|pg_dump|pg_restore) /, 'needs clients as new as the server: services.slow.test.ts'],
 ];
 
 export interface Command {

@@ -79,7 +79,7 @@ test('each question of docs/cookbook.md has an answer, and it is the one that th
     const sql = block.slice(0, block.indexOf(';\n```\n') + ';\n```\n'.length);
     return `${sql}\n${textOf(answerTo(title))}`;
   });
-  // `npx vitest run -u test/jobs/cookbook.int.test.ts` writes the answers into the page.
+  // `npx vitest run -u test/jobs/cookbook.slow.test.ts` writes the answers into the page.
   await expect(answered).toMatchFileSnapshot(PAGE);
 });
 

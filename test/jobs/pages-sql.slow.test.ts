@@ -71,7 +71,7 @@ test('the SQL of docs/adjusted-prices.md names columns that there are', async ()
 });
 
 test('the report of docs/history.md is the same when it is made again by the number of its state', async () => {
-  // The others are those of a copy that follows, which followers.int.test.ts runs.
+  // The others are those of a copy that follows, which followers.slow.test.ts runs.
   const [block = '', ...others] = blocksOf('history.md').filter((text) => text.includes('812'));
   expect(others).toEqual([]);
   const { rows: states } = await tried('select market.state() as state');

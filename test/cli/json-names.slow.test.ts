@@ -62,7 +62,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'alert test': [],
 };
 
-/** Those that can print JSON; the demo has a Postgres of its own, in demo.int.test.ts. */
+/** Those that can print JSON; the demo has a Postgres of its own, in demo.slow.test.ts. */
 async function commandsWithJson(): Promise<string[]> {
   const { cli } = captureCli();
   const program = buildProgram(cli);
