@@ -76,8 +76,8 @@ export interface ErrorFacts {
   readonly cutShort?: boolean;
   /** The body of an answer that turned out to be unreadable as soon as it came. */
   readonly answer?: Buffer;
-  /** The file has no known format: in an archive, such a file is ignored if others have one. */
-  readonly unknownFormat?: boolean;
+  /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
+  readonly unknownForm?: string | undefined;
   /** The segment of a file that no data set in use takes. */
   readonly unknownSegment?: string | undefined;
   readonly remedy?: Remedy;
@@ -93,7 +93,7 @@ export class PipelineError extends Error implements ErrorFacts {
   declare readonly limitDays?: number;
   declare readonly cutShort: boolean;
   declare readonly answer?: Buffer;
-  declare readonly unknownFormat?: boolean;
+  declare readonly unknownForm?: string | undefined;
   declare readonly unknownSegment?: string | undefined;
   declare readonly remedy?: Remedy;
 

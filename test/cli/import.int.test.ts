@@ -64,6 +64,7 @@ describe('eod import', () => {
       rejected: 0,
       withdrawn: 0,
       tables: { bhavcopy_cm: 60 },
+      form: null,
     });
     const full = join(cwd, 'archive', 'old', 'sec_bhavdata_full_14112024.csv');
     expect((await runCli(['import', full, '--force'], options)).stdout).toMatch(
@@ -103,6 +104,24 @@ describe('eod import', () => {
     const { stdout } = await runCli(['import', join(cwd, 'short.csv')], options);
     expect(stdout).toContain('The files differ from what was stored before: 0 changed, 2 withdrawn;');
     expect(stdout.match(/^\S+short\.csv +withdrawn /gm)).toHaveLength(2);
+  });
+
+  test('names files of unknown form, a line for each form, and fails for them only if it is strict', async ({
+    url,
+  }) => {
+    const cwd = temporaryFolder();
+    const options = { cwd, env: { DATABASE_URL: url } };
+    cpSync(join(FIXTURES, 'files/EQ070421.CSV'), join(cwd, 'in', 'EQ070421.CSV'));
+    for (const name of ['bulk', 'bulk2', 'bulk3'])
+      writeFileSync(join(cwd, 'in', `${name}.csv`), `Date,Symbol,Client\n1,${name},x\n`);
+    const { code, stdout, stderr } = await runCli(['import', 'in'], options);
+    expect(code).toBe(0);
+    expect(stdout).toContain('4 files: 1 loaded, 0 skipped, 3 of unknown form, 0 not imported');
+    expect(stderr).toContain('3 files of unknown form left out:');
+    expect(stderr).toContain(`  "Date,Symbol,Client": ${join('in', 'bulk.csv')} and 2 more`);
+    expect(stderr).not.toContain('bulk2');
+    expect((await runCli(['import', 'in', '--strict'], options)).code).toBe(1);
+    expect((await runCli(['import', join('in', 'bulk.csv')], options)).code).toBe(1);
   });
 
   test('a path that is not there is a mistake on the command line', async ({ url }) => {

@@ -16,6 +16,7 @@ const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
 
 interface Flags extends JsonFlag {
   readonly force?: boolean;
+  readonly strict?: boolean;
 }
 
 export const commands: Commands = {
@@ -26,6 +27,7 @@ export const commands: Commands = {
         'files, or folders to search for .csv, .dat and .zip files, also with .gz behind',
       )
       .option('--force', 'also read files that were imported before')
+      .option('--strict', 'fail if a file has an unknown form, also where others are imported')
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -51,6 +53,7 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
     paths,
     cwd: cli.cwd,
     force: flags.force === true,
+    strict: flags.strict === true,
     signal: cli.life.signal,
     onProgress(runId, progress) {
       view ??= progressView(cli, runId, 'files');
@@ -66,28 +69,30 @@ async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Pr
   }).finally(() => view?.end());
   if (flags.json === true) printJson(cli, report);
   else print(cli, importText(report, context.config.EOD_TIMEZONE));
-  const failures = failuresText(report.files);
-  if (failures !== null) logStderr(cli, failures);
+  for (const text of [unknownText(report.files), failuresText(report.files)]) {
+    if (text !== null) logStderr(cli, text);
+  }
   if (report.left > 0) {
     logStderr(cli, `stopped: ${plural(report.left, 'file')} left; import the same files again to go on`);
   }
   cli.exitCode = (report.left > 0 ? cli.life.cutShort() : null) ?? exitCodeOf(report);
 }
 
-function exitCodeOf({ files, left }: ImportReport): number {
-  return left === 0 && files.every((file) => file.state !== 'failed') ? EXIT.done : EXIT.failed;
+function exitCodeOf({ state }: ImportReport): number {
+  return state === 'completed' ? EXIT.done : EXIT.failed;
 }
 
 /** The run, how many files were loaded, and where they differ from what was stored. */
 function importText(report: ImportReport, timeZone: string): string {
   const { files, differences, updated, withdrawn } = report;
   const inState = (state: FileReport['state']) => files.filter((file) => file.state === state).length;
+  const unknown = inState('unknown');
   const shown = differences.slice(0, MOST_LISTED);
   return [
     // Files that failed are named on stderr; the run's own error would name them again.
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
-    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${inState('failed')} not imported`,
+    `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknown === 0 ? '' : `${unknown} of unknown form, `}${inState('failed')} not imported`,
     ...tablesText(files),
     ...(shown.length === 0
       ? []
@@ -107,6 +112,19 @@ function tablesText(files: readonly FileReport[]): string[] {
   }
   if (sums.size < 2) return [];
   return [`records: ${Array.from(sums, ([name, rows]) => `${count(rows)} of market.${name}`).join(', ')}`];
+}
+
+/** The files of unknown form, a line for each form. */
+function unknownText(files: readonly FileReport[]): string | null {
+  const unknown = files.filter((file) => file.state === 'unknown');
+  if (unknown.length === 0) return null;
+  const forms = new Map<string | null, string[]>();
+  for (const { form, file } of unknown) forms.set(form, [...(forms.get(form) ?? []), file]);
+  const lines = firstLines([...forms], MOST_LISTED, ([form, [first, ...others]]) => {
+    const more = others.length === 0 ? '' : ` and ${others.length} more`;
+    return `  "${form}": ${first}${more}`;
+  });
+  return [`${plural(unknown.length, 'file')} of unknown form left out:`, ...lines].join('\n');
 }
 
 function failuresText(files: readonly FileReport[]): string | null {

@@ -119,6 +119,7 @@ function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSe
   const known = dataSets.flatMap(({ udiff }) => udiff?.segment ?? []);
   throw badFile(`is of the segment ${printable(segment.slice(0, 40))}; known are ${known.join(' and ')}`, {
     unknownSegment: segment,
+    unknownForm: `segment ${segment.slice(0, 40)}`,
   });
 }
 

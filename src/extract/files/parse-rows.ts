@@ -67,7 +67,7 @@ function refuseUnknownHeader(start: string): void {
     header.some((cell) => VALUE.test(cell.trim()))
       ? `is not a file of a known format: it has no header, its first line is a row and begins "${begin}"`
       : `is not a file of a known format; its header begins "${begin}"`,
-    { unknownFormat: true },
+    { unknownForm: begin },
   );
 }
 

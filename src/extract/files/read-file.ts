@@ -63,6 +63,7 @@ export interface FileSession {
  * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from
  * the rows, or from its name if the format has no date. A broken file is not read in part.
  *
+ * @param unknownSegments segments of which it is known that no operation declares them.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
 export async function readExchangeFile(
@@ -70,13 +71,15 @@ export async function readExchangeFile(
   bytes: Buffer,
   timeZone: string,
   limit = newUnpackLimit(),
+  unknownSegments: ReadonlySet<string> = new Set(),
 ): Promise<FileSession[]> {
-  return readContent(name, bytes, { timeZone, limit, archives: 0 });
+  return readContent(name, bytes, { timeZone, limit, unknownSegments, archives: 0 });
 }
 
 interface ReadOptions {
   readonly timeZone: string;
   readonly limit: UnpackLimit;
+  readonly unknownSegments: ReadonlySet<string>;
   /** How many archives are around it. */
   readonly archives: number;
 }
@@ -113,10 +116,15 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
     try {
       for (const session of await readContent(name, data, options)) sessions.push(session);
     } catch (error) {
-      const unknownSegment = error instanceof PipelineError ? error.unknownSegment : undefined;
-      const bad = badFile(`${name} in it: ${messageOf(error)}`, { cause: error, unknownSegment });
-      if (!(error instanceof PipelineError) || error.unknownFormat !== true) throw bad;
+      const { unknownSegment, unknownForm } = error instanceof PipelineError ? error : {};
+      const bad = badFile(`${name} in it: ${messageOf(error)}`, {
+        cause: error,
+        unknownSegment,
+        unknownForm,
+      });
+      const mayBecomeKnown = unknownSegment !== undefined && !options.unknownSegments.has(unknownSegment);
       // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
+      if (unknownForm === undefined || mayBecomeKnown) throw bad;
       unknown ??= bad;
     }
   }

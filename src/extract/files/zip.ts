@@ -11,15 +11,29 @@ interface ZipEntry {
   readonly data: Buffer;
 }
 
-/** How much may still be unpacked of one file, including archives inside it. */
+/** How much may still be read of one file, including what archives inside it unpack to. */
 export interface UnpackLimit {
   bytes: number;
   entries: number;
+  /** Becomes true when the file turns out to need more bytes. */
+  isExceeded?: boolean;
 }
 
+/** The most bytes that are read of one file, and of all files that are worked on at once: a year of bhav copies fits. */
+export const MOST_BYTES = 512 * 1024 * 1024;
+
 /** The limits of a file: a year of bhav copies fits, a zip bomb does not. */
-export function newUnpackLimit(): UnpackLimit {
-  return { bytes: 512 * 1024 * 1024, entries: 10_000 };
+export function newUnpackLimit(bytes = MOST_BYTES): UnpackLimit {
+  return { bytes, entries: 10_000 };
+}
+
+/** Takes bytes from a limit. @throws PipelineError `unreadable` if there are not so many, before any of them is read. */
+export function takeBytes(limit: UnpackLimit, bytes: number, problem: string): void {
+  if (bytes > limit.bytes) {
+    limit.isExceeded = true;
+    throw badFile(problem);
+  }
+  limit.bytes -= bytes;
 }
 
 const LOCAL_HEADER = Buffer.from('PK\x03\x04');
@@ -67,7 +81,6 @@ export async function* unzip(
     const stream = await archive.openReadStreamPromise(entry).catch(broken);
     const data = await collect(stream, entry.uncompressedSize).catch(broken);
     if (crc32(data) !== entry.crc32) throw badFile(`the zip archive is broken: wrong checksum of ${name}`);
-    limit.bytes -= data.length;
     yield { name, data };
   }
 }
@@ -78,9 +91,7 @@ function checkEntry(name: string, entry: Entry, limit: UnpackLimit): void {
   if (method !== STORED && method !== DEFLATED) {
     throw badFile(`${name} in the zip archive is compressed with an unknown method (${method})`);
   }
-  if (uncompressedSize > limit.bytes) {
-    throw badFile(`the zip archive unpacks to more than may be read, at ${name}`);
-  }
+  takeBytes(limit, uncompressedSize, `the zip archive unpacks to more than may be read, at ${name}`);
 }
 
 /** Collects an entry. yauzl fails if its size is not the one in the archive's directory. */

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, type Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { constants, type Dirent, type Stats } from 'node:fs';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { messageOf, usageError } from '../../core/errors.ts';
+import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
+import { badFile } from '../../extract/diagnostics.ts';
 import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
@@ -61,15 +62,64 @@ async function listFolder({ path, place }: FoundFile): Promise<FoundFile[]> {
     .map((inside) => ({ path: join(path, relative(place, inside)), place: inside }));
 }
 
-/** Hashes a file. An error is returned, not thrown. */
-export async function hashFile(file: FoundFile): Promise<ImportFile> {
+/** Hashes a file. An error is returned, not thrown. @returns null if the signal stopped it. */
+export async function hashFile(file: FoundFile, signal: AbortSignal | undefined): Promise<ImportFile | null> {
   const hash = createHash('sha256');
   try {
-    for await (const chunk of createReadStream(file.place)) hash.update(chunk as Buffer);
+    await withRegularFile(file.place, async (handle) => {
+      for await (const chunk of handle.createReadStream({ signal })) hash.update(chunk as Buffer);
+    });
     return { ...file, hash: hash.digest('hex'), error: null };
   } catch (error) {
-    return { ...file, hash: null, error: `cannot be read: ${messageOf(error)}` };
+    return signal?.aborted === true ? null : { ...file, hash: null, error: problemOf(error) };
   }
+}
+
+/**
+ * Reads a file into memory.
+ *
+ * @param take is given its size before it is read, and may refuse it.
+ * @throws PipelineError `unreadable`
+ */
+export function readImportFile(place: string, take: (bytes: number) => void): Promise<Buffer> {
+  return withRegularFile(place, (handle, { size }) => {
+    take(size);
+    return handle.readFile();
+  }).catch((error) => {
+    throw badFile(problemOf(error), { cause: error });
+  });
+}
+
+const problemOf = (error: unknown) =>
+  error instanceof PipelineError ? error.message : `cannot be read: ${messageOf(error)}`;
+
+/** Opens a regular file for some work. @throws PipelineError `unreadable` for pipes, devices and folders. */
+async function withRegularFile<Result>(
+  place: string,
+  work: (handle: FileHandle, about: Stats) => Promise<Result>,
+): Promise<Result> {
+  refuseIrregular(await stat(place));
+  // Without waiting: a file may have become a pipe meanwhile, and to open one takes until somebody writes to it.
+  const handle = await open(place, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const about = await handle.stat();
+    refuseIrregular(about);
+    return await work(handle, about);
+  } finally {
+    await handle.close();
+  }
+}
+
+function refuseIrregular(about: Stats): void {
+  if (about.isFile()) return;
+  const kind = about.isFIFO()
+    ? 'a named pipe'
+    : about.isDirectory()
+      ? 'a folder'
+      : about.isSocket()
+        ? 'a socket'
+        : 'a device';
+  throw badFile(`is ${kind}; only regular files are read`);
 }
 
 /** Calls `work` for every item, `width` at a time, until all are done or `signal` aborts. @throws its first error. */

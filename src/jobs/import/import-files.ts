@@ -2,6 +2,7 @@ import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
+import { MOST_BYTES, newUnpackLimit } from '../../extract/files/zip.ts';
 import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
@@ -40,6 +41,8 @@ export interface ImportOptions {
   readonly cwd?: string;
   /** Import files again that were imported completely before? */
   readonly force: boolean;
+  /** Is a file of unknown form a failure, although others were imported? */
+  readonly strict?: boolean;
   /** Stops the import between two files. */
   readonly signal?: AbortSignal;
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
@@ -74,19 +77,20 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   try {
     const files: ImportFile[] = [];
     await inParallel(found, { width, signal }, async (file, at) => {
-      files[at] = await hashFile(file);
+      const hashed = await hashFile(file, signal);
+      if (hashed !== null) files[at] = hashed;
     });
     const unimported = await selectNewFiles(context, files.filter(Boolean), options.force, tally);
     const prepare = createPreparer(context, options.onPrepared);
-    const round = { tally, width, signal, prepare };
-    const withoutTickers = await importAll(context, runId, unimported, { ...round, tickers: null });
+    const round = { runId, tally, width, signal, prepare };
+    const withoutTickers = await importInRounds(context, unimported, { ...round, tickers: null });
     if (withoutTickers.length > 0) {
       const tickers = await readTickers(context.db.pool);
-      await importAll(context, runId, withoutTickers, { ...round, tickers });
+      await importInRounds(context, withoutTickers, { ...round, tickers });
     }
     stopped = tally.left() > 0 ? 'stopped before its end; import the same files again to go on' : null;
   } finally {
-    const bad = tally.files().filter((file) => file.state === 'failed');
+    const bad = tally.bad();
     // With retry: if an outage of Postgres stopped the import, its run is ended when Postgres is back.
     await closeImport(opened, runId, lock, {
       bad: bad.map(({ file, error }) => `${file}: ${error}`),
@@ -95,7 +99,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   }
   await replaySessions(opened, signal ?? new AbortController().signal);
   const report = await reportRun(context.db.drizzle, runId);
-  const unread = tally.files().filter(({ state, sessions }) => state === 'failed' && sessions.length === 0);
+  const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {
     ...report,
     failures: [...report.failures, ...unread.map(failureOfFile)],
@@ -124,14 +128,17 @@ function failureOfFile({ file, error }: FileReport) {
 interface Tally {
   add(report: FileReport, differences?: readonly FileDifference[]): void;
   files(): FileReport[];
+  /** The files for which the import fails: those of unknown form only if it is strict, or if no file is known. */
+  bad(): FileReport[];
   left(): number;
   differences(): FileDifference[];
 }
 
-function createTally(runId: number, total: number, { onProgress }: ImportOptions): Tally {
+function createTally(runId: number, total: number, { onProgress, strict }: ImportOptions): Tally {
   const files: FileReport[] = [];
   const differences: FileDifference[] = [];
   let fetched = 0;
+  const inOrder = () => files.sort((a, b) => (a.file < b.file ? -1 : 1));
   const notify = () =>
     onProgress?.(runId, {
       kind: 'import',
@@ -150,7 +157,11 @@ function createTally(runId: number, total: number, { onProgress }: ImportOptions
       fetched += report.rows;
       notify();
     },
-    files: () => files.sort((a, b) => (a.file < b.file ? -1 : 1)),
+    files: inOrder,
+    bad() {
+      const allowed = strict !== true && files.some(({ state }) => state === 'loaded' || state === 'skipped');
+      return inOrder().filter(({ state }) => state === 'failed' || (state === 'unknown' && !allowed));
+    },
     left: () => total - files.length,
     differences: () => differences.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0)),
   };
@@ -178,6 +189,7 @@ async function selectNewFiles(
 }
 
 interface Round {
+  readonly runId: number;
   readonly tally: Tally;
   readonly width: number;
   readonly signal: AbortSignal | undefined;
@@ -186,24 +198,42 @@ interface Round {
   readonly tickers: Tickers | null;
 }
 
-/** @returns the files that were postponed, in order. */
+/**
+ * Imports files several at a time, and then, one after the other, those that need more than their share of the memory
+ * that all of them may take.
+ *
+ * @returns the files that were postponed because they have no tickers, in order.
+ */
+async function importInRounds(
+  context: Context,
+  files: readonly ImportFile[],
+  round: Round,
+): Promise<ImportFile[]> {
+  const { postponed, large } = await importAll(context, files, round);
+  const alone = await importAll(context, large, { ...round, width: 1 });
+  const all = new Set([...postponed, ...alone.postponed]);
+  return files.filter((file) => all.has(file));
+}
+
+/** @returns the files that were postponed: their rows have no tickers, or they need more memory. */
 async function importAll(
   context: Context,
-  runId: number,
   files: readonly ImportFile[],
-  { tally, width, signal, prepare, tickers }: Round,
-): Promise<ImportFile[]> {
-  const postponed = new Set<ImportFile>();
+  { runId, tally, width, signal, prepare, tickers }: Round,
+): Promise<{ readonly postponed: readonly ImportFile[]; readonly large: readonly ImportFile[] }> {
+  const postponed: ImportFile[] = [];
+  const large: ImportFile[] = [];
   let cancelled = false;
   const storeInOrder = createOrderedStore<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
     if (cancelled) return;
+    const limit = newUnpackLimit(Math.floor(MOST_BYTES / width));
     try {
       await storeInOrder(
-        () => readSessions(context, file, prepare),
+        () => readSessions(context, file, prepare, limit),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
-            postponed.add(file);
+            postponed.push(file);
             return;
           }
           const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
@@ -213,10 +243,13 @@ async function importAll(
       );
     } catch (error) {
       if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
-      tally.add(notLoaded(file.path, 'failed', error.message));
+      const { message, unknownForm } = error;
+      if (limit.isExceeded === true && width > 1) large.push(file);
+      else if (unknownForm === undefined) tally.add(notLoaded(file.path, 'failed', message));
+      else tally.add(notLoaded(file.path, 'unknown', message, unknownForm));
     }
   });
-  return files.filter((file) => postponed.has(file));
+  return { postponed, large };
 }
 
 /** The process of an import holds this lock, so that others notice when it is gone. */

@@ -1,16 +1,17 @@
-import { readFile } from 'node:fs/promises';
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { Place } from '../../core/place.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
+import { badFile } from '../../extract/diagnostics.ts';
 import {
   type FileContent,
   type FileSession,
   readExchangeFile,
   roundedColumns,
 } from '../../extract/files/read-file.ts';
+import { MOST_BYTES, takeBytes, type UnpackLimit } from '../../extract/files/zip.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
 import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
@@ -21,7 +22,7 @@ import { type FileWindow, insertFileWindows } from '../../load/state/windows/pla
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
-import type { ImportFile } from './files.ts';
+import { type ImportFile, readImportFile } from './files.ts';
 import { recordsOf, sessionAnswer, symbolsFor } from './session-answer.ts';
 
 /** At most this many differences are listed for one session of a file. */
@@ -43,9 +44,12 @@ export interface FileReport {
   readonly withdrawn: number;
   /** Number of records for each table, without rejects: a line may be a price and a delivery. */
   readonly tables: Readonly<Record<string, number>>;
-  readonly state: 'loaded' | 'skipped' | 'failed';
-  /** Why it was skipped or failed. */
+  /** `unknown`: it has no known format. */
+  readonly state: 'loaded' | 'skipped' | 'unknown' | 'failed';
+  /** Why it was not loaded. */
   readonly error: string | null;
+  /** Of an unknown file: how its header begins, or its segment. */
+  readonly form: string | null;
 }
 
 /** A row in which a file differs from what was stored. */
@@ -59,36 +63,47 @@ interface FileOutcome {
 }
 
 /** The report of a file that was not loaded. */
-export function notLoaded(file: string, state: 'skipped' | 'failed', error: string): FileReport {
+export function notLoaded(
+  file: string,
+  state: 'skipped' | 'unknown' | 'failed',
+  error: string,
+  form: string | null = null,
+): FileReport {
   const counts = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
-  return { file, format: null, sessions: [], ...counts, tables: {}, state, error };
+  return { file, format: null, sessions: [], ...counts, tables: {}, state, error, form };
 }
 
 /**
- * Reads a file.
+ * Reads a file. Whatever goes wrong is a problem of this file, named with it: the others are imported.
  *
  * @param prepare makes a segment known that no data set in use takes; false if it cannot.
- * @throws PipelineError `unreadable`
+ * @param limit the bytes that it may take.
+ * @throws PipelineError `unreadable`; what `prepare` throws.
  */
 export async function readSessions(
   { config }: Context,
   { path, place }: ImportFile,
   prepare: (segment: string) => Promise<boolean>,
+  limit: UnpackLimit,
 ): Promise<FileSession[]> {
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(place);
-  } catch (error) {
-    throw new PipelineError(`cannot be read: ${messageOf(error)}`, { kind: 'unreadable' });
-  }
+  const bytes = await readImportFile(place, (size) =>
+    takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
+  );
   const tried = new Set<string>();
+  const unknown = new Set<string>();
   for (;;) {
+    const left = { ...limit };
     try {
-      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE);
+      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE, left, unknown);
     } catch (error) {
-      const segment = error instanceof PipelineError ? error.unknownSegment : undefined;
-      if (segment === undefined || tried.has(segment) || !(await prepare(segment))) throw error;
+      limit.isExceeded = left.isExceeded === true;
+      if (!(error instanceof PipelineError)) {
+        throw badFile(`cannot be read: ${messageOf(error)}`, { cause: error });
+      }
+      const segment = error.unknownSegment;
+      if (segment === undefined || tried.has(segment)) throw error;
       tried.add(segment);
+      if (!(await prepare(segment))) unknown.add(segment);
     }
   }
 }
@@ -157,6 +172,7 @@ export async function importSessions(
     tables,
     state: problems.length === 0 ? 'loaded' : 'failed',
     error: problems.length === 0 ? null : problems.join('; '),
+    form: null,
   };
   return { report, differences, cancelled };
 }

@@ -1,0 +1,134 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect } from 'vitest';
+import { MOST_BYTES } from '../../src/extract/files/zip.ts';
+import { hashFile } from '../../src/jobs/import/files.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { zip } from '../support/zip.ts';
+import { importInto, NSE_UDIFF, openStore, test } from './import-support.ts';
+
+/** What became of the files, by their names. */
+const outcomes = (files: Awaited<ReturnType<typeof importInto>>['files']) =>
+  Object.fromEntries(files.map(({ file, state, error }) => [basename(file), error ?? state]));
+
+describe('of bad files only they fail, named with the reason', () => {
+  test('pipes, devices and folders with the name of a file', async ({ context }) => {
+    const folder = temporaryFolder();
+    copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
+    symlinkSync(join(folder, 'good.csv'), join(folder, 'same.csv'));
+    symlinkSync('/dev/zero', join(folder, 'zero.csv'));
+    execFileSync('mkfifo', [join(folder, 'pipe.csv')]);
+    mkdirSync(join(folder, 'below'));
+    symlinkSync(join(folder, 'below'), join(folder, 'folder.csv'));
+    const { files, state } = await importInto(context, [folder, join(folder, 'pipe.csv')]);
+    expect(outcomes(files)).toEqual({
+      'good.csv': 'loaded',
+      'same.csv': `the same content as ${join(folder, 'good.csv')}`,
+      'zero.csv': 'is a device; only regular files are read',
+      'pipe.csv': 'is a named pipe; only regular files are read',
+      'folder.csv': 'is a folder; only regular files are read',
+    });
+    expect(state).toBe('failed');
+  });
+
+  test('a line, a file and archives of more bytes than are read', async ({ context }) => {
+    const folder = temporaryFolder();
+    copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
+    const commas = Buffer.alloc(16_000_000, ',');
+    writeFileSync(join(folder, 'commas.zip'), zip([{ name: 'commas.csv', text: commas }]));
+    writeFileSync(join(folder, 'lines.csv.gz'), gzipSync(Buffer.alloc(3_000_000, '\n')));
+    const says = { unpacked: MOST_BYTES + 1 };
+    writeFileSync(join(folder, 'large.zip'), zip([{ name: 'x.csv', text: 'x', says }]));
+    writeFileSync(join(folder, 'sparse.csv'), '');
+    truncateSync(join(folder, 'sparse.csv'), MOST_BYTES + 1);
+    const { files } = await importInto(context, [folder]);
+    expect(outcomes(files)).toEqual({
+      'good.csv': 'loaded',
+      'commas.zip': 'commas.csv in it: line 1 has 16000000 bytes; at most 1000000 of a line are read',
+      'lines.csv.gz': 'has 3000000 lines; at most 2000000 are read',
+      'large.zip': 'the zip archive unpacks to more than may be read, at x.csv',
+      'sparse.csv': `has ${MOST_BYTES + 1} bytes; at most ${MOST_BYTES} of a file are read`,
+    });
+  });
+
+  test('files that take more than their share of what all may take at once are read one by one', async () => {
+    const context = await openStore(undefined, { EOD_CONCURRENCY: '64' });
+    const folder = temporaryFolder();
+    const padded = (day: string) => {
+      const header = 'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,NOTE\n';
+      const row = `,EQ,1,1,1,1,1,1,1,1,${day},${' '.repeat(900_000)}x\n`;
+      return header + Array.from({ length: 12 }, (_, at) => `S${at}${row}`).join('');
+    };
+    for (const day of ['04-JAN-2021', '05-JAN-2021']) {
+      const text = padded(day);
+      expect(text.length).toBeGreaterThan(MOST_BYTES / 64);
+      writeFileSync(join(folder, `${day}.zip`), zip([{ name: 'x.csv', text }]));
+    }
+    copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
+    const { files, state } = await importInto(context, [folder]);
+    expect(state).toBe('completed');
+    expect(files.map(({ rows }) => rows)).toEqual([12, 12, 100]);
+  });
+});
+
+test('hashing a file ends with the signal', async () => {
+  const path = join(temporaryFolder(), 'x.csv');
+  writeFileSync(path, Buffer.alloc(64 * 1024 * 1024));
+  const abort = new AbortController();
+  abort.abort();
+  expect(await hashFile({ path, place: path }, abort.signal)).toBeNull();
+  expect(await hashFile({ path, place: path }, undefined)).toMatchObject({ error: null });
+});
+
+describe('files of unknown form', () => {
+  const folderOfForms = (good: boolean) => {
+    const folder = temporaryFolder();
+    if (good) copyFileSync(NSE_UDIFF, join(folder, 'good.csv'));
+    writeFileSync(join(folder, 'bulk.csv'), 'Date,Symbol,Client Name\n08-SEP-2021,AAA,A\n');
+    writeFileSync(join(folder, 'bulk2.csv'), 'Date,Symbol,Client Name\n09-SEP-2021,BBB,B\n');
+    const day = '2025-08-29';
+    const currency = `TradDt,Sgmt,Src,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd\n${day},CD,NSE,USDINR,XX,1,1,1,1,1,1,1,1,1\n`;
+    writeFileSync(join(folder, 'currency.csv'), currency);
+    return folder;
+  };
+
+  test('are listed, and the import of the others is completed', async ({ context }) => {
+    const folder = folderOfForms(true);
+    const report = await importInto(context, [folder]);
+    expect(report).toMatchObject({ state: 'completed', error: null, failures: [] });
+    expect(report.files.map(({ file, state, form }) => [basename(file), state, form])).toEqual([
+      ['bulk.csv', 'unknown', 'Date,Symbol,Client Name'],
+      ['bulk2.csv', 'unknown', 'Date,Symbol,Client Name'],
+      ['currency.csv', 'unknown', 'segment CD'],
+      ['good.csv', 'loaded', null],
+    ]);
+    // They are no news the next time, and a failure if they must not be there.
+    expect((await importInto(context, [folder])).state).toBe('completed');
+    const strict = await importInto(context, [folder], { strict: true });
+    expect([strict.state, strict.failures.length]).toEqual(['failed', 3]);
+  });
+
+  test('are a failure if there is no other', async ({ context }) => {
+    const report = await importInto(context, [folderOfForms(false)]);
+    expect([report.state, report.failures.length]).toEqual(['failed', 3]);
+  });
+
+  test('in an archive leave the others of it to be read', async ({ context }) => {
+    const folder = folderOfForms(false);
+    const path = join(folder, 'all.zip');
+    const currency = 'TradDt,Sgmt,Src,TckrSymb\n2025-08-29,CD,NSE,USDINR\n';
+    writeFileSync(
+      path,
+      zip([
+        { name: 'currency.csv', text: currency },
+        {
+          name: 'cm.csv',
+          text: 'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nACC,EQ,1,1,1,1,1,1,1,1,04-JAN-2021\n',
+        },
+      ]),
+    );
+    expect((await importInto(context, [path])).files).toMatchObject([{ state: 'loaded', rows: 1 }]);
+  });
+});
