@@ -29,7 +29,6 @@ REVOKE EXECUTE ON FUNCTION etl.ensure_year_partition(text, integer) FROM PUBLIC;
 -- analyzes one table that was never analyzed, or a partitioned one whose rows have become a tenth more or fewer since,
 -- and returns its name; null if there is none, or if another session is at it. With the rights of its owner, as only
 -- owners may. Tables that others have locked are left alone. Before Postgres 18, partitions are analyzed with theirs.
-DROP FUNCTION IF EXISTS etl.analyze_partitioned(text[]);
 CREATE OR REPLACE FUNCTION etl.analyze_tables(p_but_not text[] DEFAULT '{}') RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -128,7 +128,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
   const { startRetryOf } = await import('../open-context.ts');
   const { checkPostgres } = await import('../reachable.ts');
   const { openDatabase } = await import('../../load/database/database.ts');
-  const { schemaState } = await import('../../load/database/migrate.ts');
+  const { hasSchema } = await import('../../load/database/migrate.ts');
   const { copyAnswers } = await import('../../load/state/answers/copy.ts');
   const { copyAccepted } = await import('../../load/state/withdrawals.ts');
   const source = await cli.life.open(
@@ -136,8 +136,7 @@ async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerF
     (opened) => opened.close(),
   );
   await cli.life.open(() => checkPostgres(source, startRetryOf(cli, context.config, 'short')));
-  if ((await schemaState(source)) === 'missing')
-    throw usageError('the database of --source has no tables of eod');
+  if (!(await hasSchema(source))) throw usageError('the database of --source has no tables of eod');
   const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
   await copyAccepted(source.drizzle, context.db.drizzle, filter);
   logNote(cli, `${plural(copied, 'answer')} copied`);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
-import { messageOf } from '../../core/errors.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
 import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
@@ -201,7 +201,13 @@ function rightsCheck(rights: RoleRights, role: string): Check {
 }
 
 async function migrationsCheck(db: Database, config: Config): Promise<Check> {
-  const state = await schemaState(db);
+  let state: Awaited<ReturnType<typeof schemaState>>;
+  try {
+    state = await schemaState(db);
+  } catch (error) {
+    if (!(error instanceof PipelineError)) throw error;
+    return failed('migrations', 'the tables are of an unreleased version', error.message);
+  }
   if (state === 'current') return ok('migrations', 'the tables are those of this version');
   const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
   if (config.DATABASE_URL === undefined) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { PoolClient } from 'pg';
+import type { ClientBase, PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
 import { writeDeclaredFields } from '../state/answers/layouts.ts';
@@ -40,20 +40,48 @@ export const ENCODING = 'UTF8';
 
 type SchemaState = 'missing' | 'behind' | 'current';
 
-/** Does this database have the tables of eod, and are they those of this version, or of a newer one? */
-export async function schemaState(database: Database): Promise<SchemaState> {
-  const found = await database.pool.query<{ there: boolean }>(
+/** True if this database has tables of eod, of whatever version. */
+export async function hasSchema({ pool }: Database): Promise<boolean> {
+  const found = await pool.query<{ there: boolean }>(
     "select to_regclass('etl.migrations') is not null as there",
   );
-  if (!found.rows[0]?.there) return 'missing';
-  const applied = await database.pool.query<{ created_at: string; hash: string }>(
-    'select created_at, hash from etl.migrations order by created_at desc limit 1',
-  );
-  const newest = readMigrationFiles(MIGRATIONS).at(-1);
-  const difference = Number(applied.rows[0]?.created_at ?? 0) - (newest?.folderMillis ?? 0);
+  return found.rows[0]?.there === true;
+}
+
+/**
+ * Compares the tables of this database with those of this version; those of a newer version are `current`.
+ *
+ * @throws PipelineError `usage` when an unreleased version made them.
+ */
+export async function schemaState(database: Database): Promise<SchemaState> {
+  if (!(await hasSchema(database))) return 'missing';
+  const difference =
+    (await newestApplied(database.pool)) - largest(readMigrationFiles(MIGRATIONS).map(timeOf), 0);
   if (difference !== 0) return difference > 0 ? 'current' : 'behind';
-  if (applied.rows[0]?.hash !== newest?.hash) return 'behind';
   return (await changedFiles(database.drizzle)).length === 0 ? 'current' : 'behind';
+}
+
+const timeOf = ({ folderMillis }: { folderMillis: number }) => folderMillis;
+
+/**
+ * Reads when the newest migration that this database has was made; 0 if it has none.
+ *
+ * @throws PipelineError `usage` if it has one that is not as in this version. Released migrations are never edited, so
+ *   an unreleased version made its tables.
+ */
+async function newestApplied(client: Pick<ClientBase, 'query'>): Promise<number> {
+  const { rows } = await client.query<{ hash: string; created_at: string }>(
+    'select hash, created_at from etl.migrations',
+  );
+  const hashes = new Map(rows.map(({ hash, created_at }) => [Number(created_at), hash]));
+  if (readMigrationFiles(MIGRATIONS).some((one) => (hashes.get(timeOf(one)) ?? one.hash) !== one.hash)) {
+    throw usageError(
+      'an unreleased version of eod made this database, and no later one can migrate it. Keep it (pg_dump makes a backup), ' +
+        'name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate" and then ' +
+        '"eod replay --source ADDRESS_OF_THE_OLD_ONE", which imports the responses that it keeps (docs/operations.md)',
+    );
+  }
+  return largest(hashes.keys(), 0);
 }
 
 /** SQLSTATE of a role that lacks a right. */
@@ -180,18 +208,8 @@ async function applyMigrations(client: PoolClient): Promise<void> {
     await client.query(
       'create table if not exists etl.migrations (id serial primary key, hash text not null, created_at bigint)',
     );
-    const { rows: applied } = await client.query<{ hash: string; created_at: string }>(
-      'select hash, created_at from etl.migrations',
-    );
-    const hashes = new Map(applied.map(({ hash, created_at }) => [Number(created_at), hash]));
-    const newest = largest(hashes.keys(), 0);
+    const newest = await newestApplied(client);
     for (const { folderMillis, hash, sql: statements } of readMigrationFiles(MIGRATIONS)) {
-      if ((hashes.get(folderMillis) ?? hash) !== hash) {
-        throw usageError(
-          'this database was migrated by a version between two releases, and one of its migrations has changed since: its ' +
-            'tables may differ from what this version expects. Use a new database, or that version',
-        );
-      }
       if (folderMillis <= newest) continue;
       for (const statement of statements) {
         const schema = /^CREATE SCHEMA IF NOT EXISTS "(\w+)";?\s*$/m.exec(statement)?.[1];

@@ -131,12 +131,8 @@ function nameOf(table: PgTable, write: (name: string) => string = quote): string
 function createTable(table: PgTable, partitioned?: TableDefinition): string[] {
   const { primaryKeys, indexes } = getTableConfig(table);
   const day = partitioned?.partitioned === true ? partitioned.dateColumn : null;
-  const names = (columns: readonly unknown[]) => {
-    const all = columns.map((column) => (column as { readonly name: string }).name);
-    // The day early, because loads come by day.
-    const sorted = day === null ? all : [...new Set([all[0] ?? day, day, ...all])];
-    return sorted.map(quote).join(', ');
-  };
+  const names = (columns: readonly unknown[]) =>
+    columns.map((column) => quote((column as { readonly name: string }).name)).join(', ');
   const columns = columnsOf(table).map(
     ({ name, type, notNull }) => `${quote(name)} ${type}${notNull ? ' not null' : ''}`,
   );

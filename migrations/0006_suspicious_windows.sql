@@ -1,1 +1,0 @@
-CREATE INDEX "windows_suspicious_idx" ON "etl"."windows" USING btree ("operation","exchange","from_date") WHERE "etl"."windows"."suspicious" is not null;

@@ -1,1 +1,0 @@
-ALTER TABLE "etl"."windows" ADD COLUMN "refused_hash" text;

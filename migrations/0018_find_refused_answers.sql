@@ -1,1 +1,0 @@
-CREATE INDEX "windows_refused_idx" ON "etl"."windows" USING btree ("refused_hash") WHERE "etl"."windows"."refused_hash" is not null;

@@ -1,1 +1,0 @@
-ALTER TABLE "etl"."sessions" ADD COLUMN "replay_run_id" bigint;
