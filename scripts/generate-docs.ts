@@ -17,6 +17,7 @@ import {
   WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import type { Outage } from '../src/jobs/worker/outage-policy.ts';
+import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
 import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
@@ -232,7 +233,7 @@ function assumptionTable(): string {
   ].join('\n');
 }
 
-const COMMENTS = 'migrations/repeatable/comments.sql';
+const ETL_SCHEMA = 'src/load/state/schema';
 const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
 
 /** A table, view or function with its comments in the database. */
@@ -242,19 +243,16 @@ interface Described {
   readonly columns: { readonly name: string; readonly text: string }[];
 }
 
-/** What the comments of an SQL file describe in a schema, in its order. */
-function described(sql: string, schema: string): readonly Described[] {
+/** What the comments of SQL files describe in the schema `market`, in their order. */
+function described(sql: string): readonly Described[] {
   const comments = sql.matchAll(
-    new RegExp(
-      `^COMMENT ON (TABLE|VIEW|FUNCTION|COLUMN|AGGREGATE) ${schema}\\.(\\w+)(?:\\."?(\\w+)"?|\\([^)]*\\))? IS '((?:[^']|'')*)';$`,
-      'gm',
-    ),
+    /^COMMENT ON (TABLE|VIEW|FUNCTION|COLUMN|AGGREGATE) market\.(\w+)(?:\."?(\w+)"?|\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
   );
   const all: Described[] = [];
   for (const [, kind, name = '', column = '', quoted = ''] of comments) {
     const text = quoted.replaceAll("''", "'").replace(/<(?=\w)/g, '&lt;');
     if (kind === 'COLUMN') all.at(-1)?.columns.push({ name: column, text });
-    else all.push({ name: `${schema}.${name}`, text, columns: [] });
+    else all.push({ name: `market.${name}`, text, columns: [] });
   }
   return all;
 }
@@ -310,7 +308,11 @@ const READ_BY_PEOPLE = [
 
 /** The tables of the schema etl, with the columns of those that people query. */
 function tableList(): string {
-  const all = described(readFileSync(pageFile(COMMENTS), 'utf8'), 'etl');
+  const all = etlDescriptions().map(({ name, comment, columns }) => ({
+    name: `etl.${name}`,
+    text: comment,
+    columns: Object.entries(columns).map(([column, text]) => ({ name: column, text })),
+  }));
   const others = all.filter(({ name }) => !READ_BY_PEOPLE.includes(name));
   return [
     reference(
@@ -342,7 +344,7 @@ function viewList(): string {
       .trim();
     return `\`${call}\` → \`${result}\``;
   };
-  return reference(described(sql, 'market'), resultOf);
+  return reference(described(sql), resultOf);
 }
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
@@ -354,7 +356,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
-  { page: 'docs/tables.md', source: COMMENTS, text: tableList },
+  { page: 'docs/tables.md', source: ETL_SCHEMA, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
   { page: 'docs/limits.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
   {

@@ -136,7 +136,7 @@ export function migrateDatabase(
     const [
       { ensureNextPartitions },
       { createDeclaredTables },
-      { writeMarketSchema },
+      { writeCommentsAndFunctions },
       { fillObservedAliases },
     ] = await Promise.all([
       import('../market/merge/merge.ts'),
@@ -163,7 +163,7 @@ export function migrateDatabase(
         await useStoredOperations(tx, viewSettings.EOD_OPERATIONS_DIR);
         await createDeclaredTables(client);
         await ensureNextPartitions(client);
-        await writeMarketSchema(client);
+        await writeCommentsAndFunctions(client);
         await writeDeclaredFields(tx);
         await writeCompletenessView(client, viewSettings);
         await grantReadersAgain(client);

@@ -1,33 +1,50 @@
 import type { ClientBase } from 'pg';
 import { tables } from '../../../operations/registry.ts';
 import { columnComment, LOAD_AUDIT, VALIDITY } from '../../../operations/table.ts';
+import { etlDescriptions, SCHEMA_COMMENTS } from '../../state/schema/describe.ts';
+// For what they describe.
+import '../../state/schema/instruments.ts';
+import '../../state/schema/knowledge.ts';
+import '../../state/schema/source.ts';
+import '../../state/schema/work.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';
 
 /**
- * Writes what the operation files declare apart from the tables, which migrations create: the comments of `market` and
- * `market_history`, and the functions of past versions. Writes only what differs.
+ * Writes what the schema and the operation files declare apart from the tables, which migrations create: all comments, and
+ * the functions of past versions. Writes only what differs.
  */
-export async function writeMarketSchema(client: ClientBase): Promise<void> {
+export { etlDescriptions };
+
+export async function writeCommentsAndFunctions(client: ClientBase): Promise<void> {
   await writeComments(client);
   await writePastFunctions(client);
 }
 
 /** Every comment of the declarations, by the object's name in SQL. */
 function declaredComments(): Map<string, string> {
-  const declared = new Map<string, string>();
+  const declared = new Map(
+    Object.entries(SCHEMA_COMMENTS).map(([schema, comment]) => [`schema ${schema}`, comment]),
+  );
+  const addAll = (
+    kind: string,
+    name: string,
+    comment: string,
+    columns: readonly (readonly [string, string])[],
+  ) => {
+    declared.set(`${kind} ${name}`, comment);
+    for (const [column, text] of columns) declared.set(`column ${name}.${quote(column)}`, text);
+  };
+  for (const { kind, name, comment, columns } of etlDescriptions())
+    addAll(kind, `etl.${quote(name)}`, comment, Object.entries(columns));
   for (const table of tables) {
     const columns = [
       ...table.fields.map((field) => [field.column, columnComment(field)] as const),
       ...Object.entries(LOAD_AUDIT),
     ];
-    const add = (schema: string, comment: string, all: readonly (readonly [string, string])[]) => {
-      const name = `${schema}.${quote(table.name)}`;
-      declared.set(`table ${name}`, comment);
-      for (const [column, text] of all) declared.set(`column ${name}.${quote(column)}`, text);
-    };
-    add('market', table.comment, columns);
-    add('market_history', `Replaced and withdrawn revisions of market.${table.name}.`, [
+    const name = quote(table.name);
+    addAll('table', `market.${name}`, table.comment, columns);
+    addAll('table', `market_history.${name}`, `Replaced and withdrawn revisions of market.${table.name}.`, [
       ...columns,
       ...Object.entries(VALIDITY),
     ]);
@@ -36,15 +53,22 @@ function declaredComments(): Map<string, string> {
 }
 
 async function writeComments(client: ClientBase): Promise<void> {
-  const present = await client.query<{ object: string; comment: string | null }>(`
-    select format('table %I."%s"', n.nspname, c.relname) as object, obj_description(c.oid, 'pg_class') as comment
+  const present = await client.query<{ object: string; comment: string | null }>(
+    `
+    select format('schema %s', n.nspname) as object, obj_description(n.oid, 'pg_namespace') as comment
+      from pg_namespace n where n.nspname = any ($1)
+    union all
+    select format('%s %I."%s"', case c.relkind when 'v' then 'view' else 'table' end, n.nspname, c.relname),
+           obj_description(c.oid, 'pg_class')
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname in ('market', 'market_history') and c.relkind in ('r', 'p')
+     where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v')
     union all
     select format('column %I."%s"."%s"', n.nspname, c.relname, a.attname), col_description(c.oid, a.attnum)
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-     where n.nspname in ('market', 'market_history') and c.relkind in ('r', 'p')`);
+     where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v')`,
+    [Object.keys(SCHEMA_COMMENTS)],
+  );
   const current = new Map(present.rows.map((row) => [row.object, row.comment]));
   for (const [object, comment] of declaredComments()) {
     if (current.get(object) === comment) continue;

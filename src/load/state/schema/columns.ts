@@ -12,6 +12,7 @@ import {
   timestamp,
 } from 'drizzle-orm/pg-core';
 import type { Place } from '../../../core/place.ts';
+import type { RecordCounts } from '../../../core/record-counts.ts';
 
 /** The schema of what the pipeline knows about its own work: the source of truth, where the queue is disposable. */
 export const etl = pgSchema('etl');
@@ -26,6 +27,18 @@ export const place = () => placeOf('place');
 export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
+
+/** What the columns of `RecordCounts` count. */
+export const COUNT_COMMENTS: Readonly<Record<keyof RecordCounts, string>> = {
+  fetched: 'Records received: the sum of inserted, updated, unchanged, stale, duplicate and rejected.',
+  inserted: 'Rows that were new.',
+  updated: 'Rows whose values changed.',
+  unchanged: 'Rows that were stored already with the same values.',
+  stale: 'Records older (source_saved_at) than the stored row.',
+  duplicate: 'Records whose key occurs again in the same response; the newest was kept.',
+  rejected: 'Records that failed validation; see etl.rejects.',
+  withdrawn: 'Rows that the source no longer lists.',
+};
 
 /** The window that a row is about, with the window's run, operation and exchange. */
 export const ofWindow = () => ({

@@ -1,31 +1,23 @@
 import { sql } from 'drizzle-orm';
 import { bigint, index, primaryKey, smallint, text, unique } from 'drizzle-orm/pg-core';
 import { day, etl, id } from './columns.ts';
+import { describe } from './describe.ts';
 
-/**
- * The names under which the tables of `market` have shown instruments, and when: what the views
- * `market.instruments` and `market.instrument_aliases` are made of. Names that a table does not have are
- * '' or 0, so that the key is unique.
- */
 export const observedAliases = etl.table(
   'observed_aliases',
   {
     id: id(),
     exchange: text('exchange').notNull(),
-    /** Table of the schema `market`. */
     source: text('source').notNull(),
     symbol: text('symbol').notNull(),
     series: text('series').notNull(),
     isin: text('isin').notNull(),
     scrip_code: bigint('scrip_code', { mode: 'number' }).notNull(),
     name: text('name').notNull(),
-    /** Rows with the same link belong to one instrument. */
     link: text('link').notNull(),
     first_seen: day('first_seen').notNull(),
     last_seen: day('last_seen').notNull(),
-    /** Null only inside the transaction that inserts the row. */
     instrument_id: text('instrument_id'),
-    /** See `Precedence` in load/market/observed-aliases/identity.ts. */
     precedence: smallint('precedence').notNull().default(0),
   },
   (table) => [
@@ -51,31 +43,53 @@ export const observedAliases = etl.table(
     index('observed_aliases_instrument_idx').on(table.instrument_id),
   ],
 );
+describe(
+  observedAliases,
+  'The names under which the tables of market have shown instruments, and when: what the views market.instruments and market.instrument_aliases are made of.',
+  {
+    id: 'Number of the row.',
+    exchange: 'Exchange.',
+    source: 'Table of the schema market whose rows carry these names.',
+    symbol: 'Ticker symbol; empty where the table has none.',
+    series: 'Series or group; empty where the table has none.',
+    isin: 'ISIN; empty where the table has none.',
+    scrip_code: 'Number on the exchange (BSE: the scrip code); 0 where the table has none.',
+    name: 'Name, its first 200 characters; empty where the table has none.',
+    link: 'Rows with the same link belong to one instrument (the two sides of a series change); else empty.',
+    first_seen: 'First day with such a row.',
+    last_seen: 'Last day with such a row.',
+    instrument_id: 'The instrument it belongs to: market.instruments.instrument_id.',
+    precedence:
+      '0: the share or fund a bare symbol means; 1: another security of that symbol, e.g. a bond; 2: a second line of a share (T0, BL).',
+  },
+);
 
-/** By exchange, the state up to which the names in loaded rows are in `observed_aliases`. */
 export const aliasProgress = etl.table('alias_progress', {
   exchange: text('exchange').primaryKey(),
   state: bigint('state', { mode: 'number' }).notNull(),
-  /** The last of these states that changed which instrument a symbol names, or an instrument's first day. */
   owners_state: bigint('owners_state', { mode: 'number' }).notNull().default(0),
 });
+describe(
+  aliasProgress,
+  'By exchange, the state of etl.loads up to which the names in loaded rows are in etl.observed_aliases: brought up to date before a run ends and every half minute.',
+  {
+    exchange: 'Exchange.',
+    state: 'The last state whose names are included.',
+    owners_state:
+      "The last of these states that changed which instrument a symbol names, or an instrument's first day.",
+  },
+);
 
-/**
- * Which instrument a symbol names on which days, with its series and alone: the rows of `market.instrument_aliases` of
- * these two kinds, kept as a table so that joins with the prices of a whole market are fast.
- */
 export const aliasOwners = etl.table(
   'alias_owners',
   {
     exchange: text('exchange').notNull(),
-    /** `series` or `symbol`. */
     kind: text('kind').notNull(),
     symbol: text('symbol').notNull(),
     series: text('series').notNull(),
     valid_from: day('valid_from').notNull(),
     valid_to: day('valid_to').notNull(),
     instrument_id: text('instrument_id').notNull(),
-    /** Differs from `instrument_id` where the line is a second one of a share (T0, BL). */
     share_id: text('share_id').notNull(),
   },
   (table) => [
@@ -86,14 +100,35 @@ export const aliasOwners = etl.table(
     index('alias_owners_instrument_idx').on(table.instrument_id),
   ],
 );
+describe(
+  aliasOwners,
+  'Which instrument a symbol names on which days, with its series and alone: the rows of market.instrument_aliases of these two kinds, stored so that joins with the prices of a whole market are fast.',
+  {
+    exchange: 'Exchange.',
+    kind: 'series: the symbol with its series; symbol: the symbol alone.',
+    symbol: 'Ticker symbol.',
+    series: 'Series (NSE) or group (BSE) if the kind is series, else empty.',
+    valid_from: 'First day; -infinity if no other instrument used the name before.',
+    valid_to: 'Day after the last one; infinity if no other instrument took the name over.',
+    instrument_id: 'The instrument: market.instruments.instrument_id.',
+    share_id:
+      'The share whose events change its price: the instrument itself, or, for a second line (T0, BL), the share that it is a line of.',
+  },
+);
 
-/** By exchange, what its corporate events were last worked out from. */
 export const eventProgress = etl.table('event_progress', {
   exchange: text('exchange').primaryKey(),
-  /** The last state of `loads` whose notices they include. */
   notices_state: bigint('notices_state', { mode: 'number' }).notNull(),
-  /** `alias_progress.owners_state` then. */
   owners_state: bigint('owners_state', { mode: 'number' }).notNull(),
-  /** Digest of the decisions then, and of the version of the rules that read the lists. */
   digest: text('digest').notNull(),
 });
+describe(
+  eventProgress,
+  'By exchange, what market.corporate_events was last worked out from: as long as it is the same, a run ends without reading any list.',
+  {
+    exchange: 'Exchange.',
+    notices_state: 'The last state of etl.loads whose notices are included.',
+    owners_state: 'etl.alias_progress.owners_state then.',
+    digest: 'Digest of the decisions and of the version of eod at that time.',
+  },
+);

@@ -12,11 +12,11 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import { day, etl, id, isOneOf, moment, reference } from './columns.ts';
+import { describe } from './describe.ts';
 
 /** How severe a finding can be, the mildest first. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const;
 
-/** Contradictions between data sets; a finding never blocks or changes data. */
 export const findings = etl.table(
   'findings',
   {
@@ -38,30 +38,57 @@ export const findings = etl.table(
     check('findings_severity', isOneOf(table.severity, SEVERITIES)),
   ],
 );
+describe(findings, 'Where data sets contradict one another; a finding never blocks or changes data.', {
+  id: 'Number of the finding.',
+  check: 'Name of the check.',
+  severity: 'info, warning or error.',
+  operation: 'Operation whose data is in question.',
+  exchange: 'Exchange.',
+  date: 'Session day.',
+  instrument: 'Instrument, if the finding is about one.',
+  expected: 'What the other data says.',
+  found: 'What the data says.',
+  run_id: 'The run after which it was found.',
+  found_at: 'When it was first found, or found again after it was resolved.',
+  resolved_at: 'When it was no longer found; null until then.',
+});
 
-/** Operations besides the defaults that this database has tables of. */
 export const storedOperations = etl.table('operations', {
   name: text('name').primaryKey(),
-  /** Is it asked for? */
   is_enabled: boolean('is_enabled').notNull(),
   changed_at: moment('changed_at').notNull().defaultNow(),
   changed_by: text('changed_by').notNull(),
 });
+describe(
+  storedOperations,
+  "Operations besides those that come with eod: of the catalogue, or the user's own. Their tables are in market.",
+  {
+    name: 'Operation of the source.',
+    is_enabled: 'Whether it is asked for. If not, its rows stay.',
+    changed_at: 'When it was last enabled or disabled.',
+    changed_by: 'Who did that: user and host.',
+  },
+);
 
-/** Days on which the data sets were compared with each other, of those that had a bhav copy then. */
 export const checkedDays = etl.table('checked_days', {
   day: day('day').primaryKey(),
-  /** When the last comparison began. */
   checked_at: moment('checked_at').notNull(),
 });
+describe(
+  checkedDays,
+  'Days with a bhav copy on which the data sets were compared: of the others nobody can say that nothing is wrong.',
+  {
+    day: 'The day.',
+    checked_at:
+      'When the last comparison began. Where etl.coverage says that the day was loaded later, it is not checked.',
+  },
+);
 
-/** Alerts that were raised, repeats counted in one row, and whether the webhook accepted them. */
 export const alerts = etl.table(
   'alerts',
   {
     id: id(),
     kind: text('kind').notNull(),
-    /** Same kind and subject: the same alert, not a new one. */
     subject: text('subject').notNull(),
     message: text('message').notNull(),
     facts: jsonb('facts').$type<Readonly<Record<string, unknown>>>().notNull().default({}),
@@ -69,52 +96,75 @@ export const alerts = etl.table(
     repeated: integer('repeated').notNull().default(0),
     delivered_at: moment('delivered_at'),
     attempts: integer('attempts').notNull().default(0),
-    /** It is not sent before this, so that no two workers send it at the same time. */
     next_attempt_at: moment('next_attempt_at').notNull().defaultNow(),
     error: text('error'),
   },
   (table) => [index('alerts_subject_idx').on(table.kind, table.subject)],
 );
+describe(alerts, 'Alerts that were raised; repeats within some hours are counted in one row.', {
+  id: 'Number of the alert.',
+  kind: 'What it is about, e.g. credential.',
+  subject: 'What exactly it is about; alerts of the same kind and subject are the same alert.',
+  message: 'The alert as one sentence.',
+  facts: 'Facts for machines, as JSON.',
+  raised_at: 'When it was first raised.',
+  repeated: 'How often it was raised again.',
+  delivered_at: 'When the webhook accepted it; null until then.',
+  attempts: 'How often delivery was tried.',
+  error: 'Why the last delivery failed.',
+  next_attempt_at: 'It is not sent before this time; each attempt doubles the pause.',
+});
 
-/** Trading sessions from the calendar, for views that compare what is stored with what should be. */
 export const sessions = etl.table(
   'sessions',
   {
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
-    /** `observed`: data came for a day that is closed according to the calendar. */
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
-    /** The replay of the answers that were asked about an observed session before it was known; 0 if there were none, null until it is planned. */
     replay_run_id: reference('replay_run_id'),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );
+describe(sessions, 'Trading sessions of the exchanges, from the calendar.', {
+  exchange: 'Exchange.',
+  day: 'Session day.',
+  kind: 'session, special, or observed (data came for a day that is closed according to the calendar).',
+  replay_run_id:
+    'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.',
+});
 
-/** A single row: the name of this database in the queue, so that several databases can share one Redis. */
 export const databaseIdentity = etl.table(
   'database_identity',
   {
     id: text('id').notNull(),
-    /** The oid of the database that the id was made for: a restored copy has another. */
     made_for: bigint('made_for', { mode: 'number' }).notNull(),
   },
   () => [uniqueIndex('database_identity_one_idx').on(sql`(true)`)],
 );
+describe(
+  databaseIdentity,
+  'A single row: the name of this database in the queue. A restored copy gets another id when it is first used.',
+  {
+    id: 'Id of the database, part of the names of its queue on Redis and of each job.',
+    made_for: 'The oid of the database that the id was made for.',
+  },
+);
 
-/** The files of `migrations/repeatable` that were applied, and in which form; `etl.migrations` has the migrations. */
 export const repeatableMigrations = etl.table('repeatable_migrations', {
   file: text('file').primaryKey(),
-  /** SHA-256 of the file and of the newest migration, in hex. */
   hash: text('hash').notNull(),
   applied_at: moment('applied_at').notNull().defaultNow(),
 });
+describe(repeatableMigrations, 'Files of migrations/repeatable as they were last applied by eod migrate.', {
+  file: 'Name of the file.',
+  hash: 'SHA-256 of the file and of the newest migration, in hex.',
+  applied_at: 'When it was applied.',
+});
 
-/** What people have decided about corporate events. A decision outlives its event, which may return. */
 export const eventDecisions = etl.table(
   'event_decisions',
   {
     event_id: text('event_id').primaryKey(),
-    /** Shares after and before the event, for its factor; null where the event is ignored. */
     ratio_new: bigint('ratio_new', { mode: 'number' }),
     ratio_old: bigint('ratio_old', { mode: 'number' }),
     decided_by: text('decided_by').notNull(),
@@ -127,3 +177,10 @@ export const eventDecisions = etl.table(
     ),
   ],
 );
+describe(eventDecisions, 'What people have decided about corporate events with eod events set.', {
+  event_id: 'The event: market.corporate_events.event_id. The event may be deleted and return later.',
+  ratio_new: 'Shares after the event for ratio_old before it; null if the event is ignored.',
+  ratio_old: 'Shares before the event.',
+  decided_by: 'Who decided: user and host.',
+  decided_at: 'When it was last decided.',
+});

@@ -16,8 +16,8 @@ import {
 import type { FieldType } from '../../../operations/fields.ts';
 import { COVERAGE_STATES } from '../coverage/registers.ts';
 import { asked, bytea, day, etl, id, moment, ofWindow, place, placeOf, reference } from './columns.ts';
+import { describe } from './describe.ts';
 
-/** Calls made with a key in a clock hour: one budget for all workers on all machines. */
 export const callBudget = etl.table(
   'call_budget',
   {
@@ -29,8 +29,15 @@ export const callBudget = etl.table(
   },
   (table) => [primaryKey({ name: 'call_budget_pkey', columns: [table.key_hash, table.hour] })],
 );
+describe(callBudget, 'Calls made with a key in a clock hour: one budget for all workers.', {
+  key_hash: 'Hash of the access key; never the key.',
+  hour: 'Start of the clock hour (of EOD_TIMEZONE), when the source starts counting again.',
+  calls: 'Calls granted in this hour. Unit: calls.',
+  refused_at:
+    "When the source said that the hour's calls are used up, whatever was counted here: others may use the same key.",
+  diagnostic: 'The line with which the source said so.',
+});
 
-/** What is known of each access key, by its hash, so that a refused key is not tried again and again. */
 export const accessKeys = etl.table(
   'access_keys',
   {
@@ -43,8 +50,15 @@ export const accessKeys = etl.table(
   },
   (table) => [check('access_keys_state', sql`${table.state} in ('unknown', 'good', 'refused')`)],
 );
+describe(accessKeys, 'What is known about each access key, by its hash.', {
+  key_hash: 'Hash of the access key; never the key.',
+  state: 'unknown, good or refused.',
+  diagnostic: 'The line with which the source refused it.',
+  last_good_at: 'When the source last accepted it.',
+  probing_until: 'Until when one worker tries the key while the others wait.',
+  refused_at: 'When the source refused it.',
+});
 
-/** The longest range that the source has been seen to allow an operation and key. */
 export const rangeLimits = etl.table(
   'range_limits',
   {
@@ -55,21 +69,38 @@ export const rangeLimits = etl.table(
   },
   (table) => [primaryKey({ name: 'range_limits_pkey', columns: [table.key_hash, table.operation] })],
 );
+describe(
+  rangeLimits,
+  'The longest range that the source allows, as far as refusals and answers have shown; tried again after a week.',
+  {
+    key_hash: 'Hash of the access key; never the key.',
+    operation: 'Operation of the source.',
+    days: 'Days a request may span. Unit: days.',
+    learned_at: 'When that was last shown.',
+  },
+);
 
-/** Operations that the source does not offer to a key any more, and whose questions another one answers. */
 export const withdrawnOperations = etl.table(
   'withdrawn_operations',
   {
     key_hash: text('key_hash').notNull(),
     operation: text('operation').notNull(),
-    /** What the source said. */
     diagnostic: text('diagnostic').notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
   },
   (table) => [primaryKey({ name: 'withdrawn_operations_pkey', columns: [table.key_hash, table.operation] })],
 );
+describe(
+  withdrawnOperations,
+  'Operations that the source does not offer any more; their questions are put to another operation, and they are tried again after a week.',
+  {
+    key_hash: 'Hash of the access key; never the key.',
+    operation: 'Operation of the source.',
+    diagnostic: 'What the source said.',
+    noted_at: 'When it last said so.',
+  },
+);
 
-/** How far back the source answers an operation and key, by exchange and variant, once it has refused days. */
 export const historyLimits = etl.table(
   'history_limits',
   {
@@ -77,12 +108,9 @@ export const historyLimits = etl.table(
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     variant: text('variant').notNull(),
-    /** The newest day that was refused by itself. */
     refused_day: day('refused_day'),
-    /** The newest first day of a range that was answered since a range was refused. */
     answered_day: day('answered_day'),
     diagnostic: text('diagnostic').notNull(),
-    /** When a day or a range was last refused that was not too long by the source's own words. */
     refused_at: moment('refused_at').notNull().defaultNow(),
   },
   (table) => [
@@ -92,33 +120,47 @@ export const historyLimits = etl.table(
     }),
   ],
 );
+describe(
+  historyLimits,
+  'How far back the source answers, learned from days that it refused; used for a day, and only if a newer day was answered.',
+  {
+    key_hash: 'Hash of the access key; never the key.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    variant: 'Which question about a day; empty if the operation asks only one.',
+    refused_day: 'The newest single day that was refused: it and older days are out of reach.',
+    answered_day: 'The newest first day of a range that was answered since a range was refused.',
+    diagnostic: 'The line with which the source last refused a range.',
+    refused_at: 'When a range was last refused without the source saying that it is too long.',
+  },
+);
 
-/** Bodies of answers, each stored once however often it was received. */
 export const responseBodies = etl.table('response_bodies', {
-  /** SHA-256 of the body as it was read, in hex. */
   hash: text('hash').primaryKey(),
   encoding: text('encoding').notNull(),
   body: bytea('body').notNull(),
-  /** Length before compression. */
   bytes: integer('bytes').notNull(),
 });
+describe(responseBodies, 'Bodies of answers, each kept once.', {
+  hash: 'SHA-256 of the body as it was read, in hex.',
+  encoding: 'How the body is compressed.',
+  body: 'The body, compressed.',
+  bytes: 'Length before compression. Unit: bytes.',
+});
 
-/** A single row: the last place that was given to an answer. */
 export const clock = etl.table('clock', { last: moment('last').notNull() }, () => [
   uniqueIndex('clock_one_idx').on(sql`(true)`),
 ]);
+describe(clock, 'A single row: the last place that was given to an answer.', {
+  last: "Always later than all before; after a leap of the server's clock backwards it goes on in microseconds.",
+});
 
 /** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
 export const HAS_DAY_EFFECT = sql`(emptied_days is not null or held_back_days is not null)`;
 
-/**
- * How far the answers of a group of data sets and an exchange are pruned: up to a place, all of them. The rows that they
- * left are those of a version, in which no answer with a greater place had been loaded yet.
- */
 export const pruned = etl.table(
   'pruned',
   {
-    /** The first of the data sets that fill the same tables. */
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     place: place().notNull(),
@@ -126,43 +168,40 @@ export const pruned = etl.table(
   },
   (table) => [primaryKey({ name: 'pruned_pkey', columns: [table.operation, table.exchange] })],
 );
+describe(
+  pruned,
+  'How far the answers of data sets that fill the same tables are pruned. The rows that these answers left are those of a state, so later answers are put in their order without them.',
+  {
+    operation: 'The first, by name, of the data sets that fill the same tables.',
+    exchange: 'Exchange that was asked for.',
+    place: 'Place of the last answer that is pruned, and with it all before it.',
+    state:
+      'The state in which these answers, and no later one, were loaded: market.<table>_at(state) has their rows.',
+  },
+);
 
-/** Every answer that was received, with the request that fetched it (never the access key): what `replay` reads. */
 export const answers = etl.table(
   'answers',
   {
     id: id(),
-    /** Where it stands in the one order of answers: given once, in the statement that counts its call. */
     place: place().notNull(),
     ...ofWindow(),
     ...asked(),
-    /** As in `windows`. With `file`, the body is not an answer but an imported file of that name. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
-    /** Day of the call in the source's zone, which is the day of some answers' rows. */
     called_on: day('called_on').notNull(),
-    /** Names its body; null if that is not kept. */
     hash: text('hash').references(() => responseBodies.hash),
     content_type: text('content_type'),
-    /** The time of the call. */
     fetched_at: moment('fetched_at').notNull(),
-    /** The symbols that the rows of a file without tickers were given, by scrip code; other codes are their own symbol. */
     symbols: jsonb('symbols').$type<Readonly<Record<string, string>>>(),
-    /** What it said of its questions, see answers/facts.ts; null where that differs, as all of them are where it is not known. */
     said: text('said', { enum: COVERAGE_STATES }),
     records: integer('records'),
     diagnostic: text('diagnostic'),
-    /** Its questions, with what it said of each; null if they are its last day, for each of its instruments. */
     questions: jsonb('questions'),
-    /** Had it records that nobody asked for, or fewer than it states? Null if not. */
     is_doubted: boolean('is_doubted'),
-    /** What it did with rows: the days whose last row it took, and those whose rows it lacked but which were kept. */
     emptied_days: date('emptied_days', { mode: 'string' }).array(),
     held_back_days: date('held_back_days', { mode: 'string' }).array(),
-    /** Can it tell that a record is no longer sent? By itself, whatever other answers say: it had records, not too many of which were rejected, or has none on days that have nothing. */
     is_believed: boolean('is_believed').notNull().default(false),
-    /** Which of `answer_layouts` its records have; null if it had none, or that was not observed. */
     layout: bigint('layout', { mode: 'bigint' }),
-    /** How many records it had, and how many of them had a value in each field of its layout. */
     field_counts: integer('field_counts').array(),
   },
   (table) => [
@@ -176,6 +215,41 @@ export const answers = etl.table(
       .where(sql`${table.is_believed} and not ${table.is_filtered}`),
   ],
 );
+describe(answers, 'Every answer that was received, with the request that fetched it: what replay reads.', {
+  id: 'Number of the answer.',
+  place:
+    'Where it stands in the one order of answers: the answer with the greater place is the later one. Given once, when its call was counted.',
+  run_id: 'The run that fetched it.',
+  window_id: 'The window that fetched it.',
+  operation: 'Operation of the source.',
+  exchange: 'Exchange that was asked for.',
+  from_date: 'First day asked for.',
+  to_date: 'Last day asked for.',
+  instruments: 'Instruments asked for; empty means the whole exchange.',
+  params: 'As in etl.windows. With "file" the body is not an answer but an imported CSV file of that name.',
+  variant: 'Which question about a day, if the operation asks several, e.g. eod/Standalone.',
+  is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
+  called_on: 'Day of the call in EOD_TIMEZONE.',
+  hash: 'The body, in etl.response_bodies; NULL if it is not kept.',
+  content_type: 'Content type that the source sent.',
+  fetched_at: 'When it was fetched; of a file, when it was read.',
+  symbols:
+    'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.',
+  said: 'What it said of all its questions, as etl.coverage.state; NULL where that differs, or where it is not known.',
+  records: 'Records of each of its questions; NULL where that differs.',
+  diagnostic:
+    'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.',
+  questions:
+    'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.',
+  layout:
+    'Which fields its records have, as in etl.answer_layouts; NULL if it had no record, or was not observed.',
+  field_counts: 'Its records, and how many of these have a value in each of the fields.',
+  is_doubted: 'True if it had records that nobody asked for, or fewer than it states; else NULL.',
+  emptied_days: 'The days whose last row it took, in the order of the answers; NULL if there are none.',
+  held_back_days: 'The days of which it lacked so many rows that these were kept; NULL if there are none.',
+  is_believed:
+    'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
+});
 
 /** A field of a layout, as it is stored: its name as it was sent and as names are compared, its type, and a value. */
 export interface LayoutField {
@@ -185,41 +259,47 @@ export interface LayoutField {
   readonly example: string | null;
 }
 
-/**
- * The sets of fields, with their types, that answers of an operation and exchange had: of each the first and the last
- * answer, and sums over all of them. Every answer counts once, when it is noted in `answers`, so that neither the order
- * of loads nor a replay changes anything.
- */
 export const answerLayouts = etl.table(
   'answer_layouts',
   {
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
-    /** Made from the names and types of its fields. */
     layout: bigint('layout', { mode: 'bigint' }).notNull(),
-    /** By name; the examples are of the first answer. */
     fields: jsonb('fields').$type<readonly LayoutField[]>().notNull(),
     first_place: placeOf('first_place').notNull(),
     first_run_id: reference('first_run_id').notNull(),
     last_place: placeOf('last_place').notNull(),
     last_run_id: reference('last_run_id').notNull(),
     answers: reference('answers').notNull(),
-    /** The sum of `field_counts`. */
     counts: bigint('counts', { mode: 'number' }).array().notNull(),
   },
   (table) => [
     primaryKey({ name: 'answer_layouts_pkey', columns: [table.operation, table.exchange, table.layout] }),
   ],
 );
+describe(
+  answerLayouts,
+  'What the view etl.source_fields is worked out from: the sets of fields that answers had, with sums over all answers of each. Read the view.',
+  {
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    layout: 'Made from the names and types of the fields.',
+    fields:
+      'The fields by name: name, plain (as names are compared), type, and an example of the first answer.',
+    first_place: 'Place of the first answer with these fields, as in etl.answers.',
+    first_run_id: 'The run that fetched it.',
+    last_place: 'Place of the last answer with these fields.',
+    last_run_id: 'The run that fetched it.',
+    answers: 'Answers with these fields. Unit: answers.',
+    counts: 'Their records, and how many of these have a value in each field.',
+  },
+);
 
-/** Which columns the operations of this database read from which fields, as of the last migration. */
 export const declaredFields = etl.table(
   'declared_fields',
   {
     operation: text('operation').notNull(),
-    /** The name as names are compared. */
     field: text('field').notNull(),
-    /** With its table. */
     mapped_column: text('mapped_column').notNull(),
   },
   (table) => [
@@ -229,8 +309,12 @@ export const declaredFields = etl.table(
     }),
   ],
 );
+describe(declaredFields, 'Which columns are read from which fields, as of the last eod migrate.', {
+  operation: 'Operation of the source.',
+  field: 'Name of the field as names are compared.',
+  mapped_column: 'Column of market, with its table.',
+});
 
-/** The fields of all answers that were observed: where two names are the same field, under the one that was sent last. */
 export const sourceFields = etl
   .view('source_fields', {
     operation: text('operation').notNull(),
@@ -258,3 +342,20 @@ export const sourceFields = etl
            where d.operation = s.operation and d.field = s.plain) as mapped_column
     from sent s group by s.operation, s.exchange, s.plain`),
   );
+describe(
+  sourceFields,
+  'Every field that records of the source had, by operation and exchange, since fields are observed; imported files do not count.',
+  {
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    field:
+      'Name as it was sent last; names that differ in case, spaces, hyphens and underscores only are one field.',
+    type: 'Type of its values in the last answer that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.',
+    first_seen_at: 'Time of the first answer that had it.',
+    last_seen_at: 'Time of the last answer that had it.',
+    share_null: 'Share of the records without a value, of the answers that had it. Unit: fraction.',
+    example: 'A value, its first 100 characters.',
+    mapped_column:
+      'The columns that it is read into, with their tables, as of the last eod migrate; NULL if no declaration reads it.',
+  },
+);

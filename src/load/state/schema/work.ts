@@ -23,6 +23,7 @@ import {
 } from '../runs/request.ts';
 import {
   asked,
+  COUNT_COMMENTS,
   count,
   day,
   etl,
@@ -34,6 +35,7 @@ import {
   placeOf,
   reference,
 } from './columns.ts';
+import { describe } from './describe.ts';
 
 export const runs = etl.table(
   'runs',
@@ -42,24 +44,18 @@ export const runs = etl.table(
     kind: text('kind').$type<RunKind>().notNull(),
     state: text('state').$type<RunState>().notNull().default('running'),
     requested_by: text('requested_by').notNull(),
-    /** What was asked for: a `RunRequest`, or what a replay or an import needs. */
     request: jsonb('request').notNull(),
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
-    /** Makes a scheduled run unique: two schedulers asking for the same tick get one run. */
     tick: text('tick'),
-    /** Operations whose windows are planned once the bhav copies of the run are in. */
     deferred: jsonb('deferred').$type<readonly Target[]>().notNull().default([]),
     error: text('error'),
-    /** Totals of its windows, written when the run ends. */
     requests: count('requests'),
     bytes: count('bytes'),
     ...forEachCount(count),
     started_at: moment('started_at').notNull().defaultNow(),
-    /** When it was last resumed, which restarts the time that it waits for a source that is down. */
     resumed_at: moment('resumed_at'),
     finished_at: moment('finished_at'),
-    /** The checks and alerts after its end: `none` before that, and for runs that have none. */
     follow_up: text('follow_up', { enum: ['none', 'due', 'done', 'failed'] })
       .notNull()
       .default('none'),
@@ -74,6 +70,28 @@ export const runs = etl.table(
     check('runs_state', isOneOf(table.state, RUN_STATES)),
   ],
 );
+describe(runs, 'One row per run: what was asked for, by whom, its state and totals.', {
+  id: 'Number of the run, as `eod runs`, `eod runs resume` and `eod runs cancel` take it.',
+  kind: 'backfill, nightly, import, replay, gap_fill, preview (fetched, compared, rolled back) or events (corporate events worked out again).',
+  state:
+    'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
+  requested_by: 'Who asked for it: user and host, or the scheduler.',
+  request: 'What was asked for, as JSON; never the access key.',
+  from_date: 'First day asked for.',
+  to_date: 'Last day asked for.',
+  tick: 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.',
+  deferred: 'Operations whose windows wait for others of the run, which list what to ask for.',
+  error: 'Why the run as a whole stopped.',
+  requests: 'Calls made to the source.',
+  bytes: 'Bytes received. Unit: bytes.',
+  ...COUNT_COMMENTS,
+  started_at: 'When the run was asked for.',
+  resumed_at: 'When it was last resumed.',
+  finished_at: 'When it ended; null while it is open.',
+  follow_up:
+    'Checks of the data and alerts after its end: none (not ended, or there are none), due, done, or failed (given up after five attempts).',
+  follow_up_attempts: 'How often they were started.',
+});
 
 export const windows = etl.table(
   'windows',
@@ -82,44 +100,30 @@ export const windows = etl.table(
     run_id: reference('run_id')
       .notNull()
       .references(() => runs.id),
-    /** The window this one was split from. */
     parent_id: reference('parent_id'),
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
     instruments: text('instruments').array().notNull().default([]),
-    /** Request options and the variant asked for; never the access key. Of an import: `file`, the name of the CSV. */
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull().default({}),
-    /** Names the question, where an operation asks several about a day; see `coverage`. */
     variant: text('variant').notNull().default(''),
-    /** Request options narrow it to a part of the day's data, so it does not count as coverage. */
     is_filtered: boolean('is_filtered').notNull().default(false),
     state: text('state').$type<WindowState>().notNull().default('pending'),
     attempts: integer('attempts').notNull().default(0),
-    /** Attempts that failed and count: the failure policy bounds them. */
     failed_attempts: integer('failed_attempts').notNull().default(0),
-    /** How often it was claimed while an earlier claim had not ended. */
     lost_workers: integer('lost_workers').notNull().default(0),
     requests: integer('requests').notNull().default(0),
-    /** How long it was postponed because its answer was not ready; no other wait counts. */
     not_ready_ms: integer('not_ready_ms').notNull().default(0),
     bytes: count('bytes'),
     ...forEachCount(count),
-    /** The diagnostic line that the source answered with. */
     diagnostic: text('diagnostic'),
-    /** Why it failed, was blocked or skipped. */
     error: text('error'),
-    /** SHA-256 of the last answer that could not be read, or states more records than it has; its body is kept. */
     refused_hash: text('refused_hash'),
-    /** Why somebody should look at it, such as an answer that lacked too many rows to be withdrawn. */
     suspicious: text('suspicious'),
-    /** Those of these reasons for which neither a reject nor a withdrawal stands: a later good answer settles them. */
     unsettled: text('unsettled'),
-    /** The file an import read, and the SHA-256 of its bytes. */
     source_file: text('source_file'),
     source_hash: text('source_hash'),
-    /** What a preview would have changed: sample rows with the columns that differ. */
     preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
     started_at: moment('started_at'),
@@ -151,33 +155,69 @@ export const windows = etl.table(
     ),
   ],
 );
+describe(
+  windows,
+  "One row per window of a run: one request's worth of work, committed as a whole or not at all.",
+  {
+    id: 'Number of the window.',
+    run_id: 'The run it belongs to.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    from_date: 'First day asked for.',
+    to_date: 'Last day asked for.',
+    instruments: 'Instruments asked for; empty means the whole exchange.',
+    params: 'Further request options; never the access key. Of an import: "file", the name of the CSV file.',
+    variant: 'Which question about a day this is, if the operation asks several, e.g. eod/Standalone.',
+    is_filtered:
+      'Whether request options narrowed it to a part of the data: it does not count as coverage then.',
+    state:
+      'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.',
+    attempts: 'How often it was started.',
+    failed_attempts: 'Attempts that failed and count towards EOD_ATTEMPTS.',
+    lost_workers:
+      'How often it was claimed while an earlier claim had not ended, because that worker had died or lost its connection. After five times the window fails.',
+    requests: 'Calls made to the source.',
+    not_ready_ms:
+      'Milliseconds in all that it was postponed because its answer was not ready; other waits do not count.',
+    bytes: 'Bytes received. Unit: bytes.',
+    ...COUNT_COMMENTS,
+    diagnostic: 'The line with which the source answered instead of data, if any.',
+    error: 'Why it failed, was blocked or skipped.',
+    refused_hash:
+      'SHA-256 of the last answer that could not be read, or states more records than it has. Its body is in etl.response_bodies. One that states too many is taken if the same comes again.',
+    warnings: 'Problems that were not fatal, e.g. a wrong count.',
+    started_at: 'When it was first started.',
+    finished_at: 'When it ended.',
+    parent_id:
+      'The window this one was split from, because the source refused its range or the answer was too large.',
+    suspicious:
+      'Why somebody should have looked at its answer when it was loaded, e.g. because it lacked more rows than may be withdrawn at once, so that none was.',
+    unsettled:
+      'Those of these reasons that no reject and no withdrawal stands for, so that only a later good answer settles them.',
+    source_file: 'The file that an import read.',
+    source_hash: 'SHA-256 of that file, in hex.',
+    preview: 'What a preview would have changed: sample rows with the columns that differ.',
+  },
+);
 
 /** What is wrong with a rejected record, field by field. */
 type Problems = readonly { readonly path: string; readonly message: string }[];
 
-/** Loads that were committed: which question each answered, and its number in the order of the commits. */
 export const loads = etl.table(
   'loads',
   {
     id: id(),
     ...ofWindow(),
     ...asked(),
-    /** The place of its answer. */
     place: place().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
-    /** Taken as the last thing before the commit, under one lock, so that versions are in the order of the commits. */
     state: reference('state').notNull(),
-    /** First and last day of the rows that it changed; null if it changed none, infinite if they have no day. */
     changed_from: day('changed_from'),
     changed_to: day('changed_to'),
-    /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
     has_new_names: boolean('has_new_names').notNull().default(true),
-    /** SHA-256 of an answer and of the code that read it: the same one again changes nothing. */
     digest: text('digest'),
-    /** SHA-256 of the rows that it wrote and withdrew; null until it is worked out. */
     rows_digest: text('rows_digest'),
-    /** SHA-256 of that and of the chain of the version before. */
     chain_digest: text('chain_digest'),
     ...forEachCount(count),
   },
@@ -190,17 +230,48 @@ export const loads = etl.table(
     index('loads_place_idx').on(table.place),
   ],
 );
+describe(
+  loads,
+  'One row per committed load. Rows of market and market_history refer to the load that wrote them.',
+  {
+    id: 'Number of the load.',
+    window_id: 'The window whose answer it stored.',
+    run_id: 'The run of the window.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    from_date: 'First day asked for.',
+    to_date: 'Last day asked for.',
+    instruments: 'Instruments asked for; empty means the whole exchange.',
+    variant: 'Which question about a day this is, as in etl.windows.',
+    is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
+    place:
+      'Place of its answer in the one order of answers: the later one replaces the earlier one, whichever was loaded first.',
+    fetched_at: 'When the source was asked.',
+    committed_at:
+      'When the load was committed, just before the end of its transaction; never before that of a lower state.',
+    state:
+      'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market.<table>_at(state) shows it.',
+    changed_from:
+      'First day of the rows that it changed; null if it changed none, -infinity if they have no day.',
+    changed_to:
+      'Last day of the rows that it changed; null if it changed none, infinity if they have no day.',
+    has_new_names:
+      'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
+    digest:
+      'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.',
+    rows_digest:
+      'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` works it out; null until then.',
+    chain_digest:
+      'SHA-256, in hex, of that digest and of this column of the state before: the digest of all states up to this one.',
+    ...COUNT_COMMENTS,
+  },
+);
 
-/**
- * The most rows that a day of a table ever had at once, since a person last accepted that it has fewer: after each answer
- * that withdrew rows and had another number before, so that it is also known what the answers up to a place left.
- */
 export const dayRows = etl.table(
   'day_rows',
   {
     table_name: text('table_name').notNull(),
     exchange: text('exchange').notNull(),
-    /** 0001-01-01 where the table has no days. */
     day: day('day').notNull(),
     most: integer('most').notNull(),
     place: place().notNull(),
@@ -212,10 +283,21 @@ export const dayRows = etl.table(
     }),
   ],
 );
+describe(
+  dayRows,
+  'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.',
+  {
+    table_name: 'Table of market.',
+    exchange: 'Exchange of the rows.',
+    day: 'Day of the rows; 0001-01-01 where the table has no days.',
+    most: 'The most rows.',
+    place:
+      'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.',
+  },
+);
 
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
 
-/** By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once. */
 export const withdrawals = etl.table(
   'withdrawals',
   {
@@ -229,9 +311,7 @@ export const withdrawals = etl.table(
     gone: integer('gone').notNull(),
     most: integer('most').notNull(),
     rows_left: integer('rows_left').notNull(),
-    /** The place of the answer that did not list them. */
     place: place().notNull(),
-    /** Keys of the rows, where they were not withdrawn. */
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
     accepted_at: moment('accepted_at'),
@@ -244,6 +324,31 @@ export const withdrawals = etl.table(
       .where(sql`${table.state} = 'refused'`),
     check('withdrawals_state', isOneOf(table.state, WITHDRAWAL_STATES)),
   ],
+);
+describe(
+  withdrawals,
+  'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.',
+  {
+    id: 'Number of the withdrawal, as `eod withdrawals accept` takes it.',
+    load_id: 'The load (etl.loads.id) whose answer did not list the rows.',
+    window_id: 'The window of that load.',
+    run_id: 'The run of that load.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    table_name: 'Table of market.',
+    day: 'Day of the rows; null where the table has no days.',
+    state:
+      'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).',
+    reason: 'Why they were not withdrawn.',
+    gone: 'Rows that were not listed.',
+    most: 'The most rows that the day ever had, as in etl.day_rows.',
+    rows_left: 'Rows that the day has left, or would have.',
+    rows: 'Keys of the rows, if they were not withdrawn.',
+    place: 'Place of the answer that did not list them, as in etl.answers.',
+    noted_at: 'When it was stored.',
+    accepted_at: 'When a person accepted it.',
+    accepted_by: 'Who accepted it: user and host.',
+  },
 );
 
 /** The state of a question as SQL: what `stateOf` says of its registers (coverage/registers.ts). */
@@ -258,7 +363,6 @@ const STATE_OF = (() => {
   };
 })();
 
-/** From which version on the past of a table can be shown, after a rebuild that has replaced its history of an exchange. */
 export const pastBegins = etl.table(
   'past_begins',
   {
@@ -269,6 +373,12 @@ export const pastBegins = etl.table(
   },
   (table) => [primaryKey({ name: 'past_begins_pkey', columns: [table.table_name, table.exchange] })],
 );
+describe(pastBegins, 'The tables of which a rebuild has replaced the history of an exchange.', {
+  table_name: 'Name of the table in market.',
+  exchange: 'Exchange whose history was replaced.',
+  state: 'The first state that can be shown since: market.<table>_at(state).',
+  run_id: 'The run that replaced it.',
+});
 
 export const coverage = etl.table(
   'coverage',
@@ -276,24 +386,18 @@ export const coverage = etl.table(
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
-    /** Empty where the whole exchange was asked. */
     instrument: text('instrument').notNull().default(''),
     variant: text('variant').notNull().default(''),
-    /** What was said last: by an answer, a failed call or the calendar, and where that stands in the order of answers. */
     last_place: placeOf('last_place').notNull(),
     last_said: text('last_said', { enum: COVERAGE_STATES }).notNull(),
     last_records: count('last_records'),
     last_diagnostic: text('last_diagnostic'),
-    /** The last answer that had records of it. */
     loaded_place: placeOf('loaded_place'),
     loaded_records: reference('loaded_records'),
-    /** The last answer with records that nobody asked for, or with fewer than it states. */
     doubted_place: placeOf('doubted_place'),
-    /** The last answers that took the last row of the day, and whose withdrawal of its rows was held back. */
     emptied_place: placeOf('emptied_place'),
     held_back_place: placeOf('held_back_place'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
-    /** Records of that day in the answer, if records carry their day. */
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
     diagnostic: text('diagnostic').generatedAlwaysAs(sql.raw(STATE_OF.diagnostic)),
     run_id: reference('run_id'),
@@ -308,35 +412,53 @@ export const coverage = etl.table(
     check('coverage_said', isOneOf(table.last_said, COVERAGE_STATES)),
   ],
 );
+describe(
+  coverage,
+  'What is known about each operation, exchange and session day; no row means that it was never asked for.',
+  {
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    day: 'Session day; the day of the call for operations without dates.',
+    instrument: 'Instrument, if the operation is asked per instrument; empty means the whole exchange.',
+    variant: 'Which question about a day, if the operation asks several, e.g. eod/Standalone.',
+    state:
+      'loaded, empty (exchange open, nothing listed), holiday, not_published (asked before publication), blocked or failed.',
+    records: 'Records of that day in the answer that loaded it; else in the last one. Unit: records.',
+    diagnostic: 'The line with which the source answered instead of data, if any.',
+    last_place:
+      'Where the answer, failed call or holiday that said something last stands in the order of answers. The state, records and diagnostic follow from these columns.',
+    last_said: 'What it said: one of the states.',
+    last_records: 'Records of that day in it. Unit: records.',
+    last_diagnostic: 'The line with which the source answered instead of data, or why the answer is doubted.',
+    loaded_place: 'The place of the last answer that had records of the day.',
+    loaded_records: 'Records of that day in it. Unit: records.',
+    doubted_place:
+      'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.',
+    emptied_place: 'The place of the last answer that took the last row of the day.',
+    held_back_place: 'The place of the last answer whose withdrawal of rows of the day was held back.',
+    run_id: 'The run that last asked for it.',
+    window_id: 'The window that last asked for it; null if the calendar decided.',
+    checked_at: 'When it was last asked for; a replay does not ask.',
+  },
+);
 
-/** Records that failed validation: where each was seen first and last. Whether it is resolved is asked, see `rejects`. */
 export const rejectedRecords = etl.table(
   'rejected_records',
   {
     id: id(),
     ...ofWindow(),
-    /** Position in the answer, from 0. */
     position: integer('position').notNull(),
-    /** The day that it names; if none can be read, the days that were asked for. */
     from_date: day('from_date').notNull(),
     to_date: day('to_date').notNull(),
-    /** SHA-256 of the record and of what was asked for, in hex: a record that comes again is the same reject. */
     fingerprint: text('fingerprint').notNull(),
     record: jsonb('record'),
     problems: jsonb('problems').$type<Problems>().notNull(),
-    /** Is it of a day, quarter or exchange that was not asked for? */
     is_stray: boolean('is_stray').notNull().default(false),
-    /** The places of the first and the last answer that contained it; all other columns but the record are of the last. */
     first_seen_at: moment('first_seen_at').notNull(),
     last_seen_at: moment('last_seen_at').notNull(),
-    /** What that answer was asked for, and whether the days matter: some data sets have none. */
     instruments: text('instruments').array().notNull().default([]),
     variant: text('variant').notNull().default(''),
     is_dated: boolean('is_dated').notNull().default(true),
-    /**
-     * When its last answer was read again and it passed, or the place of a later answer that was found to resolve it,
-     * so that nobody has to look for one again. Null if neither is known.
-     */
     settled_at: moment('settled_at'),
   },
   (table) => [
@@ -348,6 +470,33 @@ export const rejectedRecords = etl.table(
       .where(sql`${table.settled_at} is null`),
   ],
 );
+
+/** What the columns hold that the table and the view of rejected records have in common. */
+const REJECT_COMMENTS = {
+  id: 'Number of the reject.',
+  run_id: 'The run that fetched it last.',
+  window_id: 'The window that fetched it last.',
+  operation: 'Operation of the source.',
+  exchange: 'Exchange that was asked for.',
+  position: 'Position in the answer, from 0.',
+  from_date: 'The day that it names; if none can be read, the first day asked for.',
+  to_date: 'The day that it names; if none can be read, the last day asked for.',
+  fingerprint:
+    'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.',
+  record: 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.',
+  problems: 'Each problem with the path of its field.',
+  is_stray: 'Whether it is of a day, quarter or exchange that was not asked for.',
+  first_seen_at: 'When the first answer that contained it was fetched.',
+  last_seen_at: 'When the last answer that contained it was fetched, which is that of the window.',
+};
+
+describe(rejectedRecords, 'What the view etl.rejects is computed from: query that.', {
+  ...REJECT_COMMENTS,
+  instruments: 'Instruments that the last answer with it was asked for; empty means the whole exchange.',
+  variant: 'Which question about a day that answer was asked.',
+  is_dated: 'Whether it is about days: only an answer about all of them resolves it.',
+  settled_at: 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.',
+});
 
 /**
  * SQL that selects the answers `a` which show that the rejected record `r` is no longer sent or can be read now: believed
@@ -364,7 +513,6 @@ export const resolving = (r: string) =>
 const SHOWN =
   'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at';
 
-/** The rejected records, each with the time of the first answer that resolves it. In two parts, so that a query for open ones reads only what is not settled. */
 export const rejects = etl
   .view('rejects', {
     id: reference('id').notNull(),
@@ -386,13 +534,22 @@ export const rejects = etl
   select ${SHOWN}, (select min(a.place)::timestamptz ${resolving('r')})
     from etl.rejected_records r where settled_at is null`),
   );
+describe(rejects, 'Every record that failed validation, as sent, with each of its problems.', {
+  ...REJECT_COMMENTS,
+  resolved_at:
+    'When it was read again and passed, or when a later answer was fetched in which it passed or was no longer sent; null until then.',
+});
 
-/** Worker processes, and when each was last known to be alive. */
 export const workers = etl.table('workers', {
-  /** Host and process id. */
   worker: text('worker').primaryKey(),
   seen_at: moment('seen_at').notNull().defaultNow(),
-  /** Why the answers that it holds cannot be stored, and since when; null if they can. */
   cannot_store: text('cannot_store'),
   cannot_store_since: moment('cannot_store_since'),
+});
+describe(workers, 'Worker processes; eod status says if none was seen for a minute.', {
+  worker: 'Host and process id.',
+  seen_at: 'When it last reported, which it does every half minute.',
+  cannot_store:
+    'Why Postgres refuses to store the answers that it holds; until they are stored it makes no call. NULL if they can be stored.',
+  cannot_store_since: 'Since when.',
 });

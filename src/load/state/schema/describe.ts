@@ -1,0 +1,44 @@
+import { getTableName, getViewName, isTable, type View } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
+
+/** The comments of a table or view and of its columns, as `\d+` in psql and docs/tables.md show them. */
+export interface Description {
+  readonly name: string;
+  readonly kind: 'table' | 'view';
+  readonly comment: string;
+  readonly columns: Readonly<Record<string, string>>;
+}
+
+const descriptions: Description[] = [];
+
+/** Every description of the schema files that were imported, in their order. */
+export const etlDescriptions = (): readonly Description[] => descriptions;
+
+type ColumnsOf<Relation> = Relation extends PgTable
+  ? keyof Relation['_']['columns']
+  : Relation extends View
+    ? keyof Relation['_']['selectedFields']
+    : never;
+
+/** Says what a table or view of `etl` and each of its columns holds. `eod migrate` writes it into the database. */
+export function describe<Relation extends PgTable | View>(
+  relation: Relation,
+  comment: string,
+  columns: Readonly<Record<ColumnsOf<Relation> & string, string>>,
+): void {
+  descriptions.push(
+    isTable(relation)
+      ? { name: getTableName(relation), kind: 'table', comment, columns }
+      : { name: getViewName(relation), kind: 'view', comment, columns },
+  );
+}
+
+/** The comments of the schemas. */
+export const SCHEMA_COMMENTS: Readonly<Record<string, string>> = {
+  etl: 'What the pipeline knows about its own work.',
+  market:
+    'Market data, one table per data set: what the source lists now. Rows that it no longer lists are in market_history.',
+  market_history:
+    'Replaced and withdrawn revisions of the tables of market, with the time each was valid and the load that ended it.',
+  market_partitions: 'Yearly partitions of the tables of market; query market instead.',
+};
