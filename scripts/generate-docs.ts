@@ -316,7 +316,7 @@ function tableList(): string {
   const others = all.filter(({ name }) => !READ_BY_PEOPLE.includes(name));
   return [
     reference(
-      all.filter(({ name }) => READ_BY_PEOPLE.includes(name)),
+      READ_BY_PEOPLE.flatMap((name) => all.filter((one) => one.name === name)),
       () => null,
     ),
     '### Other tables',

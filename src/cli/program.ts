@@ -343,6 +343,8 @@ async function unwrapped(error: unknown): Promise<unknown> {
 /** The commands that help against an error. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_commands: '"eod help" lists them',
+  import_unreleased:
+    'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate" and then "eod replay --source ADDRESS_OF_THE_OLD_ONE", which imports the responses that it keeps (docs/operations.md)',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',

@@ -55,6 +55,7 @@ export type ErrorKind =
 /** The command that helps with an error of kind `usage`; the command line knows its name and words the hint. */
 export type Remedy =
   | 'list_commands'
+  | 'import_unreleased'
   | 'list_runs'
   | 'list_operations'
   | 'rebuild'

@@ -124,8 +124,13 @@ describe('a table of the schema etl', () => {
     const others = files.filter(
       (file) => !file.startsWith('state/') && codeOf(file).includes('state/schema/'),
     );
-    // Which files of SQL were applied is noted where they are applied; observed aliases follow from tables of market.
-    expect(others).toEqual(['database/migrate.ts', 'market/observed-aliases/observed-aliases.ts']);
+    // Which files of SQL were applied is noted where they are applied; comments are written together; observed aliases follow
+    // from tables of market.
+    expect(others).toEqual([
+      'database/migrate.ts',
+      'market/observed-aliases/observed-aliases.ts',
+      'market/schema/comments-and-functions.ts',
+    ]);
   });
 
   test('is found where it is named or written', () => {

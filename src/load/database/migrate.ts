@@ -76,9 +76,8 @@ async function newestApplied(client: Pick<ClientBase, 'query'>): Promise<number>
   const hashes = new Map(rows.map(({ hash, created_at }) => [Number(created_at), hash]));
   if (readMigrationFiles(MIGRATIONS).some((one) => (hashes.get(timeOf(one)) ?? one.hash) !== one.hash)) {
     throw usageError(
-      'an unreleased version of eod made this database, and no later one can migrate it. Keep it (pg_dump makes a backup), ' +
-        'name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate" and then ' +
-        '"eod replay --source ADDRESS_OF_THE_OLD_ONE", which imports the responses that it keeps (docs/operations.md)',
+      'this database was made by an unreleased version, and no later one can migrate it',
+      'import_unreleased',
     );
   }
   return largest(hashes.keys(), 0);

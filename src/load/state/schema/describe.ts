@@ -11,8 +11,9 @@ export interface Description {
 
 const descriptions: Description[] = [];
 
-/** Every description of the schema files that were imported, in their order. */
-export const etlDescriptions = (): readonly Description[] => descriptions;
+/** Every description of the schema files that were imported, by name. */
+export const etlDescriptions = (): readonly Description[] =>
+  descriptions.toSorted((left, right) => (left.name < right.name ? -1 : 1));
 
 type ColumnsOf<Relation> = Relation extends PgTable
   ? keyof Relation['_']['columns']
