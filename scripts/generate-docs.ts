@@ -300,9 +300,7 @@ const READ_BY_PEOPLE = [
   'coverage',
   'rejects',
   'sessions',
-  'event_decisions',
   'source_fields',
-  'checked_days',
   'findings',
 ].map((name) => `etl.${name}`);
 
