@@ -20,6 +20,7 @@ import {
 import { readServerTime } from '../load/database/inspect.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
+import { timeZoneProblem } from '../load/database/time-zone.ts';
 import { declaredDifferences, refusalText } from '../load/market/schema/create-tables.ts';
 import { useStoredOperations } from '../load/state/operations.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
@@ -318,6 +319,8 @@ export async function openStore(cli: Cli, config: Config, log: Logger, wait: Wai
   if (config.DATABASE_URL !== undefined) {
     await life.open(() => checkPostgres(db, startRetryOf(cli, config, wait)));
   }
+  const problem = await life.open(() => timeZoneProblem(db.pool, config.EOD_TIMEZONE, Date.now()));
+  if (problem !== null) throw usageError(`${problem.found}: ${problem.remedy}`);
   return db;
 }
 

@@ -15,6 +15,7 @@ import {
 } from '../../load/database/inspect.ts';
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
+import { timeZoneProblem } from '../../load/database/time-zone.ts';
 import { readLostDays } from '../../load/market/checks/lost-days.ts';
 import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
@@ -42,7 +43,7 @@ export interface DatabaseChecks {
   readonly clockAheadMs: number | null;
 }
 
-const names = ['database', 'pooler', 'rights', 'migrations', 'connections'] as const;
+const names = ['database', 'time zone', 'pooler', 'rights', 'migrations', 'connections'] as const;
 
 /** The result when the database cannot be used: all checks after the first are skipped. */
 const withoutDatabase = (first: Check, why: string): DatabaseChecks => ({
@@ -80,7 +81,8 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
     return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
   }
-  const [[pooler], [rights], [migrations]] = (await Promise.all([
+  const [[zone], [pooler], [rights], [migrations]] = (await Promise.all([
+    bounded('time zone', ANSWER_MS, 'see the check of the database', () => timeZoneCheck(db, config)),
     bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () => poolerCheck(db)),
     bounded('rights', ANSWER_MS, 'docs/security.md has the statements for the roles', async () =>
       rightsCheck(await readRoleRights(db.pool, schemasOf(config)), facts.role),
@@ -91,10 +93,10 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       'let the role read the tables, or run "eod migrate" as their owner',
       () => migrationsCheck(db, config),
     ),
-  ])) as [[Check], [Check], [Check]];
-  const isUsable = [migrations, pooler, rights].every(({ state }) => state === 'ok');
+  ])) as [[Check], [Check], [Check], [Check]];
+  const isUsable = [zone, migrations, pooler, rights].every(({ state }) => state === 'ok');
   return {
-    checks: [serverCheck(facts, place), pooler, rights, migrations, connectionsCheck(facts, config)],
+    checks: [serverCheck(facts, place), zone, pooler, rights, migrations, connectionsCheck(facts, config)],
     usable: isUsable ? db : null,
     clockAheadMs: facts.now - Date.now(),
   };
@@ -163,6 +165,13 @@ function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place:
     );
   }
   return ok('database', found);
+}
+
+async function timeZoneCheck({ pool }: Database, { EOD_TIMEZONE: zone }: Config): Promise<Check> {
+  const problem = await timeZoneProblem(pool, zone, Date.now());
+  return problem === null
+    ? ok('time zone', `Postgres and this program read ${zone} alike`)
+    : failed('time zone', problem.found, problem.remedy);
 }
 
 async function poolerCheck({ pool }: Database): Promise<Check> {
