@@ -77,8 +77,8 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 }
 
 /**
- * Returns a function that says how many records came, how fast, and how long the rest will take. The speed is measured
- * from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
+ * Returns a function that says how many records came, how fast, and how long the rest will take, where that is known: once
+ * a window has ended, and all of them are planned. The speed is measured from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
  * long it took.
  */
 function paceMeter(): (progress: Progress, pause: string | null) => string {
@@ -97,9 +97,10 @@ function paceMeter(): (progress: Progress, pause: string | null) => string {
     const seconds = Math.max(0.001, (Date.now() - first.at) / 1000);
     const ended = progress.ended - first.progress.ended;
     const records = (progress.fetched - first.progress.fetched) / seconds;
-    const left = ended === 0 ? null : ((progress.total - progress.ended) * seconds) / ended;
-    // The total is not known until the rest is planned.
-    const time = left === null || progress.isDeferred ? 'time left not known yet' : `${duration(left)} left`;
-    return `${count(progress.fetched)} records · ${count(Math.round(records))}/s · ${time}`;
+    if (ended === 0) return `${count(progress.fetched)} records · none of the rest has ended yet`;
+    const left = ((progress.total - progress.ended) * seconds) / ended;
+    const time = progress.isDeferred ? 'the rest is planned when these are loaded' : `${duration(left)} left`;
+    const speed = records < 0.5 ? '' : `${count(Math.round(records))}/s · `;
+    return `${count(progress.fetched)} records · ${speed}${time}`;
   };
 }

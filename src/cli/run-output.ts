@@ -1,5 +1,5 @@
 import { groupBy } from '../core/group-by.ts';
-import { emptySessionsText } from '../core/wording.ts';
+import { emptySessionsText, runStateText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
@@ -40,7 +40,6 @@ export function runText(report: ReportedRun, timeZone: string): string {
   const {
     runId,
     kind,
-    state,
     windows,
     requests,
     callsPerLoadedWindow: calls,
@@ -50,9 +49,10 @@ export function runText(report: ReportedRun, timeZone: string): string {
     startedAt,
   } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
+  const ended = runStateText(report) === report.state ? report.state : 'completed without records';
   const canForce = kind === 'backfill' || kind === 'preview';
   return [
-    `run ${runId} (${kind}, ${rangeText(report)}): ${state} after ${seconds} s`,
+    `run ${runId} (${kind}, ${rangeText(report)}): ${ended} after ${seconds} s`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
@@ -66,6 +66,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
       : []),
     ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
     ...warningLines(report),
+    ...withoutRecordsLines(report),
     ...emptyLines(report),
     ...suspiciousLines(report),
     ...withdrawnLines(report),
@@ -96,6 +97,18 @@ function warningLines({ warnings }: ReportedRun): string[] {
     MOST_LISTED,
     ({ operation, warning, windows }) =>
       `warning: ${operation}: ${warning}${windows === 1 ? '' : ` (${plural(windows, 'window')})`}`,
+    (left) => `… and ${left} more`,
+  );
+  return ['', ...lines];
+}
+
+/** Data sets that were requested, and of which no response had a record. */
+function withoutRecordsLines({ withoutRecords }: ReportedRun): string[] {
+  if (withoutRecords.length === 0) return [];
+  const lines = firstLines(
+    withoutRecords,
+    MOST_LISTED,
+    (one) => `no records: ${operationName(one)}, in ${plural(one.windows, 'window')}`,
     (left) => `… and ${left} more`,
   );
   return ['', ...lines];

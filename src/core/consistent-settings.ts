@@ -119,6 +119,12 @@ const schema = z.custom<Config>().check(
     'set it to the time from which the source has the day, e.g. 21:15',
   ),
   consistent(
+    ({ EOD_NIGHT_TIMES: times, EOD_PUBLISHED_AT }) =>
+      times === undefined || times.some((time) => time >= EOD_PUBLISHED_AT || time < '09:00'),
+    'EOD_NIGHT_TIMES={EOD_NIGHT_TIMES} has no time after EOD_PUBLISHED_AT ({EOD_PUBLISHED_AT}): a night that comes before its data is not repeated when it is there',
+    'add a later time, or set EOD_PUBLISHED_AT to the time from which the source has the day',
+  ),
+  consistent(
     (config) =>
       zoneOffsetSeconds(config.EOD_TIMEZONE, Math.floor(systemClock.now() / 1000)) === INDIA_OFFSET_S,
     'EOD_TIMEZONE={EOD_TIMEZONE} is not the zone of the exchanges: days, schedules and the hours of the quota begin at the wrong times',

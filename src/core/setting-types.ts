@@ -42,6 +42,9 @@ export const timeZone = z.string().refine(
   { error: 'is not a time zone, e.g. Asia/Kolkata' },
 );
 
+/** `HH:mm`. */
+export const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of day such as 21:15');
+
 /** An address with one of these schemes. */
 export const url = (...schemes: string[]) =>
   z.string().refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)), {

@@ -12,6 +12,7 @@ import {
   proxy,
   setting,
   share,
+  timeOfDay,
   timeZone,
   url,
 } from './setting-types.ts';
@@ -141,7 +142,7 @@ export const settingGroups = {
       pairs('Operation=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [
         ...new Set(text.toUpperCase().split('+')),
       ]).default({}),
-      'Exchanges to ask for of single operations, `Operation=EXCHANGE+EXCHANGE,…`, instead of those that the operation declares and `EOD_EXCHANGES` limits. Any exchange may be named; the source says if it has none of that name.',
+      'Exchanges of single operations, `Operation=EXCHANGE+EXCHANGE,…`, instead of those that it declares. Any exchange may be named.',
       'GetBhavCopyCM=BSE,GetCircuitBreakers=NSE+BSE',
     ),
     EOD_INSTRUMENTS: setting(
@@ -164,7 +165,7 @@ export const settingGroups = {
     ),
     EOD_HISTORY_DAYS: setting(
       integer(1, 10_000).default(30),
-      'How many days back a nightly run asks at most, however long ago the last loaded session is: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only; use `eod backfill` for older days.',
+      'How many days back a nightly run asks at most: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only.',
     ),
   },
   When: {
@@ -173,11 +174,13 @@ export const settingGroups = {
       'Zone of the exchanges, of "today" and of the schedules.',
     ),
     EOD_PUBLISHED_AT: setting(
-      z
-        .string()
-        .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of day such as 21:15')
-        .default('21:15'),
-      'Time of day before which no data of that day is expected, even if an operation declares an earlier one. An empty answer before this time does not mean that there is no data.',
+      timeOfDay.default('21:15'),
+      'Time of day before which no data of that day is expected; an empty answer until then means nothing.',
+    ),
+    EOD_NIGHT_TIMES: setting(
+      listOf(timeOfDay, 'names no time').optional(),
+      'When `eod up` begins the night, once or several times, instead of 21:15; `eod schedules` prints what follows. A time before 09:00 is of the night before.',
+      '19:00,23:00',
     ),
     EOD_CALENDAR_FILE: setting(
       z.string().optional(),

@@ -26,6 +26,15 @@ export function emptySessionsText({ sessions, ...range }: DayRange & { readonly 
   return `empty on ${plural(sessions, 'session')} that should have data (${rangeText(range)})`;
 }
 
+/** The state of a run; `no records` if it completed and all that the source sent was empty. */
+export function runStateText(run: {
+  readonly state: string;
+  readonly windows: { readonly empty: number };
+  readonly fetched: number;
+}): string {
+  return run.state === 'completed' && run.windows.empty > 0 && run.fetched === 0 ? 'no records' : run.state;
+}
+
 /** Does a number of records differ so much from the usual one that it is worth saying? Small data sets vary more. */
 export const isUnusual = (records: number, usual: number | null): boolean =>
   usual !== null && usual >= 100 && Math.abs(records - usual) > usual * 0.2;

@@ -60,7 +60,15 @@ describe('backfill', () => {
     const pledge = await ask('GetConsolidatedPledge');
     expect(pledge.code).toBe(0);
     expect(pledge.stdout).not.toContain('should have data');
+    // It may be empty, but that nothing came is worth saying.
+    expect(pledge.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /^run 2 \(.*\): completed without records after .* no records: GetConsolidatedPledge BSE, in \d+ windows?/,
+    );
+    expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
     const { json } = await runJson<RunReport>(['run', '1'], options);
+    expect(json.withoutRecords).toEqual([
+      { operation: 'GetBhavCopyCM', exchange: 'NSE', windows: expect.any(Number) },
+    ]);
     expect(json.emptySessions).toEqual([
       { operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-02-20', to: '2025-02-27', sessions: 5 },
     ]);
@@ -70,7 +78,7 @@ describe('backfill', () => {
       cwd,
       env: environment(url),
     });
-    expect(filled).toMatchObject({ code: 0, json: { emptySessions: [] } });
+    expect(filled).toMatchObject({ code: 0, json: { emptySessions: [], withoutRecords: [] } });
     expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
   });
 

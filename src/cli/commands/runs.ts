@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { usageError } from '../../core/errors.ts';
+import { runStateText } from '../../core/wording.ts';
 import type { RunReport } from '../../load/state/runs/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
@@ -9,7 +10,8 @@ import { failuresText, runText } from '../run-output.ts';
 
 const columns = (timeZone: string): Column<RunReport>[] => [
   { head: 'run', cell: (run) => run.runId },
-  ...columnsOf<RunReport>('kind', 'state'),
+  ...columnsOf<RunReport>('kind'),
+  { head: 'state', cell: runStateText },
   // With the year there would be no room for the last column.
   {
     head: 'started',

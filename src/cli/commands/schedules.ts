@@ -26,5 +26,9 @@ async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   await openKnown(cli, config);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
-  else print(cli, `${table(COLUMNS, ticks)}\n\ntimes are in ${config.EOD_TIMEZONE}`);
+  else {
+    const times = config.EOD_NIGHT_TIMES?.join(' and ');
+    const from = times === undefined ? 'as the operations declare' : `from ${times} on (EOD_NIGHT_TIMES)`;
+    print(cli, `${table(COLUMNS, ticks)}\n\ntimes are in ${config.EOD_TIMEZONE}, ${from}`);
+  }
 }

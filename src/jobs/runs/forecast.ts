@@ -1,10 +1,11 @@
 import { today } from '../../core/clock.ts';
-import { addDays, DAY_MS, type Day, type DayRange, epochOf, secondsOfDay } from '../../core/days.ts';
+import { addDays, DAY_MS, type Day, type DayRange, epochOf } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/runs/request.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
+import { requestMinutes } from '../../operations/night-times.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -263,10 +264,10 @@ async function readPace(
  */
 function nextNightStart({ config, clock }: Context, date: Day): number {
   const zone = config.EOD_TIMEZONE;
-  const first = operations.map(({ schedule }) => schedule.at).sort()[0] as string;
+  const first = operations
+    .map((operation) => requestMinutes(operation, config)[0])
+    .reduce((least, minutes) => Math.min(least, minutes));
   const now = today(clock, zone);
-  const starts = [addDays(date, 1), now, addDays(now, 1)].map(
-    (day) => epochOf(day, secondsOfDay(first), zone) * 1000,
-  );
+  const starts = [addDays(date, 1), now, addDays(now, 1)].map((day) => epochOf(day, first * 60, zone) * 1000);
   return Math.min(starts.find((start) => start > clock.now()) as number, clock.now() + DAY_MS);
 }

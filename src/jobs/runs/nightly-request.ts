@@ -1,9 +1,9 @@
 import type { Calendar } from '../../calendar/calendar.ts';
-import { today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { readProgress } from '../../load/state/coverage/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/runs/request.ts';
+import { lastNight } from '../../operations/night-times.ts';
 import { exchangesOf, expectedVariants, type Operation, partsOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -43,7 +43,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
     targets,
     instruments: [],
     options: {},
-    live: scope.date === today(clock, config.EOD_TIMEZONE),
+    live: scope.date >= lastNight(config, clock),
   };
 }
 

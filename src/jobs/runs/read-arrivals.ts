@@ -1,13 +1,13 @@
-import { addDays, type Day, type DayRange, epochOf, secondsOfDay, weekday } from '../../core/days.ts';
+import { addDays, type Day, type DayRange, epochOf, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { readArrivals } from '../../load/state/coverage/days.ts';
 import { summarizePairs } from '../../load/state/coverage/freshness.ts';
+import { dueMinutes, type NightSettings } from '../../operations/night-times.ts';
 import {
   expectedVariants,
   isQuarterly,
   type Operation,
-  publicationTime,
   SCHEDULED_WEEKDAYS,
 } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -36,16 +36,12 @@ export interface Lateness extends Pair {
 
 /** When the data of a day is due: when its schedule asks for it, but not before it is published. Epoch seconds. */
 export function dueAt(operation: Operation, day: Day, config: DueSettings): number {
-  const { schedule } = operation;
-  const published = publicationTime(operation, config.EOD_PUBLISHED_AT);
-  const time = schedule.at > published ? schedule.at : published;
-  const on = SCHEDULED_WEEKDAYS[schedule.on];
+  const on = SCHEDULED_WEEKDAYS[operation.schedule.on];
   const wait = on === null ? 0 : (on - weekday(day) + 7) % 7;
-  return epochOf(addDays(day, wait), secondsOfDay(time), config.EOD_TIMEZONE);
+  return epochOf(addDays(day, wait), dueMinutes(operation, config) * 60, config.EOD_TIMEZONE);
 }
 
-interface DueSettings {
-  readonly EOD_PUBLISHED_AT: string;
+interface DueSettings extends NightSettings {
   readonly EOD_TIMEZONE: string;
 }
 

@@ -25,11 +25,10 @@ export const windowJobId = ({ runId, windowId }: Omit<WindowJob, 'database'>) =>
   `run-${runId}-window-${windowId}`;
 
 /** The id that BullMQ gives the ticks of a schedule, up to the time of the tick. */
-export const tickJobPrefix = ({ operation, exchange }: Omit<TickJob, 'database'>) =>
-  `repeat:${operation}-${exchange}:`;
+export const tickJobPrefix = (scheduleId: string) => `repeat:${scheduleId}:`;
 
 const WINDOW_ID = /^run-(\d+)-window-(\d+)$/;
-const TICK_ID = /^repeat:(\w+)-(\w+):(\d+)$/;
+const TICK_ID = /^repeat:(\w+)-(\w+)(?:-\d+)?:(\d+)$/;
 
 /**
  * Gives a job back the data that the queue's server has dropped, as far as its id says it.

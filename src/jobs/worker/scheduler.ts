@@ -1,20 +1,15 @@
 import type { Job } from 'bullmq';
 import { CronExpressionParser } from 'cron-parser';
-import { type Clock, systemClock, today } from '../../core/clock.ts';
+import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
-import { secondsOfDay } from '../../core/days.ts';
 import { runStep } from '../../core/steps.ts';
 import { endsWithin } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { knownOperation } from '../../load/state/operations.ts';
-import {
-  type ExchangeSettings,
-  exchangesOf,
-  type Operation,
-  SCHEDULED_WEEKDAYS,
-} from '../../operations/operation.ts';
+import { cronOf, type NightSettings, nightAt, requestMinutes } from '../../operations/night-times.ts';
+import { type ExchangeSettings, exchangesOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
@@ -29,27 +24,29 @@ import { type RunningWorker, workerSettings } from './worker.ts';
 const STAGGER_MINUTES = 2;
 
 interface PlannedSchedule extends Omit<TickJob, 'database'> {
-  /** `<Operation>-<exchange>`, also the id of the BullMQ job scheduler. */
+  /**
+   * `<Operation>-<exchange>`, followed by `-2` and so on for the further times of EOD_NIGHT_TIMES; also the id of the
+   * BullMQ job scheduler.
+   */
   readonly id: string;
   /** Cron pattern in EOD_TIMEZONE. */
   readonly pattern: string;
 }
 
-/** The schedule of every operation and exchange, as declared (pure). */
-export function plannedSchedules(config: ExchangeSettings): PlannedSchedule[] {
-  return operations.flatMap((operation) =>
-    exchangesOf(operation, config).map((exchange, place) => ({
-      id: `${operation.name}-${exchange}`,
-      operation: operation.name,
-      exchange,
-      pattern: cronOf(operation, place),
-    })),
-  );
-}
+type ScheduleSettings = ExchangeSettings & Pick<NightSettings, 'EOD_NIGHT_TIMES'>;
 
-function cronOf({ schedule }: Operation, place: number): string {
-  const minutes = secondsOfDay(schedule.at) / 60 + place * STAGGER_MINUTES;
-  return `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${SCHEDULED_WEEKDAYS[schedule.on] ?? '*'}`;
+/** The schedules of every operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
+export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
+  return operations.flatMap((operation) =>
+    exchangesOf(operation, config).flatMap((exchange, place) =>
+      requestMinutes(operation, config).map((minutes, at) => ({
+        id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,
+        operation: operation.name,
+        exchange,
+        pattern: cronOf(operation, minutes + place * STAGGER_MINUTES),
+      })),
+    ),
+  );
 }
 
 /** A schedule with the time of its next tick. */
@@ -62,7 +59,7 @@ export interface NextTick extends PlannedSchedule {
 }
 
 /** The next tick of every schedule, in the order of the operations. */
-export function nextTicks(config: ExchangeSettings & Pick<Config, 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
+export function nextTicks(config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
   const timeZone = config.EOD_TIMEZONE;
   const currentDate = new Date(clock.now());
   return plannedSchedules(config).map((schedule) => {
@@ -104,7 +101,7 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
       same?.pattern === schedule.pattern &&
       same.tz === config.EOD_TIMEZONE &&
       same.template?.data?.database === queues.databaseId;
-    const prefix = tickJobPrefix(schedule);
+    const prefix = tickJobPrefix(schedule.id);
     if (ticks.some((id) => id.startsWith(prefix))) {
       // Upserting an unchanged scheduler would discard a tick that is due now. A tick whose scheduler the queue has lost
       // is worked on as well; after it there is no tick.
@@ -131,9 +128,9 @@ async function updateSchedules({ config, queues, log }: QueueContext): Promise<P
 /** Plans the nightly run of a tick, unless the tick has a run already. */
 export async function processTick(context: QueueContext, job: Job<TickJob>): Promise<void> {
   const { operation, exchange } = job.data;
-  // The time of the tick, not of the clock: a tick that is handled late is still for its own night.
+  // By the time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
-  const date = today({ ...context.clock, now: () => due }, context.config.EOD_TIMEZONE);
+  const date = context.clock.trialDay ?? nightAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
   const declared = await knownOperation(context, operation);
   const request = await nightlyRequest(context, { date, operation: declared, exchange });
   const runId = await startRun(context, request, {

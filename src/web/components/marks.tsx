@@ -55,5 +55,5 @@ export function markOfState(state: string): Mark {
   if (state === 'paused') return 'paused';
   if (state === 'running') return 'running';
   if (state === 'pending') return 'pending';
-  return state === 'empty' ? 'empty' : 'none';
+  return state === 'empty' || state === 'no records' ? 'empty' : 'none';
 }

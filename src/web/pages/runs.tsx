@@ -1,5 +1,5 @@
 import { unknownRunError } from '../../core/errors.ts';
-import { count, duration, emptySessionsText, plural, rangeText } from '../../core/wording.ts';
+import { count, duration, emptySessionsText, plural, rangeText, runStateText } from '../../core/wording.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   doubtedWindowsOfRuns,
@@ -64,7 +64,7 @@ export async function runsPage(context: PageContext, { query }: Asked): Promise<
 const columns = (zone: string): readonly Column<RunSummary>[] => [
   RUN,
   { head: 'Kind', cell: (run) => kindText(run.kind) },
-  { head: 'State', cell: (run) => <Badge mark={markOfState(run.state)}>{run.state}</Badge> },
+  { head: 'State', cell: (run) => <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge> },
   DAYS,
   { head: 'Started', cell: (run) => <Moment iso={run.startedAt} zone={zone} /> },
   { head: 'Took', number: true, cell: (run) => duration(run.seconds) },
@@ -111,7 +111,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
         </Heading>
         <section class="card" aria-label="The run">
           <p>
-            <Badge mark={markOfState(run.state)}>{run.state}</Badge>
+            <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge>
           </p>
           {run.error === null ? null : <p class="bad">{run.error}</p>}
           {empty.map((one) => (

@@ -7,6 +7,7 @@ import { type Day, dayEnd } from '../../../core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../../core/errors.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { settings } from '../../../core/settings.ts';
+import { dueMinutes } from '../../../operations/night-times.ts';
 import {
   asksInstruments,
   type ExchangeSettings,
@@ -16,7 +17,6 @@ import {
   type Operation,
   partsOf,
   partVariant,
-  publicationTime,
   QUARTER_AWAITED_DAYS,
 } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
@@ -179,16 +179,11 @@ from session, clock`;
 /** For this many days after a session, nightly runs ask for it again; those of weekly operations once more. */
 const awaitedDays = (lookback: number, weekly: boolean) => Math.max(7, 2 * lookback) + (weekly ? 7 : 0);
 
-function operationRow(
-  operation: Operation,
-  { EOD_PUBLISHED_AT: publishedAt, EOD_LOOKBACK_SESSIONS: lookback }: ViewSettings,
-): string {
+function operationRow(operation: Operation, settings: ViewSettings): string {
   const { name, emptyIsNormal, schedule } = operation;
   const quarterly = isQuarterly(operation);
   const variants = expectedVariants(operation);
   const parts = partsOf(operation);
-  // Data is not late before the schedule asks for it, which weekly operations do on their weekday.
-  const due = publicationTime(operation, publishedAt);
   const cells = [
     text(name),
     textArray(variants),
@@ -197,8 +192,11 @@ function operationRow(
     String(quarterly),
     String(emptyIsNormal),
     `${WEEKDAYS[schedule.on] ?? 'null'}::int`,
-    `${text(schedule.at > due ? schedule.at : due)}::time`,
-    String(quarterly ? QUARTER_AWAITED_DAYS : awaitedDays(lookback, schedule.on !== 'daily')),
+    // Data is not late before the schedule asks for it, which weekly operations do on their weekday.
+    `${text(`${dueMinutes(operation, settings)} minutes`)}::interval`,
+    String(
+      quarterly ? QUARTER_AWAITED_DAYS : awaitedDays(settings.EOD_LOOKBACK_SESSIONS, schedule.on !== 'daily'),
+    ),
   ];
   return `(${cells.join(', ')})`;
 }
@@ -230,7 +228,7 @@ export type ViewSettings = Pick<
   | 'EOD_HISTORY_DAYS'
   | 'EOD_LOOKBACK_SESSIONS'
 > &
-  Partial<Pick<Config, 'EOD_OPERATIONS_DIR'>>;
+  Partial<Pick<Config, 'EOD_OPERATIONS_DIR' | 'EOD_NIGHT_TIMES'>>;
 
 /** The defaults. */
 export const DEFAULT_VIEW_SETTINGS: ViewSettings = {

@@ -276,6 +276,11 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
     suspicious: doubted.get(run.runId) ?? [],
+    /** Data sets of which no response of the run had a record, and how many windows say so. */
+    withoutRecords: (each.get(run.runId) ?? []).flatMap(
+      ({ operation: name, exchange: code, windows: ended, fetched }) =>
+        fetched === 0 && ended.empty > 0 ? [{ operation: name, exchange: code, windows: ended.empty }] : [],
+    ),
     /** Sessions that should have records and of which the answer had none. */
     emptySessions: empty.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */

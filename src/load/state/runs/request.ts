@@ -28,7 +28,7 @@ export interface RunRequest {
   readonly instruments: readonly string[];
   /** Request options set by hand, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
-  /** A nightly run of today: real-time figures are asked for too. */
+  /** A run of the last night: real-time figures are requested too. */
   readonly live: boolean;
 }
 
