@@ -3,11 +3,12 @@ import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Operation } from '../operations/operation.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 import { fitsAnyShape } from './layout.ts';
+import { countLineEnds, findLongLine } from './lines.ts';
 
 /** The most rows of one answer, like `MAX_CONTAINERS` for JSON. */
 export const MAX_ROWS = 2_000_000;
 
-/** The most bytes of one row, so that a large file of one line that is not CSV is not read to its end. */
+/** The most bytes of a line and of a row. A longer line never becomes a string: of commas, it would be a list of cells. */
 export const MAX_ROW_BYTES = 1_000_000;
 
 const OPTIONS = {
@@ -45,7 +46,7 @@ export const MAX_UNEVEN_ROWS = 10_000;
  * How many cells that the header names may be missing in the rows of any text; a long text may lack as many as it has
  * characters. Otherwise a row of two bytes could become a record of a thousand values.
  */
-const ABSENT_CELLS = 10_000;
+export const ABSENT_CELLS = 10_000;
 
 /**
  * Does the last line have a line end? If lines end with a line feed, a carriage return alone is none: the text was cut
@@ -63,10 +64,17 @@ export function endsItsLastLine(text: string): boolean {
  * name, and the row is returned as a list, which is no record. The work is proportional to the length of the text.
  *
  * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
- *   whose rows do not match the header or each other in too many places; `too_large` for too many rows.
+ *   has a line that is too long, or whose rows do not match the header or each other in too many places; `too_large` for
+ *   too many rows.
  */
 export function readCsv(text: string): object[] {
-  if (countLines(text) > MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
+  const bytes = Buffer.from(text);
+  if (countLineEnds(bytes) >= MAX_ROWS) throw tooLarge(`more than ${MAX_ROWS} rows`);
+  const long = findLongLine(bytes, MAX_ROW_BYTES);
+  if (long !== null)
+    throw unreadable(
+      `broken CSV (line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read)`,
+    );
   return readPlainCsv(text) ?? readAnyCsv(text);
 }
 
@@ -90,26 +98,51 @@ export function readPlainCsv(text: string): object[] | null {
   if (names === undefined || names.length < 2 || names.includes('__proto__')) return null;
   const columns = distinctColumns(names);
   const records: object[] = [];
-  for (let at = 0; at < lines.length; at += 1) {
-    const line = lines[at] as string;
-    const cells = line.split(',');
-    if (cells.length !== names.length || /[\r\n]/.test(line)) return null;
-    if (at === 0) continue;
-    const record: Record<string, string> = {};
-    for (const [name, index] of columns) {
-      const cell = cells[index] as string;
-      const trimmed = cell.trim();
-      if (trimmed.length < cell.length && !isPadded(cell, trimmed)) return null;
-      record[name] = trimmed;
-    }
+  for (let at = 1; at < lines.length; at += 1) {
+    const record = readPlainRow(lines[at] as string, columns, names.length);
+    if (record === null) return null;
     records.push(record);
   }
-  return records;
+  return /[\r\n]/.test(lines[0] as string) ? null : records;
 }
 
-/** How many cells the first row of a text has. @throws PipelineError as `readCsv` does. */
-export function countCells(text: string): number {
-  return parseRows(Buffer.from(text), { to: 1 })[0]?.length ?? 0;
+type Columns = readonly (readonly [name: string, index: number])[];
+
+/** The record of a line without quotes; null if it does not have as many cells as there are names, or has to be parsed. */
+function readPlainRow(line: string, columns: Columns, width: number): object | null {
+  const cells = line.split(',');
+  if (cells.length !== width || /[\r\n]/.test(line)) return null;
+  const record: Record<string, string> = {};
+  for (const [name, index] of columns) {
+    const cell = cells[index] as string;
+    const trimmed = cell.trim();
+    if (trimmed.length < cell.length && !isPadded(cell, trimmed)) return null;
+    record[name] = trimmed;
+  }
+  return record;
+}
+
+/** Reads a line with its end. Null if it has no cell. @throws PipelineError as `readCsv` does. */
+export type RowReader = (line: string) => { readonly record: object; readonly cells: number } | null;
+
+/**
+ * Makes a reader of single rows, each of which becomes the record that `readCsv` makes of it among the others, under a
+ * header of these names, which differ.
+ */
+export function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n'): RowReader {
+  const columns = distinctColumns(names);
+  const width = names.length;
+  // The parser looks for the line end anew at each byte of the first line, unless it is told.
+  const options = { bom: false, record_delimiter: lineEnd } as const;
+  return (line) => {
+    const plain = line.includes('"') ? null : readPlainRow(line.slice(0, -lineEnd.length), columns, width);
+    if (plain !== null) return { record: plain, cells: width };
+    const [row] = parseRows(Buffer.from(line), options);
+    if (row === undefined) return null;
+    const [spaced] = isLonger(row, width) ? parseRows(Buffer.from(markSpaces(line)), options) : [];
+    const joined = spaced === undefined ? row : joinedCells(spaced);
+    return { record: recordOf(row, joined, columns, width), cells: row.length };
+  };
 }
 
 /** No header of any source has more characters. */
@@ -158,10 +191,9 @@ export function readAnyCsv(text: string): object[] {
       return row;
     },
   });
-  const isLonger = (row: readonly string[], width: number) => row.slice(width).some((cell) => cell !== '');
   // Once more, with the spaces after commas, if a row may have a text with commas.
   const spaced = rows.some((row) => isLonger(row, columns.length))
-    ? parseRows(bytes, { from_line: headerLines + 1, trim: false, rtrim: true })
+    ? parseRows(Buffer.from(markSpaces(text)), { from_line: headerLines + 1 })
     : [];
   const joined = spaced.length === rows.length ? spaced.map(joinedCells) : rows;
   const endsWhole = endsItsLastLine(text);
@@ -177,23 +209,36 @@ export function readAnyCsv(text: string): object[] {
   if (!endsWhole && (isShort || text.endsWith('\r'))) {
     throw unreadable('the CSV breaks off inside its last row', { cutShort: true });
   }
-  return rows.map((row, at) => {
-    if (!isLonger(row, width)) {
-      return Object.fromEntries(columns.map(([name, index]) => [name, row[index] ?? null]));
-    }
-    const cells = cellsOf(at);
-    return cells.length === width
-      ? Object.fromEntries(columns.map(([name, index]) => [name, cells[index] ?? null]))
-      : row;
-  });
+  return rows.map((row, at) => recordOf(row, joined[at] as string[], columns, width));
 }
 
-/** Appends each cell that begins with a space to the one before: in a text, a space follows a comma. */
+/** Has a row more cells than this, other than empty ones? */
+const isLonger = (row: readonly string[], width: number) => row.slice(width).some((cell) => cell !== '');
+
+/** The record of a row, or of its joined cells if it is too long; a list if these are not as many as there are names. */
+function recordOf(
+  row: readonly string[],
+  joined: readonly string[],
+  columns: Columns,
+  width: number,
+): object | readonly string[] {
+  const cells = isLonger(row, width) ? joined : row;
+  if (cells !== row && cells.length !== width) return row;
+  return Object.fromEntries(columns.map(([name, index]) => [name, cells[index] ?? null]));
+}
+
+/** Stands for a space after a comma, which the parser would trim: no text has it, because it is no character. */
+const SPACE_MARK = '\ufdd0';
+
+const markSpaces = (text: string): string => text.replace(/, (?=[^\s,])/g, `,${SPACE_MARK}`);
+
+/** Appends each cell that begins with a marked space to the one before: in a text, a space follows a comma. */
 function joinedCells(row: readonly string[]): string[] {
   const joined: string[] = [];
   for (const cell of row) {
-    if (/^ \S/.test(cell) && joined.length > 0) joined[joined.length - 1] += `,${cell}`;
-    else joined.push(cell.trim());
+    const text = cell.replaceAll(SPACE_MARK, ' ');
+    if (cell.startsWith(SPACE_MARK) && joined.length > 0) joined[joined.length - 1] += `,${text}`;
+    else joined.push(text.trim());
   }
   return joined;
 }
@@ -227,10 +272,4 @@ function distinctColumns(header: readonly string[]): [name: string, index: numbe
     if (!columns.has(name.trim())) columns.set(name.trim(), index);
   }
   return [...columns];
-}
-
-function countLines(text: string): number {
-  let lines = 1;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines++;
-  return lines;
 }

@@ -1,33 +1,41 @@
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
-/** How the lines of a body are, found without making a string of any of them. */
-interface Lines {
-  /** How many line feeds it has, and carriage returns without one behind. */
-  readonly ends: number;
-  /** Bytes of the longest line, without its end, and its number from 1 on. */
-  readonly longest: number;
-  readonly longestAt: number;
+/**
+ * Finds the first line of a body that is longer than `most` bytes, so that it is refused before a parser makes a string
+ * or a list of cells of it: from the start of a line it jumps to the last line end within `most` bytes, so few of the
+ * lines are looked at. A carriage return alone ends a line as well. In UTF-16, where each line end has one such byte,
+ * lengths are right to a byte.
+ *
+ * @returns its number, from 1 on, and its bytes without the line end; null if there is none.
+ */
+export function findLongLine(
+  body: Buffer,
+  most: number,
+): { readonly line: number; readonly bytes: number } | null {
+  for (let start = 0; body.length - start > most; ) {
+    const within = body.subarray(start, start + most + 1);
+    const end = Math.max(within.lastIndexOf(LINE_FEED), within.lastIndexOf(CARRIAGE_RETURN));
+    if (end === -1) {
+      const rest = body.subarray(start);
+      const line = countLineEnds(body.subarray(0, start)) + 1;
+      return { line, bytes: Math.min(endOf(rest, LINE_FEED), endOf(rest, CARRIAGE_RETURN)) };
+    }
+    start += end + 1;
+  }
+  return null;
 }
 
-/**
- * Measures the lines of a body, so that those that are too long or too many are refused before a parser makes strings of
- * them. In UTF-16, where each end of a line has one such byte, lengths are right to a byte.
- */
-export function measureLines(body: Buffer): Lines {
+const endOf = (bytes: Buffer, byte: number): number => {
+  const at = bytes.indexOf(byte);
+  return at === -1 ? bytes.length : at;
+};
+
+/** How many line feeds a body has, and carriage returns without one behind. */
+export function countLineEnds(body: Buffer): number {
   let ends = 0;
-  let longest = 0;
-  let longestAt = 1;
-  let start = 0;
-  for (let at = 0; at <= body.length; at += 1) {
-    const byte = body[at];
-    if (byte !== LINE_FEED && byte !== CARRIAGE_RETURN && at < body.length) continue;
-    if (at - start > longest) {
-      longest = at - start;
-      longestAt = ends + 1;
-    }
-    start = at + 1;
-    if (byte === LINE_FEED || (byte === CARRIAGE_RETURN && body[at + 1] !== LINE_FEED)) ends += 1;
-  }
-  return { ends, longest, longestAt };
+  for (let at = body.indexOf(LINE_FEED); at !== -1; at = body.indexOf(LINE_FEED, at + 1)) ends += 1;
+  for (let at = body.indexOf(CARRIAGE_RETURN); at !== -1; at = body.indexOf(CARRIAGE_RETURN, at + 1))
+    if (body[at + 1] !== LINE_FEED) ends += 1;
+  return ends;
 }

@@ -3,6 +3,7 @@ import type { AskedFor } from '../operations/fields.ts';
 import { asksInstruments } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import type { TableDefinition } from '../operations/table.ts';
+import { MAX_ROW_BYTES } from './csv.ts';
 import { MAX_CONTAINERS } from './decimals.ts';
 import { type EnvelopeContext, findRecords, openEnvelope, parseJson } from './envelope.ts';
 import { createJsonScanner } from './json-values.ts';
@@ -61,7 +62,8 @@ export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null
     containers += 1;
     if (next < 0) {
       const end = findEnd(body, at);
-      if (end === null) return null;
+      // A long record may hold so much that there is no room for it, which is found out before all is parsed.
+      if (end === null || end.at - at > MAX_ROW_BYTES) return null;
       const text = body.toString('utf8', at, end.at);
       try {
         take(records, parseJson(text, body.subarray(at, end.at)));

@@ -223,7 +223,7 @@ describe('the work stays in proportion to the length of a hostile answer', () =>
   });
 
   test('a row of more than a million bytes is not read to its end', () => {
-    const long = unreadable(/broken CSV \(Max Record Size/);
+    const long = unreadable(/broken CSV \(line [12] has \d+ bytes; at most 1000000 of a line are read/);
     expect(readCsv(`a,b\n${'x'.repeat(900_000)},"2"\n`)).toHaveLength(1);
     for (const row of [`a,b\n${'x'.repeat(1_100_000)},"2"\n`, '\0'.repeat(1_100_000)]) {
       expect(() => readCsv(row)).toThrowError(long);

@@ -308,3 +308,15 @@ test('only the first of many records is parsed, and those that are not plain', (
   // The two, and the envelope.
   expect(parse).toHaveBeenCalledTimes(3);
 });
+
+test('a record longer than a row may be is parsed only where there is room for the whole answer', () => {
+  const operation = operationNamed('GetBhavCopyCM');
+  const { Value } = operation.sample.answer as { Value: object[] };
+  const records = [Value[0], { ...Value[0], Extra: '0'.repeat(1_000_000) }];
+  const body = Buffer.from(JSON.stringify({ Value: records, Count: 2 }));
+  const parse = vi.spyOn(JSON, 'parse');
+  onTestFinished(() => parse.mockRestore());
+  readAnswer(operation, askedOf(operation, { instruments: [] }), raw(body), SETTINGS, ALWAYS);
+  const lengths = parse.mock.calls.map(([text]) => text.length);
+  expect(lengths.filter((length) => length > 1_000_000)).toEqual([body.length]);
+});

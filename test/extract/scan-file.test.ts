@@ -44,7 +44,8 @@ function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.
     sessions = readCsvFile('any.csv', toBuffer(text), ZONE, KNOWN);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    return { scanned: false, result: error.message };
+    // Some messages quote the file, and so the quote that `quoted` adds.
+    return { scanned: false, result: error.message.replace(/ begins ".*/s, ' begins') };
   }
   return {
     scanned: sessions.some(({ rows }) => rows instanceof EncodedRows),

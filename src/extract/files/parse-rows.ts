@@ -3,7 +3,7 @@ import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
-import { measureLines } from '../lines.ts';
+import { countLineEnds, findLongLine } from '../lines.ts';
 import { type FileRow, formatOf } from './columns.ts';
 import { DELIVERY_COLUMNS, isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
 import { SYMBOL_CHANGES_HEADER } from './formats.ts';
@@ -18,10 +18,11 @@ const START_BYTES = 20_000;
  * @throws PipelineError `unreadable` if its lines are too long or too many, or if it has no known format.
  */
 export function checkFile(bytes: Buffer): boolean {
-  const { ends, longest, longestAt } = measureLines(bytes);
-  if (longest > MAX_ROW_BYTES) {
-    throw badFile(`line ${longestAt} has ${longest} bytes; at most ${MAX_ROW_BYTES} of a line are read`);
+  const long = findLongLine(bytes, MAX_ROW_BYTES);
+  if (long !== null) {
+    throw badFile(`line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read`);
   }
+  const ends = countLineEnds(bytes);
   if (ends > MAX_ROWS) throw badFile(`has ${ends} lines; at most ${MAX_ROWS} are read`);
   const start = startOf(bytes);
   if (start.trim() === '') throw badFile('contains no rows');
