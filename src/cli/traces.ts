@@ -8,12 +8,7 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
-import { ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
-import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
-import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
-import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import {
   defaultResource,
   detectResources,
@@ -27,20 +22,16 @@ import {
   NodeTracerProvider,
   ParentBasedSampler,
   RandomIdGenerator,
-  type ReadableSpan,
   type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node';
 import type { Telemetry } from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
-import pg from 'pg';
-import { request } from 'undici';
 import type { Config } from '../core/config.ts';
 import { settingsRedactor } from '../core/environment.ts';
 import { runEnded } from '../core/events.ts';
 import { addTraceIds, type Logger } from '../core/log.ts';
-import { createDispatcher } from '../core/proxy.ts';
 import { sha256 } from '../core/sha256.ts';
 import { runStepsWith } from '../core/steps.ts';
 import { packageVersion } from '../core/version.ts';
@@ -57,8 +48,7 @@ const LOG_FAILURE_EVERY_MS = 60_000;
 
 /**
  * Sends a trace of each run to the receiver that the OpenTelemetry variables name. It has a span for each window, and
- * in it spans for claiming, fetching, reading and loading, with their calls and statements. Secret settings are removed
- * from all of them.
+ * in it spans for claiming, fetching, reading and loading. Secret settings are removed from all of them.
  *
  * @param environment with the settings of `.env`, which OpenTelemetry does not read itself.
  */
@@ -70,7 +60,7 @@ export function startTraces(
   for (const [name, value] of Object.entries(environment)) {
     if (name.startsWith('OTEL_')) process.env[name] ??= value;
   }
-  const exporter = guarded(createExporter(config), config, log);
+  const exporter = guarded(new OTLPTraceExporter(), config, log);
   const provider = new NodeTracerProvider({
     resource: defaultResource()
       .merge(
@@ -95,7 +85,6 @@ export function startTraces(
     const span = trace.getSpanContext(contexts.active());
     return span && { trace_id: span.traceId, span_id: span.spanId };
   });
-  traceLibraries(config);
   return {
     telemetry: new BullMQOtel({ tracerName: 'bullmq', version: packageVersion() }),
     // Spans that end later are dropped, and nothing else needs to be undone in a process that is about to exit.
@@ -200,47 +189,6 @@ const named = (facts: Readonly<Record<string, string | number | boolean>>): Attr
   Object.fromEntries(Object.entries(facts).map(([name, value]) => [`${PREFIX}${name}`, value]));
 
 const messageOfError = (error: unknown) => (error instanceof Error ? error.message : String(error ?? ''));
-
-/** Creates spans for HTTP calls and SQL statements within other spans. */
-function traceLibraries({ EOD_BASE_URL }: Config): void {
-  const source = EOD_BASE_URL === undefined ? null : new URL(EOD_BASE_URL).origin;
-  new UndiciInstrumentation({
-    requireParentforSpans: true,
-    // The access key is in the query, and addresses of webhooks and monitors have a secret in their path.
-    startSpanHook({ origin, path }) {
-      const shown = origin === source ? new URL(path, origin).pathname : '/…';
-      return { 'url.full': `${origin}${shown}`, 'url.path': shown, 'url.query': '' };
-    },
-  });
-  const postgres = new PgInstrumentation({ requireParentSpan: true, enhancedDatabaseReporting: false });
-  // pg is loaded already, so the instrumentation cannot hook its import: it is patched directly.
-  for (const { name, patch } of postgres.getModuleDefinitions()) if (name === 'pg') patch?.(pg);
-}
-
-/** Sends spans to the receiver that the OpenTelemetry variables name. */
-function createExporter(config: Config): SpanExporter {
-  if (config.HTTPS_PROXY === undefined && config.HTTP_PROXY === undefined) return new OTLPTraceExporter();
-  // The library's own exporter knows no proxies.
-  const json = { 'content-type': 'application/json' };
-  const { url, headers, timeoutMillis } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', json);
-  const dispatcher = createDispatcher(config, { timeoutMs: timeoutMillis });
-  const send = async (spans: ReadableSpan[]) => {
-    const signal = AbortSignal.timeout(timeoutMillis);
-    const body = JsonTraceSerializer.serializeRequest(spans) ?? null;
-    const answer = await request(url, { method: 'POST', headers: await headers(), body, dispatcher, signal });
-    await answer.body.dump();
-    if (answer.statusCode > 299) throw new Error(`the receiver of traces answered ${answer.statusCode}`);
-  };
-  return {
-    export(spans, done) {
-      send(spans).then(
-        () => done({ code: ExportResultCode.SUCCESS }),
-        (error: Error) => done({ code: ExportResultCode.FAILED, error }),
-      );
-    },
-    shutdown: () => dispatcher.close(),
-  };
-}
 
 /** Makes an exporter remove secrets from spans before it sends them, and log when the receiver cannot be reached. */
 function guarded(exporter: SpanExporter, config: Config, log: Logger): SpanExporter {

@@ -93,7 +93,7 @@ export const settingGroups = {
   'The network': {
     HTTPS_PROXY: setting(
       proxy.optional(),
-      'Proxy for addresses that begin with `https://`: of the source, the webhook, the monitor and the receiver of traces. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
+      'Proxy for addresses that begin with `https://`: of the source, the webhook and the monitor; traces are sent directly. It has to allow CONNECT to their ports. Unset: `HTTP_PROXY`. Names in small letters (`https_proxy`) come first.',
       'http://proxy.example.com:3128',
     ),
     HTTP_PROXY: setting(

@@ -1,5 +1,4 @@
 import { scaleLinear } from 'd3-scale';
-import { line } from 'd3-shape';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { largest } from '../../core/largest.ts';
 import { MONTHS } from './calendar.tsx';
@@ -38,10 +37,8 @@ export function TimeChart({ label, from, to, points, kind, format, usual = null 
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
   const place = (day: Day) => x(daysBetween(from, day));
-  const path = line<Point>(
-    ({ day }) => place(day),
-    ({ value }) => y(value),
-  );
+  const path = (of: readonly Point[]) =>
+    `M${of.map(({ day, value }) => `${place(day)},${y(value)}`).join('L')}`;
   return (
     <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
       {y
