@@ -86,6 +86,18 @@ CREATE TABLE "etl"."event_decisions" (
 	CONSTRAINT "event_decisions_ratio" CHECK (("etl"."event_decisions"."ratio_new" is null) = ("etl"."event_decisions"."ratio_old" is null) and "etl"."event_decisions"."ratio_new" > 0 is not false and "etl"."event_decisions"."ratio_old" > 0 is not false)
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."expectations" (
+	"operation" text PRIMARY KEY NOT NULL,
+	"days" text NOT NULL,
+	"variants" text[],
+	"parts" text[],
+	"by_instrument" boolean NOT NULL,
+	"of_each_instrument" boolean NOT NULL,
+	"empty_is_normal" boolean NOT NULL,
+	"weekday" integer,
+	CONSTRAINT "expectations_days" CHECK ("etl"."expectations"."days" in ('sessions', 'quarters', 'none'))
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."findings" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"check" text NOT NULL,
@@ -1268,6 +1280,8 @@ CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> stat
 CREATE INDEX "answers_window_idx" ON "etl"."answers" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."is_believed" and not "etl"."answers"."is_filtered";--> statement-breakpoint
 CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
+CREATE INDEX "coverage_exchange_idx" ON "etl"."coverage" USING btree ("operation","exchange","day","variant","state") WHERE "etl"."coverage"."instrument" = '';--> statement-breakpoint
+CREATE INDEX "coverage_instruments_idx" ON "etl"."coverage" USING btree ("operation","exchange","day","variant","state") WHERE "etl"."coverage"."instrument" <> '';--> statement-breakpoint
 CREATE INDEX "loads_run_idx" ON "etl"."loads" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at");--> statement-breakpoint
 CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint

@@ -8,8 +8,8 @@ import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
 import { readSchemaChanges, SHOWN_DAYS } from '../load/state/answers/schema-changes.ts';
-import { readCompleteness, scheduledPairs } from '../load/state/coverage/completeness.ts';
-import { summarizePairs } from '../load/state/coverage/freshness.ts';
+import { scheduledPairs } from '../load/state/coverage/completeness.ts';
+import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
@@ -212,19 +212,17 @@ function createFacts(registers: Registry[]) {
       const { config, clock, queues } = context;
       const db = context.db.withoutRetry.drizzle;
       const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
-      const expected = scheduledPairs(config);
-      const scope = { expected, others: false, from: since, since };
-      const [sessions, runs, { quota, keyRefused }, windows, rejected, found, changes, seen] =
-        await Promise.all([
-          readCompleteness({ ...context, db: { drizzle: db } }, scope),
-          lastCompletedRuns(db),
-          readKeyStatus({ ...context, db: context.db.withoutRetry }),
-          openWindowsByState(db),
-          countOpenRejects(db),
-          countOpenFindings(db),
-          readSchemaChanges(db, { days: SHOWN_DAYS }),
-          readWorkers(db),
-        ]);
+      const scope = { expected: scheduledPairs(config), others: false, from: since };
+      const [sets, runs, { quota, keyRefused }, windows, rejected, found, changes, seen] = await Promise.all([
+        readFreshness({ ...context, db: { drizzle: db } }, scope),
+        lastCompletedRuns(db),
+        readKeyStatus({ ...context, db: context.db.withoutRetry }),
+        openWindowsByState(db),
+        countOpenRejects(db),
+        countOpenFindings(db),
+        readSchemaChanges(db, { days: SHOWN_DAYS }),
+        readWorkers(db),
+      ]);
       const counts = await Promise.all(
         [...WINDOW_QUEUES, 'ticks' as const].map(async (queue) => ({
           queue,
@@ -233,14 +231,15 @@ function createFacts(registers: Registry[]) {
       );
       // Values that no longer exist must not keep their last number.
       forget();
-      for (const { freshness, missingInARow, ...pair } of summarizePairs(expected, sessions)) {
-        const { operation, exchange, lastComplete } = freshness;
-        if (pair.sessions.length === 0) continue;
-        if (lastComplete !== null) {
-          complete.set({ operation, exchange }, dayStart(lastComplete, config.EOD_TIMEZONE));
+      for (const { operation, exchange, ...set } of sets) {
+        if (set.lastComplete === null && set.lastDue === null) continue;
+        if (set.lastComplete !== null) {
+          complete.set({ operation, exchange }, dayStart(set.lastComplete, config.EOD_TIMEZONE));
         }
-        late.set({ operation, exchange }, missingInARow);
-        for (const { reason } of pair.missing) missing.inc({ operation, exchange, reason: reason ?? '' });
+        late.set({ operation, exchange }, set.missingInARow);
+        for (const [reason, sessions] of Object.entries(set.missing)) {
+          missing.set({ operation, exchange, reason }, sessions);
+        }
       }
       for (const { kind, endedAt } of runs) lastRun.set({ kind }, endedAt);
       if (quota !== null) {

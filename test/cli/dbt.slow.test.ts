@@ -114,6 +114,21 @@ const cover = (operation: string, exchange: string, daysAgo: number, state = 'lo
      values ('${operation}', '${exchange}', (now() at time zone 'Asia/Kolkata')::date - ${daysAgo}, '${instrument}', '', now(), '${state}', 1, now())`,
   );
 
+/** Makes every day a session, and something that a scheduler requests. */
+async function openEveryDay(): Promise<void> {
+  await execute(
+    url,
+    `insert into etl.sessions (exchange, day, kind)
+     select e, d::date, 'session' from unnest(array['BSE', 'NSE']) e, generate_series(now() - interval '500 days', now() + interval '1 day', '1 day') d
+         on conflict do nothing`,
+  );
+  await execute(
+    url,
+    `insert into etl.runs (kind, state, requested_by, request, from_date, to_date)
+     values ('nightly', 'completed', 'test', '{}', now(), now())`,
+  );
+}
+
 test('what is fresh is the newest day that is there, not what was written last', async () => {
   const tables = parse((await runCli(['dbt'], options)).stdout).sources[0].tables as Source[];
   /** By table: after how many days it was the end of the newest day. */
@@ -125,6 +140,7 @@ test('what is fresh is the newest day that is there, not what was written last',
     });
     return Promise.all(found);
   };
+  await openEveryDay();
   for (const exchange of ['NSE', 'BSE']) {
     await cover('GetBhavCopyCM', exchange, exchange === 'NSE' ? 0 : 6);
     // As an import and a backfill of old days leave it, and a night that brought one share only.

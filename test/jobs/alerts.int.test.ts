@@ -108,8 +108,10 @@ describe('alerts of a run', () => {
     await runToEnd(pipeline, await nightlyRequest(pipeline, scope));
     expect(kinds(webhook.heard)).toContain('late_data');
     expect(webhook.heard.find(({ kind }) => kind === 'late_data')).toMatchObject({
-      subject: `NSE ${DAY}`,
-      facts: { day: DAY, exchanges: ['NSE'] },
+      subject: `GetBhavCopyCM NSE ${DAY}`,
+      facts: {
+        sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', day: DAY, reason: 'not_published' }],
+      },
     });
     expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(`GetBhavCopyCM NSE ${DAY}`);
   });
@@ -132,7 +134,7 @@ describe('alerts of a run', () => {
     expect(kinds(webhook.heard)).toEqual([]);
     await runToEnd(empty, await nightlyRequest(empty, scope));
     expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toMatch(
-      /GetBhavCopyCM NSE .*\(empty\)/,
+      /GetBhavCopyCM NSE .*\(the source listed nothing\)/,
     );
   });
 

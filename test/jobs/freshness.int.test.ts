@@ -4,7 +4,11 @@ import type { Pair } from '../../src/core/pair.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { readCompleteness, scheduledPairs } from '../../src/load/state/coverage/completeness.ts';
+import {
+  readSessionRecords,
+  type SessionState,
+  scheduledPairs,
+} from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { takePlace } from '../../src/load/state/place.ts';
@@ -43,22 +47,29 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
   });
 }
 
-/** What the last sessions of the whole history say. */
+/** What the sessions of the whole history say. */
 async function fromWholeHistory(pipeline: Pipeline, { operation, exchange }: Pair) {
   const scope = { expected: scheduledPairs(pipeline.config), others: true };
-  const sessions = (await readCompleteness(pipeline, scope)).filter(
+  const sessions = (await readSessionRecords(pipeline, scope)).filter(
     (one) => one.operation === operation && one.exchange === exchange,
   );
   const due = sessions.filter(({ state }) => state !== 'pending');
   const last = sessions.filter(({ state }) => state === 'complete').at(-1);
   return {
     lastComplete: last?.day ?? null,
+    completeTo: completeBefore(due),
     lastRecords: last?.records ?? null,
     lastDue: due.at(-1)?.day ?? null,
     isLate: due.at(-1)?.state === 'missing',
     reason: due.at(-1)?.reason ?? null,
     missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
   };
+}
+
+/** The last complete session before which none is missing. */
+function completeBefore(due: readonly SessionState[]) {
+  const missing = due.findIndex(({ state }) => state === 'missing');
+  return (missing === -1 ? due : due.slice(0, missing)).at(-1)?.day ?? null;
 }
 
 const states = fc.array(
@@ -70,7 +81,7 @@ const states = fc.array(
 );
 const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
 
-test('the last days say what the whole history says, wherever the data begins and ends', async () => {
+test('the summary says what the whole history says, wherever the data begins and ends', async () => {
   const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
   await syncSessions(pipeline, '2024-09-01');
   await forAllAsync([history, history], { numRuns: 40 }, async (...histories) => {

@@ -13,7 +13,7 @@ const session = (day: string, facts: Partial<SessionState> = {}): SessionState =
   state: 'missing',
   reason: 'never_asked',
   detail: null,
-  records: 0,
+  due: 0,
   ...facts,
 });
 const spans = (gaps: readonly Gap[]) =>

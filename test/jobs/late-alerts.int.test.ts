@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `data is not there 120 minutes after it should be: GetBhavCopyCM NSE ${DAY} (never_asked); nobody has asked for it: is a scheduler running?; no worker was seen within the last minute`,
+      `data is not there although it was due: GetBhavCopyCM NSE ${DAY} (never asked); nobody has asked for it: is a scheduler running?; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.

@@ -69,6 +69,7 @@ const READABLE = [
   'runs',
   'coverage',
   'completeness',
+  'expectations',
   'sessions',
   'findings',
   'rejects',

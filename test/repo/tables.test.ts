@@ -25,6 +25,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   day_rows: 'state/withdrawals.ts',
   event_decisions: 'state/events/',
   event_progress: 'state/events/',
+  expectations: 'state/coverage/',
   findings: 'state/findings.ts',
   loads: 'state/loads/',
   migrations: 'database/migrate.ts',

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { nearest } from '../../core/input.ts';
 import type { Gap, Gaps } from '../../jobs/runs/read-gaps.ts';
-import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
+import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import {
   type Cli,
   type Commands,
@@ -29,11 +29,7 @@ import type { GapFlags } from '../parse-request.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
   ...columnsOf<Gap>('operation', 'exchange', 'from', 'to', 'sessions'),
-  {
-    head: 'why',
-    cell: ({ reason, detail }) =>
-      detail === null ? GAP_REASONS[reason] : `${GAP_REASONS[reason]}: ${detail}`,
-  },
+  { head: 'why', cell: gapText },
 ];
 
 interface Flags extends GapFlags, JsonFlag {}

@@ -21,7 +21,8 @@ const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exc
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
   ...columnsOf<OperationStatus>('operation', 'exchange'),
-  { head: 'complete to', cell: (one) => one.lastComplete ?? 'nothing' },
+  { head: 'complete to', cell: (one) => one.completeTo ?? 'nothing' },
+  { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
 ];
 
 const RUN_COLUMNS: readonly Column<RunProgress>[] = [

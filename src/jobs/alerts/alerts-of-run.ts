@@ -1,17 +1,16 @@
-import { epochOf, secondsOfDay } from '../../core/days.ts';
+import { pairName } from '../../core/pair.ts';
 import { changeText, readSchemaChanges } from '../../load/state/answers/schema-changes.ts';
-import { exchangesWithoutData } from '../../load/state/coverage/coverage.ts';
+import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
 import type { RunRequest } from '../../load/state/runs/request.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
-import { isInUse, operationNamed } from '../../operations/registry.ts';
+import { isInUse } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type Gap, readGaps } from '../runs/read-gaps.ts';
 import { keyHash } from '../worker/quota.ts';
+import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
 import { readAlertedSessions } from './late-data.ts';
-import { type Alert, keyAlert, listText } from './send-alerts.ts';
 
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
@@ -24,10 +23,8 @@ export async function alertsOfRun(context: Context, run: EndedRun): Promise<Aler
     await schemaChanged(context, run),
     await completion(context, run),
   ];
-  if (run.kind === 'nightly') alerts.push(await lateness(context, run));
-  // Gaps that a refused key has caused are not reported: the key has to be replaced first.
-  if (run.kind === 'nightly' && key === null) alerts.push(await gaps(context, run));
-  return alerts.filter((alert) => alert !== null);
+  const missing = run.kind === 'nightly' ? await missingSessions(context, run, key) : [];
+  return [...alerts.filter((alert) => alert !== null), ...missing];
 }
 
 /** The alert of the key, if that stopped the run; it is the same for all runs that the key stopped. */
@@ -110,56 +107,35 @@ async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | nu
   };
 }
 
-/** The nightly run has ended after EOD_PUBLISHED_AT, and the bhav copy of the day is not loaded. */
-async function lateness(context: Context, run: EndedRun): Promise<Alert | null> {
-  const { db, config, clock, calendar } = context;
-  const due = epochOf(run.to, secondsOfDay(config.EOD_PUBLISHED_AT), config.EOD_TIMEZONE) * 1_000;
-  if (clock.now() < due) return null;
-  const asked = { runId: run.id, operation: BHAV_COPY, day: run.to };
-  const wasAlerted = await readAlertedSessions(context);
-  const late = (await exchangesWithoutData(db.drizzle, asked)).filter(
-    (exchange) =>
-      calendar.sessions(exchange, run.to, run.to).length > 0 && !wasAlerted({ ...asked, exchange }),
-  );
-  if (late.length === 0) return null;
-  return {
-    kind: 'late_data',
-    subject: `${late.join(', ')} ${run.to}`,
-    message: `the bhav copy of ${run.to} is not there yet: ${late.join(', ')} (due ${config.EOD_PUBLISHED_AT} ${config.EOD_TIMEZONE})`,
-    facts: {
-      run: run.id,
-      day: run.to,
-      exchanges: late,
-      sessions: late.map((exchange) => ({ operation: asked.operation, exchange, day: run.to })),
-    },
-  };
-}
-
-/** The sessions that the nightly run asked for and that are still missing. */
-async function gaps(context: Context, run: EndedRun): Promise<Alert | null> {
+/**
+ * The sessions that a nightly run asked for and that are still missing. The bhav copy of its day is late then: it does
+ * not wait for EOD_LATE_AFTER_MINUTES.
+ *
+ * @param key the alert of the key, if that stopped the run: what it has caused is not reported, because the key has to
+ *   be replaced first.
+ */
+async function missingSessions(context: Context, run: EndedRun, key: Alert | null): Promise<Alert[]> {
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
-  const asked = request?.targets ?? [];
-  if (asked.length === 0) return null;
-  const found = await readGaps(context, {
-    operations: [...new Set(asked.map(({ operation }) => operation))].filter(isInUse).map(operationNamed),
-    exchanges: [...new Set(asked.map(({ exchange }) => exchange))],
-    from: run.from,
-    to: run.to,
-  });
-  const missing = found.gaps.filter((gap) =>
-    asked.some(
-      ({ operation, exchange, from, to }) =>
-        gap.operation === operation && gap.exchange === exchange && gap.from <= to && gap.to >= from,
-    ),
+  const asked = (request?.targets ?? []).filter(({ operation }) => isInUse(operation));
+  const scope = { expected: asked, areNamed: true, others: false, from: run.from, to: run.to };
+  const missing = (await readCompleteness(context, scope)).filter(
+    (session) =>
+      session.state === 'missing' &&
+      asked.some(
+        ({ from, to, ...pair }) =>
+          pairName(pair) === pairName(session) && from <= session.day && session.day <= to,
+      ),
   );
-  if (missing.length === 0) return null;
-  return {
-    kind: 'gaps',
-    subject: missing.map(gapName).join(', '),
-    message: `sessions are missing after the night: ${listText(missing.map(gapName))}`,
-    facts: { run: run.id, gaps: missing },
-  };
+  const wasAlerted = await readAlertedSessions(context);
+  const late = missing.filter(
+    ({ operation, day, reason, ...session }) =>
+      operation === BHAV_COPY &&
+      day === run.to &&
+      (reason === 'not_published' || reason === 'empty') &&
+      !wasAlerted({ operation, day, ...session }),
+  );
+  return [
+    ...late.map((session) => sessionAlert('late_data', session, { run: run.id })),
+    ...(key === null ? missing.map((session) => sessionAlert('gaps', session, { run: run.id })) : []),
+  ];
 }
-
-const gapName = ({ operation, exchange, from, to, reason }: Gap) =>
-  `${operation} ${exchange} ${from === to ? from : `${from} to ${to}`} (${reason})`;

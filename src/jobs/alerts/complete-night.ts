@@ -1,7 +1,5 @@
-import type { Clock } from '../../core/clock.ts';
-import { addDays, type Day, dayEnd } from '../../core/days.ts';
+import { addDays, type Day, dayEnd, dayStart } from '../../core/days.ts';
 import type { ErrorKind } from '../../core/errors.ts';
-import { pairName } from '../../core/pair.ts';
 import { diagnose } from '../../extract/diagnostics.ts';
 import {
   readCompleteness,
@@ -14,7 +12,7 @@ import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
 import { tablesOfAnswers } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import type { Alert } from './send-alerts.ts';
+import type { Alert } from './alert.ts';
 
 /** A session that becomes due on a day is at most a week old: some operations are scheduled once a week. */
 const LOOK_BACK_DAYS = 8;
@@ -86,25 +84,21 @@ export async function stateOfNight(
   return { isComplete, due: due.length, missing };
 }
 
-/** The sessions that became due on a day, of all scheduled operations and exchanges. */
+/** The sessions that became due on a day, of all scheduled operations and exchanges, as of its end. */
 async function sessionsDueOn(
   { config, db }: Pick<Context, 'config' | 'db'>,
   day: Day,
 ): Promise<SessionState[]> {
-  const from = addDays(day, -LOOK_BACK_DAYS);
-  const scope = { expected: scheduledPairs(config), others: false, since: from };
-  const endOf = (one: Day): Clock => ({ now: () => dayEnd(one, config.EOD_TIMEZONE) * 1_000 });
-  const read = (one: Day) => readCompleteness({ config, db, clock: endOf(one) }, scope);
-  const [before, after] = [await read(addDays(day, -1)), await read(day)];
-  const name = (session: SessionState) => `${pairName(session)} ${session.day}`;
-  // It is unknown, and does not matter, whether complete sessions were due before.
-  const dueBefore = new Set(before.filter(({ state }) => state === 'missing').map(name));
-  return after.filter(
-    (session) =>
-      session.day >= from &&
-      session.state !== 'pending' &&
-      (session.state === 'complete' ? session.day === day : !dueBefore.has(name(session))) &&
-      !isMissingRight(session.detail),
+  const [begins, ends] = [dayStart(day, config.EOD_TIMEZONE), dayEnd(day, config.EOD_TIMEZONE)];
+  const scope = {
+    expected: scheduledPairs(config),
+    others: false,
+    since: addDays(day, -LOOK_BACK_DAYS),
+  };
+  const clock = { now: () => 1_000 * ends };
+  return (await readCompleteness({ config, db, clock }, scope)).filter(
+    ({ state, due, detail }) =>
+      1_000 * begins <= due && due < 1_000 * ends && state !== 'pending' && !isMissingRight(detail),
   );
 }
 

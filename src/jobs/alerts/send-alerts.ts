@@ -5,51 +5,15 @@ import type { Config } from '../../core/config.ts';
 import { redactor, redactValues } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
-import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlert } from '../../load/state/alerts.ts';
+import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlerts } from '../../load/state/alerts.ts';
 import type { Context } from '../context.ts';
-
-/** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
-type AlertKind = Config['EOD_ALERT_ON'][number] | 'heartbeat' | 'test';
+import { type Alert, joinAlerts } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
 
 /** A success is stored for this long, and reported only once in this time. */
 const SUCCESS_DAYS = 60;
-
-/** Something that a person should know. */
-export interface Alert {
-  readonly kind: AlertKind;
-  /** Alerts of the same kind and subject are sent once within EOD_ALERT_REPEAT_HOURS. */
-  readonly subject: string;
-  /** One sentence for people. */
-  readonly message: string;
-  readonly facts: Readonly<Record<string, unknown>>;
-}
-
-/**
- * The alert that the access key is refused or its monthly quota is used up. All workers and runs that the key has
- * stopped raise the same one, because the subject is the same.
- *
- * @param line the source's diagnostic line.
- */
-export function keyAlert(keyHash: string, line: string): Alert {
-  return {
-    kind: 'access_key',
-    subject: keyHash,
-    message: `the source takes no more calls with this access key (${line}); no call is made until you run a command again`,
-    facts: { diagnostic: line },
-  };
-}
-
-/** At most this many items are listed in a message; the facts of the alert contain all. */
-const MAX_LISTED = 5;
-
-/** The first items as a text, with the number of the others. */
-export function listText(items: readonly string[]): string {
-  const more = items.length - MAX_LISTED;
-  return items.slice(0, MAX_LISTED).join('; ') + (more > 0 ? `; and ${more} more` : '');
-}
 
 type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
 
@@ -63,12 +27,13 @@ export async function raiseAlerts(context: AlertContext, alerts: readonly Alert[
   if (alerts.length === 0) return true;
   const { config, db, log } = context;
   try {
-    for (const alert of alerts) {
-      const isSuccess = SUCCESSES.includes(alert.kind);
-      const repeatHours = isSuccess ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS;
-      const isNew = await recordAlert(db, alert, repeatHours);
-      if (isNew && isSuccess) await forgetAlerts(db.drizzle, SUCCESSES, SUCCESS_DAYS);
-      if (isNew) log[isSuccess ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
+    const isSuccess = ({ kind }: Alert) => SUCCESSES.includes(kind);
+    const added = await recordAlerts(db, alerts, (alert) =>
+      isSuccess(alert) ? 24 * SUCCESS_DAYS : config.EOD_ALERT_REPEAT_HOURS,
+    );
+    if (added.some(isSuccess)) await forgetAlerts(db.drizzle, SUCCESSES, SUCCESS_DAYS);
+    for (const alert of joinAlerts(added)) {
+      log[isSuccess(alert) ? 'info' : 'error']({ alert: alert.kind, ...alert.facts }, alert.message);
     }
   } catch (error) {
     log.error({ err: error, alerts }, 'alerts could not be stored');
@@ -96,7 +61,7 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   const redact = redactor([webhook, secret, config.EOD_ACCESS_KEY]);
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  for (const alert of alerts.filter(({ kind }) => kinds.includes(kind))) {
+  for (const { of: _, ...alert } of joinAlerts(alerts.filter(({ kind }) => kinds.includes(kind)))) {
     await postJson(webhook, alertBody({ ...alert, raisedAt }, redact), { secret, proxies: config }).catch(
       (error) =>
         log.warn(
@@ -107,10 +72,13 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   }
 }
 
+/** How many alerts are claimed at once. Those about sessions are sent as one message. */
+const MOST_CLAIMED = 1_000;
+
 /**
  * Sends the stored alerts that are due. Never throws.
  *
- * @returns how many were delivered.
+ * @returns how many messages were delivered.
  */
 export async function deliverAlerts(context: AlertContext, signal?: AbortSignal): Promise<number> {
   const { config, db, log } = context;
@@ -120,11 +88,12 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
   ];
   if (kinds.length === 0) return 0;
   try {
-    const claimed = await claimDueAlerts(db.drizzle, kinds);
+    const claimed = await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED);
     const delivered = await Promise.all(
-      claimed.map(({ id, raisedAt, ...alert }) => {
+      joinAlerts(claimed).map(({ id: _, of, raisedAt, ...alert }) => {
         const seconds = new Date(raisedAt).toISOString().replace(/\.\d+Z$/, 'Z');
-        return deliver(context, id, { ...alert, raisedAt: seconds }, signal);
+        const ids = of.map(({ id }) => id);
+        return deliver(context, ids, { ...alert, raisedAt: seconds }, signal);
       }),
     );
     return delivered.filter(Boolean).length;
@@ -136,7 +105,7 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
 
 async function deliver(
   { db, log, config }: AlertContext,
-  id: number,
+  ids: readonly number[],
   alert: SentAlert,
   signal?: AbortSignal,
 ): Promise<boolean> {
@@ -148,14 +117,14 @@ async function deliver(
     else await postJson(webhook ?? '', alertBody(alert, redact), { secret, proxies: config, signal });
   } catch (error) {
     const problem = redact(messageOf(error));
-    await noteDelivery(db.drizzle, id, problem);
+    await noteDelivery(db.drizzle, ids, problem);
     const message = isHeartbeat
       ? 'EOD_HEARTBEAT_URL did not accept the request; it is sent again later'
       : 'the webhook did not accept the alert; it is sent again later';
     log.warn({ alert: alert.kind, problem }, message);
     return false;
   }
-  await noteDelivery(db.drizzle, id, null);
+  await noteDelivery(db.drizzle, ids, null);
   return true;
 }
 

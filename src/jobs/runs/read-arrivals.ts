@@ -1,15 +1,7 @@
-import { addDays, type Day, type DayRange, epochOf, weekday } from '../../core/days.ts';
+import type { Day, DayRange } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
-import { readCompleteness } from '../../load/state/coverage/completeness.ts';
-import { readArrivals } from '../../load/state/coverage/days.ts';
-import { summarizePairs } from '../../load/state/coverage/freshness.ts';
-import { dueMinutes, type NightSettings } from '../../operations/night-times.ts';
-import {
-  expectedVariants,
-  isQuarterly,
-  type Operation,
-  SCHEDULED_WEEKDAYS,
-} from '../../operations/operation.ts';
+import { readArrivals, readSessionRecords } from '../../load/state/coverage/completeness.ts';
+import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
@@ -34,17 +26,6 @@ export interface Lateness extends Pair {
   readonly worst: number | null;
 }
 
-/** When the data of a day is due: when its schedule asks for it, but not before it is published. Epoch seconds. */
-export function dueAt(operation: Operation, day: Day, config: DueSettings): number {
-  const on = SCHEDULED_WEEKDAYS[operation.schedule.on];
-  const wait = on === null ? 0 : (on - weekday(day) + 7) % 7;
-  return epochOf(addDays(day, wait), dueMinutes(operation, config) * 60, config.EOD_TIMEZONE);
-}
-
-interface DueSettings extends NightSettings {
-  readonly EOD_TIMEZONE: string;
-}
-
 /** The data sets with data for each session; for the others there is no time at which data is due. */
 export function withSessions(pairs: readonly Pair[]): Pair[] {
   return pairs.filter(({ operation }) => {
@@ -59,17 +40,9 @@ export async function readLateness(
   pairs: readonly Pair[],
   range: DayRange,
 ): Promise<Lateness[]> {
-  const { db, config, calendar } = context;
-  const arrived = await readArrivals(db.drizzle, { pairs, ...range });
+  const sessions = await readArrivals(context, pairs, range);
   return pairs.map((pair) => {
-    const operation = operationNamed(pair.operation);
-    const all = arrived
-      .filter((one) => pairName(one) === pairName(pair) && calendar.isSession(pair.exchange, one.day))
-      .map(({ day, arrivedAt }) => ({
-        day,
-        hours: Math.max(0, (arrivedAt - dueAt(operation, day, config)) / 3_600),
-      }))
-      .sort((a, b) => (a.day < b.day ? -1 : 1));
+    const all = sessions.filter((one) => pairName(one) === pairName(pair));
     const arrivals = all.filter(({ hours }) => hours <= AWAITED_HOURS);
     const sorted = arrivals.map(({ hours }) => hours).sort((a, b) => a - b);
     return {
@@ -93,11 +66,12 @@ export async function readRowCounts(
   pairs: readonly Pair[],
   { from, to }: DayRange,
 ): Promise<RowCounts[]> {
-  const scope = { expected: pairs, others: false, from, to, since: from, until: to };
-  const summaries = summarizePairs(pairs, await readCompleteness(context, scope));
-  return summaries.map(({ freshness: { operation, exchange }, complete }) => ({
-    operation,
-    exchange,
-    sessions: complete.map(({ day, records }) => ({ day, records })),
+  const scope = { expected: pairs, others: false, areNamed: true, from, to };
+  const complete = (await readSessionRecords(context, scope)).filter(({ state }) => state === 'complete');
+  return pairs.map((pair) => ({
+    ...pair,
+    sessions: complete
+      .filter((one) => pairName(one) === pairName(pair))
+      .map(({ day, records }) => ({ day, records })),
   }));
 }

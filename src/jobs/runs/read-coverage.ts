@@ -1,11 +1,16 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
-import { type GapReason, readCompleteness, scheduledPairs } from '../../load/state/coverage/completeness.ts';
-import { firstKnownDay, listAskedPairs, summarizeDays } from '../../load/state/coverage/days.ts';
+import {
+  type GapReason,
+  listExpectedPairs,
+  readSessionRecords,
+  scheduledPairs,
+} from '../../load/state/coverage/completeness.ts';
+import { firstKnownDay, summarizeDays } from '../../load/state/coverage/days.ts';
 import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { expectedVariants } from '../../operations/operation.ts';
-import { operationNamed, operations } from '../../operations/registry.ts';
+import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 /** What is known about a day of a data set. */
@@ -30,6 +35,8 @@ export interface CoverageDay {
   readonly kind: DayKind;
   /** Why it is missing; null for every other kind. */
   readonly reason: GapReason | null;
+  /** How much of it is there, and what the source or the failure said; null for every other kind. */
+  readonly detail: string | null;
   readonly records: number;
 }
 
@@ -41,16 +48,9 @@ export interface DataSetDays extends Pair {
 /** At most this many windows with doubted answers are read. */
 const MAX_DOUBTED = 1_000;
 
-/** The data sets to show: those that are scheduled, and any other operation that was ever asked for. */
-export async function listDataSets({ config, db }: Context): Promise<Pair[]> {
-  const pairs = scheduledPairs(config);
-  const listed = new Set(pairs.map(pairName));
-  for (const pair of await listAskedPairs(db.drizzle)) {
-    const isOperation = operations.some(({ name }) => name === pair.operation);
-    if (isOperation && !listed.has(pairName(pair))) pairs.push(pair);
-  }
-  return pairs.sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
-}
+/** The data sets to show: those that are expected, and any other operation that was ever requested. */
+export const listDataSets = (context: Context): Promise<Pair[]> =>
+  listExpectedPairs(context, { expected: scheduledPairs(context.config), others: true });
 
 /** What is known about each day of a range, for each of these data sets. */
 export async function readDays(
@@ -61,8 +61,8 @@ export async function readDays(
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
   const [sessions, summaries, doubted, firsts] = await Promise.all([
-    readCompleteness(context, { expected: pairs, others: false, from, to, since: from, until: to }),
-    summarizeDays(db.drizzle, { pairs, from, to }),
+    readSessionRecords(context, { expected: pairs, others: false, areNamed: true, from, to }),
+    summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !hasSessions(pair)), from, to }),
     listDoubtedWindows(db.drizzle, { from, to }, MAX_DOUBTED),
     Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
   ]);
@@ -71,34 +71,35 @@ export async function readDays(
   return pairs.map((pair, at) => {
     const first = firsts[at] ?? null;
     const ofPair = doubted.filter((one) => pairName(one) === pairName(pair));
-    const hasSessions = expectedVariants(operationNamed(pair.operation)) !== null;
     const days = eachDay(from, to).map((day): CoverageDay => {
       const session = sessionOf.get(`${pairName(pair)} ${day}`);
       const summary = summaryOf.get(`${pairName(pair)} ${day}`);
       const records = session?.records ?? summary?.records ?? 0;
-      const known = { day, reason: null, records };
+      const known = { day, reason: null, detail: null, records };
       if (day > now) return { ...known, kind: 'nothing' };
       if (ofPair.some((one) => covers(one, day)) && session !== undefined)
         return { ...known, kind: 'suspicious' };
       if (session === undefined) {
         // Data without dates is complete on the days on which it was asked for.
-        if (!hasSessions && summary?.isLoaded === true) return { ...known, kind: 'complete' };
-        const isHoliday = hasSessions && calendar.kindOf(pair.exchange, day) === 'holiday';
+        if (summary?.isLoaded === true) return { ...known, kind: 'complete' };
+        const isHoliday = hasSessions(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
         return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
       }
       if (session.state === 'complete') {
-        return { ...known, kind: summary?.isLoaded === false ? 'empty' : 'complete' };
+        return { ...known, kind: records === 0 ? 'empty' : 'complete' };
       }
       if (session.state === 'pending') return { ...known, kind: 'pending' };
       const isBefore = first === null || day < first;
       const wasAsked = session.reason !== 'never_asked' && session.reason !== 'beyond_history';
       return isBefore && !wasAsked
         ? { ...known, kind: 'nothing' }
-        : { ...known, kind: 'missing', reason: session.reason };
+        : { ...known, kind: 'missing', reason: session.reason, detail: session.detail };
     });
     return { ...pair, days };
   });
 }
+
+const hasSessions = ({ operation }: Pair) => expectedVariants(operationNamed(operation)) !== null;
 
 const covers = ({ from, to }: DoubtedWindow, day: Day) => from <= day && day <= to;
 

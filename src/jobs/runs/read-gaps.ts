@@ -81,7 +81,7 @@ function completenessScope({ config }: Context, scope: GapScope): CompletenessSc
   const expected = operations.flatMap(({ name }) =>
     exchanges.map((exchange) => ({ operation: name, exchange })),
   );
-  return { expected, others: false, from, to };
+  return { expected, areNamed: true, others: false, from, to };
 }
 
 /** Joins sessions of one state to gaps: consecutive ones of one operation, exchange and reason (pure). */

@@ -1,9 +1,9 @@
 import { today } from '../../core/clock.ts';
-import type { Day } from '../../core/days.ts';
+import { addDays } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
-import { bestStates, summarizeCoverage } from '../../load/state/coverage/coverage.ts';
+import { countFound, type FoundState } from '../../load/state/coverage/completeness.ts';
+import { lastRequests } from '../../load/state/coverage/coverage.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
-import type { CoverageState } from '../../load/state/coverage/registers.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { openRunsProgress, type RunProgress } from '../../load/state/runs/reports.ts';
 import type { RunKind } from '../../load/state/runs/request.ts';
@@ -12,7 +12,7 @@ import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
 import { countDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { readWorkers } from '../../load/state/workers.ts';
-import { isQuarterly } from '../../operations/operation.ts';
+import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { queueOf } from '../worker/queue.ts';
@@ -23,17 +23,19 @@ export const RECENT_SESSIONS = 10;
 
 /** … or, for operations with figures of quarters, how many quarters. */
 const RECENT_QUARTERS = 4;
+const DAYS_OF_QUARTER = 92;
+
+/** So many days have RECENT_SESSIONS sessions, whatever the holidays. */
+const RECENT_DAYS = 30;
 
 export interface OperationStatus extends Freshness {
-  /** The watermark: last session that is loaded, or null. */
-  readonly lastLoaded: Day | null;
-  /** Number of recent sessions or quarters by coverage state; `never` if they were never asked for. */
-  readonly recent: Readonly<Partial<Record<CoverageState | 'never', number>>>;
+  /** Number of recent sessions or quarters by the best response to them. */
+  readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Rejected records that are not resolved. */
   readonly openRejects: number;
   /** Windows that lacked too many rows, and no good answer since: a person should look at them. */
   readonly suspiciousWindows: number;
-  /** The last run that asked, and when, or null. */
+  /** The run that last requested its newest day, and when, or null. */
   readonly lastRun: number | null;
   readonly lastAskedAt: string | null;
 }
@@ -62,24 +64,22 @@ export interface Status extends KeyStatus {
 /** Reads what is loaded, what is missing, and what is being worked on. */
 export async function readStatus(context: Context): Promise<Status> {
   const { config, db } = context;
-  const known = await summarizeCoverage(db.drizzle);
   const pairs = await readFreshness(context);
   const rejects = await countOpenRejects(db.drizzle);
   const doubted = await countDoubtedWindows(db.drizzle);
   const openRuns = await openRunsProgress(db.drizzle);
   const recent = await recentSessions(context, pairs);
-  const statuses = pairs.map((pair, at): OperationStatus => {
+  const requests = await lastRequests(db.drizzle);
+  const statuses = pairs.map((pair): OperationStatus => {
     const same = (one: Pair) => pairName(one) === pairName(pair);
-    const facts = known.find(same);
-    const asked = facts?.lastAskedAt ?? null;
+    const last = requests.find(same);
     return {
       ...pair,
-      lastLoaded: facts?.lastLoaded ?? null,
-      recent: recent[at] ?? {},
+      recent: recent.get(pairName(pair)) ?? {},
       openRejects: rejects.find(same)?.rejects ?? 0,
       suspiciousWindows: doubted.find(same)?.windows ?? 0,
-      lastRun: facts?.lastRun ?? null,
-      lastAskedAt: asked === null ? null : new Date(asked).toISOString(),
+      lastRun: last?.runId ?? null,
+      lastAskedAt: last === undefined ? null : new Date(last.askedAt).toISOString(),
     };
   });
   return {
@@ -97,41 +97,35 @@ export async function readStatus(context: Context): Promise<Status> {
   };
 }
 
-/** The last days of the last `count` quarters that have ended. */
-function quarterEnds(now: Day, count: number): Day[] {
-  const begun = 3 * Math.floor((Number(now.slice(5, 7)) - 1) / 3);
-  return Array.from({ length: count }, (_, back) =>
-    new Date(Date.UTC(Number(now.slice(0, 4)), begun - 3 * back, 0)).toISOString().slice(0, 10),
-  );
-}
-
-/** Counts the recent sessions of each pair by coverage state, in the order of `pairs`. */
+/**
+ * Counts the recent sessions of each pair by the best response to them. Data without days has none.
+ *
+ * @returns the counts by the name of the pair.
+ */
 async function recentSessions(
-  { db, calendar, clock, config }: Context,
+  context: Context,
   pairs: readonly Pair[],
-): Promise<OperationStatus['recent'][]> {
-  const now = today(clock, config.EOD_TIMEZONE);
-  const asked = pairs.map((pair) => ({
-    ...pair,
-    sessions: isQuarterly(operationNamed(pair.operation))
-      ? quarterEnds(now, RECENT_QUARTERS)
-      : calendar.lastSessions(pair.exchange, now, RECENT_SESSIONS),
-  }));
-  const known = await bestStates(db.drizzle, {
-    operations: asked.map((one) => one.operation),
-    exchanges: asked.map((one) => one.exchange),
-    days: asked.flatMap((one) => one.sessions),
-  });
-  // The best state of a day comes first.
-  const best = new Map(known.reverse().map((one) => [`${pairName(one)} ${one.day}`, one.state]));
-  return asked.map(({ sessions, ...pair }) => {
-    const counts = new Map<CoverageState | 'never', number>();
-    for (const session of sessions) {
-      const state = best.get(`${pairName(pair)} ${session}`) ?? 'never';
-      counts.set(state, (counts.get(state) ?? 0) + 1);
-    }
-    return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a));
-  });
+): Promise<ReadonlyMap<string, OperationStatus['recent']>> {
+  const now = today(context.clock, context.config.EOD_TIMEZONE);
+  const operationOf = ({ operation }: Pair) => operationNamed(operation);
+  const dated = pairs.filter((pair) => expectedVariants(operationOf(pair)) !== null);
+  const counts = await Promise.all([
+    countFound(context, {
+      pairs: dated.filter((pair) => !isQuarterly(operationOf(pair))),
+      from: addDays(now, -RECENT_DAYS),
+      sessions: RECENT_SESSIONS,
+    }),
+    countFound(context, {
+      pairs: dated.filter((pair) => isQuarterly(operationOf(pair))),
+      from: addDays(now, -RECENT_QUARTERS * DAYS_OF_QUARTER),
+      sessions: RECENT_QUARTERS,
+    }),
+  ]);
+  const recent = new Map<string, Partial<Record<FoundState, number>>>();
+  for (const { found, sessions, ...pair } of counts.flat()) {
+    recent.set(pairName(pair), { ...recent.get(pairName(pair)), [found]: sessions });
+  }
+  return recent;
 }
 
 /** Reads what is known about the access key of the settings. */

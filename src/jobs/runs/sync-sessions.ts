@@ -3,6 +3,7 @@ import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
 import { exchangeOfSegment } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
+import { writeExpectations } from '../../load/state/coverage/completeness.ts';
 import {
   digestSessions,
   digestStoredSessions,
@@ -24,8 +25,8 @@ type SessionsOf = Pick<Context, 'db' | 'calendar'>;
 type SessionsContext = SessionsOf & Pick<Context, 'clock' | 'config'>;
 
 /**
- * Brings the stored sessions up to date with the calendar, and adds the observed ones to the calendar. Usually nothing
- * differs.
+ * Brings what is expected up to date: the stored sessions with the calendar, and the expectations with the operations
+ * in use. Adds the observed sessions to the calendar. Usually nothing differs.
  *
  * @param from first day to compare; FIRST_DAY if it is later.
  */
@@ -35,6 +36,7 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
     from: from < FIRST_DAY ? from : FIRST_DAY,
     to: `${today(clock, config.EOD_TIMEZONE).slice(0, 4)}-12-31`,
   };
+  await writeExpectations(db.drizzle, { removes: false });
   const listed = listedSessions(calendar.listed, range);
   if (listed.digest === (await digestStoredSessions(db.drizzle, range))) {
     return learnSessions(context);

@@ -27,7 +27,8 @@ import {
   splitWindow,
 } from '../../load/state/windows/windows.ts';
 import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
-import { keyAlert, raiseAlerts } from '../alerts/send-alerts.ts';
+import { keyAlert } from '../alerts/alert.ts';
+import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { questionsOf } from './answer-coverage.ts';

@@ -1,7 +1,8 @@
 import type { PipelineError } from '../../core/errors.ts';
 import { answersWaiting } from '../../core/events.ts';
 import { noteStorageProblem, workerName } from '../../load/state/workers.ts';
-import { type Alert, raiseAlerts } from '../alerts/send-alerts.ts';
+import type { Alert } from '../alerts/alert.ts';
+import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 
 /**

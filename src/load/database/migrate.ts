@@ -12,6 +12,7 @@ import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
   writeCompletenessView,
+  writeExpectations,
 } from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
 import { noteOperations, type OperationsChange, useStoredOperations } from '../state/operations.ts';
@@ -164,6 +165,7 @@ export function migrateDatabase(
         await ensureNextPartitions(client);
         await writeCommentsAndFunctions(client);
         await writeDeclaredFields(tx);
+        await writeExpectations(tx, { removes: true });
         await writeCompletenessView(client, viewSettings);
         await grantReadersAgain(client);
       });

@@ -11,48 +11,60 @@ const LONGEST_PAUSE_S = 3_600;
 /** An alert that could not be delivered for this long is not sent any more. */
 const SENT_WITHIN = '1 day';
 
-/** How many alerts are claimed at once. */
-const BATCH = 20;
+type RaisedAlert = Pick<typeof alerts.$inferInsert, 'kind' | 'subject' | 'message' | 'facts'>;
 
 /**
- * Stores an alert, unless one of the same kind and subject was raised within `repeatHours`: then that one's repeats are
- * counted.
+ * Stores alerts in one transaction, so that they are sent together. Of one whose kind and subject were raised within
+ * `repeatHours`, the repeats are counted.
  *
- * @returns whether it is a new one.
+ * @returns those that are new.
  */
-export function recordAlert(
+export function recordAlerts<One extends RaisedAlert>(
   database: Database,
-  alert: Pick<typeof alerts.$inferInsert, 'kind' | 'subject' | 'message' | 'facts'>,
+  raised: readonly One[],
+  repeatHours: (alert: One) => number,
+): Promise<One[]> {
+  // In one order, so that two workers cannot wait for each other.
+  const ordered = raised.toSorted((a, b) => (a.subject < b.subject ? -1 : 1));
+  return transaction(database, async (tx) => {
+    const added: One[] = [];
+    for (const alert of ordered) if (await recordAlert(tx, alert, repeatHours(alert))) added.push(alert);
+    return added;
+  });
+}
+
+async function recordAlert(
+  tx: NodePgDatabase,
+  { kind, subject, message, facts }: RaisedAlert,
   repeatHours: number,
 ): Promise<boolean> {
-  const { kind, subject } = alert;
-  return transaction(database, async (tx) => {
-    // Two workers that see the same failure at the same moment make one alert.
-    await lockUntilCommit(tx, `eod:alert:${kind}:${subject}`);
-    const newest = tx
-      .select({ id: max(alerts.id) })
-      .from(alerts)
-      .where(and(eq(alerts.kind, kind), eq(alerts.subject, subject)));
-    const repeated = await tx
-      .update(alerts)
-      .set({ repeated: sql`${alerts.repeated} + 1` })
-      .where(
-        and(
-          inArray(alerts.id, newest),
-          gt(alerts.raised_at, sql`now() - make_interval(hours => ${repeatHours})`),
-        ),
-      );
-    if (repeated.rowCount === 1) return false;
-    await tx.insert(alerts).values(alert);
-    return true;
-  });
+  // Two workers that see the same failure at the same moment make one alert.
+  await lockUntilCommit(tx, `eod:alert:${kind}:${subject}`);
+  const newest = tx
+    .select({ id: max(alerts.id) })
+    .from(alerts)
+    .where(and(eq(alerts.kind, kind), eq(alerts.subject, subject)));
+  const repeated = await tx
+    .update(alerts)
+    .set({ repeated: sql`${alerts.repeated} + 1` })
+    .where(
+      and(
+        inArray(alerts.id, newest),
+        gt(alerts.raised_at, sql`now() - make_interval(hours => ${repeatHours})`),
+      ),
+    );
+  if (repeated.rowCount === 1) return false;
+  await tx.insert(alerts).values({ kind, subject, message, facts });
+  return true;
 }
 
 /**
  * Claims alerts of these kinds that were not delivered yet and are due. The time of the next try is set before this one
  * is made, so that no two workers send the same alert.
+ *
+ * @param limit at most so many.
  */
-export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
+export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[], limit: number) {
   const due = db
     .select({ id: alerts.id })
     .from(alerts)
@@ -65,7 +77,7 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
       ),
     )
     .orderBy(alerts.id)
-    .limit(BATCH)
+    .limit(limit)
     .for('update', { skipLocked: true });
   const pause = sql`least(${LONGEST_PAUSE_S}::numeric, ${FIRST_PAUSE_S} * power(2::numeric, least(${alerts.attempts}, 20)))`;
   return db
@@ -85,16 +97,27 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[]) {
     });
 }
 
-/** Records whether an alert was delivered. @param problem why it was not; null if it was. */
-export async function noteDelivery(db: NodePgDatabase, id: number, problem: string | null): Promise<void> {
+/** Records whether alerts were delivered. @param problem why it was not; null if it was. */
+export async function noteDelivery(
+  db: NodePgDatabase,
+  ids: readonly number[],
+  problem: string | null,
+): Promise<void> {
   const delivered_at = problem === null ? sql`now()` : undefined;
-  await db.update(alerts).set({ error: problem, delivered_at }).where(eq(alerts.id, id));
+  await db
+    .update(alerts)
+    .set({ error: problem, delivered_at })
+    .where(inArray(alerts.id, [...ids]));
 }
 
-/** The facts of alerts of these kinds that were raised within this many days. */
-export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[], days: number) {
+/** The subjects of alerts of these kinds that were raised within this many days. */
+export async function subjectsOfAlerts(
+  db: NodePgDatabase,
+  kinds: readonly string[],
+  days: number,
+): Promise<ReadonlySet<string>> {
   const found = await db
-    .select({ facts: alerts.facts })
+    .select({ subject: alerts.subject })
     .from(alerts)
     .where(
       and(
@@ -102,7 +125,7 @@ export async function factsOfAlerts(db: NodePgDatabase, kinds: readonly string[]
         gt(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
       ),
     );
-  return found.map(({ facts }) => facts);
+  return new Set(found.map(({ subject }) => subject));
 }
 
 /** Deletes alerts of these kinds that were raised more than this many days ago. */

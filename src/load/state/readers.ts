@@ -5,7 +5,7 @@ import { didYouMean } from '../../core/input.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { observedAliases } from './schema/instruments.ts';
-import { findings, sessions, storedOperations } from './schema/knowledge.ts';
+import { expectations, findings, sessions, storedOperations } from './schema/knowledge.ts';
 import { coverage, loads, pastBegins, runs, withdrawals } from './schema/work.ts';
 
 /**
@@ -14,6 +14,7 @@ import { coverage, loads, pastBegins, runs, withdrawals } from './schema/work.ts
  */
 const READABLE = [
   coverage,
+  expectations,
   findings,
   loads,
   observedAliases,

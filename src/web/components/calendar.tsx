@@ -2,7 +2,7 @@ import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
-import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
+import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { type Mark, MarkIcon } from './marks.tsx';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {
@@ -26,14 +26,14 @@ const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
 ];
 
 /** A day in words. */
-export function dayText({ day, kind, reason, records }: CoverageDay): string {
+export function dayText({ day, kind, reason, detail, records }: CoverageDay): string {
   switch (kind) {
     case 'complete':
       return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
     case 'empty':
       return `${day}: empty, which is normal`;
     case 'missing':
-      return `${day}: missing, ${reason === null ? 'for no known reason' : GAP_REASONS[reason]}`;
+      return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
     case 'suspicious':
       return `${day}: suspicious, the answer lacked too many rows`;
     case 'pending':

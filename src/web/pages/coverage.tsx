@@ -25,8 +25,13 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
     readFreshness(context),
   ]);
   const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
-  const completeTo = (pair: Pair) =>
-    freshness.find((one) => pairName(one) === pairName(pair))?.lastComplete ?? 'nothing';
+  const completeTo = (pair: Pair) => {
+    const known = freshness.find((one) => pairName(one) === pairName(pair));
+    const to = known?.completeTo ?? 'nothing';
+    return known?.lastComplete == null || to === known.lastComplete
+      ? to
+      : `${to}, latest ${known.lastComplete}`;
+  };
   return {
     title: `Coverage ${year}`,
     main: (
@@ -96,8 +101,8 @@ export async function dataSetPage(context: PageContext, asked: Asked): Promise<P
 
 /** The missing sessions by reason, and what to do about them. */
 function Missing({ set, token }: { readonly set: DataSetDays; readonly token: string | null }) {
-  const missing = set.days.flatMap(({ day, kind, reason }) =>
-    kind === 'missing' && reason !== null ? [{ day, reason }] : [],
+  const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
+    kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
   );
   if (missing.length === 0) return null;
   return (
@@ -107,6 +112,7 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
           <li key={reason}>
             <strong>{GAP_REASONS[reason]}</strong>: {plural(days.length, 'session')}, the newest{' '}
             <a href={coveragePath(set, days.at(-1)?.day)}>{days.at(-1)?.day}</a>
+            {days.at(-1)?.detail == null ? null : ` (${days.at(-1)?.detail})`}
           </li>
         ))}
       </ul>

@@ -14,7 +14,7 @@ import {
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
 import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
-import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
+import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
@@ -73,6 +73,8 @@ interface NightSummary {
   readonly mark: Mark;
   readonly title: string;
   readonly text: ComponentChildren;
+  /** Can only imports fill the gaps? */
+  readonly isFilledByFiles?: boolean;
 }
 
 /** The first thing to know in the morning: is last night complete? */
@@ -93,6 +95,20 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
         <a href="/coverage">see the coverage</a>.
       </>
     );
+  if (sessions.every(({ isScheduled }) => !isScheduled)) {
+    return {
+      mark: older === 0 ? 'complete' : 'suspicious',
+      title: older === 0 ? 'What was imported is complete' : 'What was imported has gaps',
+      text: (
+        <>
+          {plural(sessions.length, 'data set')}
+          {latest === undefined ? null : `, up to ${latest}`}. Without an access key nothing else is expected.
+          {earlier}
+        </>
+      ),
+      isFilledByFiles: true,
+    };
+  }
   if (missing.length === 0) {
     return {
       mark: older === 0 ? 'complete' : 'suspicious',
@@ -122,7 +138,7 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
 const missingBefore = ({ missingSessions, isLate }: LatestSession) => missingSessions - (isLate ? 1 : 0);
 
 function NightSummaryBox({
-  summary: { mark, title, text },
+  summary: { mark, title, text, isFilledByFiles },
   tonight,
   context,
 }: {
@@ -138,7 +154,7 @@ function NightSummaryBox({
         <h2 id="night">{title}</h2>
         {text === null ? null : <p>{text}</p>}
         {isNothing ? <FirstSteps /> : null}
-        {mark === 'missing' || mark === 'suspicious' ? (
+        {(mark === 'missing' || mark === 'suspicious') && isFilledByFiles !== true ? (
           <div class="actions">
             <ActionButton token={context.token} action="/actions/fill-gaps" label="Fill gaps" />
             {context.token === null ? (
@@ -148,7 +164,7 @@ function NightSummaryBox({
             ) : null}
           </div>
         ) : null}
-        {tonight.workers.seen === 0 && !isNothing ? (
+        {tonight.workers.seen === 0 && !isNothing && isFilledByFiles !== true ? (
           <p>
             No worker is running: <Command>{COMMANDS.up}</Command> starts one.
           </p>
@@ -267,18 +283,26 @@ const COLUMNS: readonly Column<LatestSession>[] = [
   { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
   {
     head: 'Latest session',
-    cell: ({ lastDue, isLate, reason }) =>
+    cell: ({ lastDue, isLate, reason, detail }) =>
       lastDue === null ? (
         <Badge mark="none">not due yet</Badge>
       ) : isLate ? (
-        <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : GAP_REASONS[reason]}`}</Badge>
+        <Badge mark="missing">{`${lastDue}: ${reason === null ? 'missing' : gapText({ reason, detail: reason === 'partial' ? detail : null })}`}</Badge>
       ) : (
         <Badge mark="complete">{lastDue}</Badge>
       ),
   },
   {
     head: 'Complete to',
-    cell: ({ lastComplete }) => lastComplete ?? <span class="muted">nothing</span>,
+    cell: ({ completeTo, lastComplete }) =>
+      lastComplete === null ? (
+        <span class="muted">nothing</span>
+      ) : (
+        <>
+          {completeTo ?? <span class="muted">nothing</span>}
+          {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
+        </>
+      ),
   },
   {
     head: 'Records',

@@ -2,19 +2,15 @@ import pg, { type Pool } from 'pg';
 import type { Config } from '../../../core/config.ts';
 import { usageError } from '../../../core/errors.ts';
 import {
-  asksInstruments,
   type ExchangeSettings,
   exchangesOf,
   expectedVariants,
   isQuarterly,
   type Operation,
-  partsOf,
-  partVariant,
   QUARTER_AWAITED_DAYS,
 } from '../../../operations/operation.ts';
 import { operations, tables } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
-import { COVERAGE } from '../../state/coverage/coverage.ts';
 import { readCatalog } from './catalog.ts';
 
 /** dbt warns or fails if the newest session ended this many days ago; four days without one are usual at weekends. */
@@ -64,10 +60,10 @@ function uniqueKey({ key }: TableDefinition): object {
 }
 
 /**
- * The end of the newest complete day, as in `etl.completeness`, of the exchange that is furthest behind; for data
- * without days, of the day on which it was last asked for. The time at which rows or coverage were written says
- * nothing: a file about an old day is written today, and an answer that changes nothing writes no row. If days without
- * records are normal, a day that was asked for without a result counts as complete.
+ * The end of the newest complete day of `etl.completeness`, of the exchange that is furthest behind; for data without
+ * days, of the day on which it was last asked for. The time at which rows were written says nothing: a file about an old
+ * day is written today, and an answer that changes nothing writes no row. If days without records are normal, a day that
+ * was asked for without a result counts as complete.
  */
 function freshness(table: TableDefinition, config: Settings): object {
   const [filling] = operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
@@ -75,23 +71,15 @@ function freshness(table: TableDefinition, config: Settings): object {
   const exchanges = exchangesOf(filling, config);
   if (exchanges.length === 0) return { freshness: null };
   const { warn, error } = limitsOf(filling);
-  const list = (values: readonly string[]) => values.map((value) => pg.escapeLiteral(value)).join(', ');
   const zone = pg.escapeLiteral(config.EOD_TIMEZONE);
-  const variants = expectedVariants(filling);
-  const parts = partsOf(filling);
-  const conditions = [
-    `c.operation = ${list([filling.name])}`,
-    'c.exchange = e.exchange',
-    `c.day <= (now() at time zone ${zone})::date`,
-    `c.state in (${list(filling.emptyIsNormal ? ['loaded', 'empty', 'not_published'] : ['loaded'])})`,
-    ...(variants === null ? [] : [`c.variant in (${list(variants)})`]),
-    ...(parts === undefined ? [] : [`starts_with(c.variant, ${list([partVariant(parts, '')])})`]),
-    // If exchanges without instruments are asked for, single instruments do not complete a day.
-    ...(asksInstruments(filling) ? [] : ["c.instrument = ''"]),
-  ];
-  const newest = `select max(c.day) from ${COVERAGE} c where ${conditions.join(' and ')}`;
+  const list = exchanges.map((value) => pg.escapeLiteral(value)).join(', ');
+  const day = expectedVariants(filling) === null ? `(c.checked_at at time zone ${zone})::date` : 'c.day';
+  const isThere = filling.emptyIsNormal
+    ? "(c.state = 'complete' or c.state = 'pending' and c.checked_at is not null)"
+    : "c.state = 'complete'";
+  const newest = `select max(${day}) from etl.completeness c where c.operation = ${pg.escapeLiteral(filling.name)} and c.exchange = e.exchange and ${isThere}`;
   return {
-    loaded_at_query: `select case when bool_and(day is not null) then least(now(), (min(day) + 1)::timestamp at time zone ${zone}) end from (select (${newest}) as day from unnest(array[${list(exchanges)}]) as e (exchange)) newest`,
+    loaded_at_query: `select case when bool_and(day is not null) then least(now(), (min(day) + 1)::timestamp at time zone ${zone}) end from (select (${newest}) as day from unnest(array[${list}]) as e (exchange)) newest`,
     freshness: {
       warn_after: { count: warn, period: 'day' },
       error_after: { count: error, period: 'day' },

@@ -1,4 +1,4 @@
-import { and, type Column, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
@@ -310,68 +310,15 @@ export async function readProgress(
   return { watermark: loaded?.day ?? null, awaited: awaited?.day ?? null };
 }
 
-/** The last loaded day, run and call of each operation and exchange that was ever asked for. */
-export function summarizeCoverage(db: NodePgDatabase) {
-  const { operation, exchange } = coverage;
-  return db
-    .select({
-      operation,
-      exchange,
-      lastLoaded: sql<string | null>`max(${coverage.day}) filter (where ${coverage.state} = 'loaded')`,
-      lastRun: max(coverage.run_id),
-      lastAskedAt: max(coverage.checked_at),
-    })
-    .from(coverage)
-    .groupBy(operation, exchange);
-}
-
-/** The states of a day, the best first. A day that is asked for instrument by instrument has several. */
-const BEST_FIRST: readonly CoverageState[] = [
-  'loaded',
-  'empty',
-  'not_published',
-  'failed',
-  'blocked',
-  'holiday',
-];
-
-/** The states of these days, operations and exchanges, the best first; a day that was never asked for has none. */
-export async function bestStates(
-  db: NodePgDatabase,
-  asked: Record<'operations' | 'exchanges' | 'days', readonly string[]>,
-) {
-  const { operation, exchange, day, state } = coverage;
-  const isOneOf = (column: Column, values: readonly string[]) => inArray(column, [...new Set(values)]);
-  const found = await db
-    .selectDistinct({ operation, exchange, day, state })
-    .from(coverage)
-    .where(
-      and(isOneOf(operation, asked.operations), isOneOf(exchange, asked.exchanges), isOneOf(day, asked.days)),
-    );
-  const rank = (one: CoverageState) => BEST_FIRST.indexOf(one);
-  return found.sort((a, b) => rank(a.state) - rank(b.state));
-}
-
-/** Exchanges for which this run asked for an operation's whole day and got no data. */
-export async function exchangesWithoutData(
-  db: NodePgDatabase,
-  asked: { readonly runId: number; readonly operation: string; readonly day: string },
-): Promise<string[]> {
-  const found = await db
-    .select({ exchange: coverage.exchange })
-    .from(coverage)
-    .where(
-      and(
-        eq(coverage.operation, asked.operation),
-        eq(coverage.day, asked.day),
-        eq(coverage.run_id, asked.runId),
-        eq(coverage.instrument, ''),
-        eq(coverage.variant, ''),
-        inArray(coverage.state, ['not_published', 'empty']),
-      ),
-    )
-    .orderBy(coverage.exchange);
-  return found.map(({ exchange }) => exchange);
+/** The run that last requested the newest day of each operation and exchange, and when. */
+export async function lastRequests(db: NodePgDatabase) {
+  const found = await db.execute<Pair & Record<string, unknown> & { runId: number; askedAt: string }>(sql`
+    select p.operation, p.exchange, r.run_id::int as "runId", r.checked_at as "askedAt"
+      from etl.requested_pairs() p cross join lateral (
+        select max(c.run_id) as run_id, max(c.checked_at) as checked_at from ${coverage} c
+         where c.operation = p.operation and c.exchange = p.exchange and c.day = (
+           select max(n.day) from ${coverage} n where n.operation = p.operation and n.exchange = p.exchange)) r`);
+  return found.rows;
 }
 
 /**

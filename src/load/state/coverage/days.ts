@@ -1,9 +1,8 @@
-import { and, asc, between, desc, eq, gt, gte, inArray, lte, sql } from 'drizzle-orm';
+import { and, asc, between, desc, eq, gte, inArray, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
-import { operations } from '../../../operations/registry.ts';
 import { isoText } from '../schema/columns.ts';
 import { answers, responseBodies } from '../schema/source.ts';
 import { coverage, loads, windows } from '../schema/work.ts';
@@ -23,36 +22,6 @@ const isOfPairs = (
     inArray(operation, [...new Set(pairs.map((pair) => pair.operation))]),
     inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
   );
-
-/**
- * Every operation and exchange that was ever asked for, without operations that are disabled; reads one index entry for
- * each, not all rows.
- */
-export function listAskedPairs(db: NodePgDatabase): Promise<Pair[]> {
-  // A recursive query, which drizzle cannot build, stands in for the table.
-  const pairs = sql`(
-    with recursive pair as (
-      (select operation, exchange from ${coverage} order by operation, exchange limit 1)
-      union all
-      select next.operation, next.exchange from pair, lateral (
-        select c.operation, c.exchange from ${coverage} c
-         where (c.operation, c.exchange) > (pair.operation, pair.exchange)
-         order by c.operation, c.exchange limit 1) next
-    )
-    select operation, exchange from pair) as pairs`;
-  return db
-    .select({
-      operation: sql`operation`.mapWith(coverage.operation),
-      exchange: sql`exchange`.mapWith(coverage.exchange),
-    })
-    .from(pairs)
-    .where(
-      inArray(
-        sql`operation`,
-        operations.map(({ name }) => name),
-      ),
-    );
-}
 
 /** What the answers say about each day, all instruments taken together. */
 export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
@@ -208,19 +177,4 @@ export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }:
     )
     .orderBy(desc(answers.id))
     .limit(limit);
-}
-
-/** When the first records of each day were loaded, by windows that end on it. Seconds since 1970. */
-export function readArrivals(db: NodePgDatabase, { pairs, from, to }: DayScope) {
-  const { operation, exchange, to_date, committed_at, fetched } = loads;
-  return db
-    .select({
-      operation,
-      exchange,
-      day: to_date,
-      arrivedAt: sql`extract(epoch from min(${committed_at}))`.mapWith(Number),
-    })
-    .from(loads)
-    .where(and(isOfPairs(loads, pairs), between(to_date, from, to), gt(fetched, 0)))
-    .groupBy(operation, exchange, to_date);
 }

@@ -1,22 +1,29 @@
-import { today } from '../../../core/clock.ts';
-import { addDays, type Day } from '../../../core/days.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import type { Day } from '../../../core/days.ts';
 import { type Pair, pairName } from '../../../core/pair.ts';
+import { isInUse } from '../../../operations/registry.ts';
 import {
   type CompletenessContext,
   type CompletenessScope,
+  expectedPairsIn,
   type GapReason,
   readCompleteness,
-  type SessionState,
   scheduledPairs,
+  sessionStatesIn,
 } from './completeness.ts';
-import { listAskedPairs } from './days.ts';
 
 /** How recent and how complete the data of an operation and exchange is. */
 export interface Freshness extends Pair {
   /** Was it ever asked for or imported, with whatever result? */
   readonly hasBeenAsked: boolean;
+  /** Do schedules request it? If not, nothing is due after what was loaded. */
+  readonly isScheduled: boolean;
   /** The last complete session; null if there is none. */
   readonly lastComplete: Day | null;
+  /** The last complete session before which none is missing; null if the first one is. */
+  readonly completeTo: Day | null;
+  /** The last session of which anything is loaded. */
+  readonly lastLoaded: Day | null;
   /** The last session whose data should be stored by now. */
   readonly lastDue: Day | null;
   /** Is that session missing? */
@@ -26,23 +33,14 @@ export interface Freshness extends Pair {
   readonly detail: string | null;
   /** How many of the last MISSING_OF sessions that should be stored are missing. */
   readonly missingSessions: number;
+  /** How many in a row, up to the last session that should be stored, are missing. */
+  readonly missingInARow: number;
+  /** How many sessions are missing for each reason. */
+  readonly missing: Readonly<Partial<Record<GapReason, number>>>;
   /** Records of the last complete session. */
   readonly lastRecords: number | null;
   /** Median over the twenty complete sessions before it; null if there are none. */
   readonly medianRecords: number | null;
-}
-
-/** What the sessions of an operation and exchange say. */
-export interface PairSummary {
-  readonly freshness: Omit<Freshness, 'hasBeenAsked'>;
-  /** All of them, those that are complete, and those that should be stored and are not, by day. */
-  readonly sessions: readonly SessionState[];
-  readonly complete: readonly SessionState[];
-  readonly missing: readonly SessionState[];
-  /** How many in a row, up to the last session that should be stored, are missing. */
-  readonly missingInARow: number;
-  /** Would older sessions leave its freshness as it is? */
-  readonly isDecided: boolean;
 }
 
 /** How many sessions are looked at for missing ones. */
@@ -51,74 +49,71 @@ export const MISSING_OF = 30;
 /** The usual number of records is the median over this many complete sessions. */
 const USUAL_OVER = 20;
 
-/** So many days have MISSING_OF sessions, whatever the holidays. */
-const RECENT_DAYS = 60;
-
-/** Summarizes the sessions of each of these pairs, in the order of the pairs; those of a pair are in the order of days (pure). */
-export function summarizePairs(pairs: readonly Pair[], sessions: readonly SessionState[]): PairSummary[] {
-  const byPair = new Map<string, SessionState[]>(pairs.map((pair) => [pairName(pair), []]));
-  for (const session of sessions) byPair.get(pairName(session))?.push(session);
-  return pairs.map((pair) => summarize(pair, byPair.get(pairName(pair)) ?? []));
-}
-
-function summarize({ operation, exchange }: Pair, sessions: readonly SessionState[]): PairSummary {
-  const due = sessions.filter(({ state }) => state !== 'pending');
-  const complete = due.filter(({ state }) => state === 'complete');
-  const missing = due.filter(({ state }) => state === 'missing');
-  const [first, last] = [complete[0], complete.at(-1)];
-  const latest = due.at(-1);
-  const isLate = latest?.state === 'missing';
-  const records = complete.slice(-USUAL_OVER - 1, -1).map((one) => one.records);
-  return {
-    freshness: {
-      operation,
-      exchange,
-      lastComplete: last?.day ?? null,
-      lastDue: latest?.day ?? null,
-      isLate,
-      reason: isLate ? latest.reason : null,
-      detail: isLate ? latest.detail : null,
-      missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
-      lastRecords: last?.records ?? null,
-      medianRecords: median(records),
-    },
-    sessions,
-    complete,
-    missing,
-    missingInARow: last === undefined ? missing.length : due.length - 1 - due.lastIndexOf(last),
-    // Sessions before the first complete one of all are not expected, so those before the first complete one of these
-    // may or may not be.
-    isDecided:
-      first !== undefined && complete.length > USUAL_OVER && due.length - due.indexOf(first) >= MISSING_OF,
-  };
-}
-
-function median(values: readonly number[]): number | null {
-  const sorted = [...values].sort((a, b) => a - b);
-  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
-  return low === undefined || high === undefined ? null : (low + high) / 2;
-}
-
 /**
  * The freshness of each operation and exchange that is scheduled, was ever asked for or was imported, by their names.
- * The status and the dashboard both say what this says. Only where the last days do not decide it is the whole history
- * read, for those alone, so that it is quick on years of history.
+ * The status, the dashboard and the metrics say what this says.
+ *
+ * @param scope by default the whole history of all of them.
  */
-export async function readFreshness(context: CompletenessContext): Promise<Freshness[]> {
-  const expected = scheduledPairs(context.config);
-  const asked = new Map((await listAskedPairs(context.db.drizzle)).map((pair) => [pairName(pair), pair]));
-  const since = addDays(today(context.clock, context.config.EOD_TIMEZONE), -RECENT_DAYS);
-  const read = async (pairs: readonly Pair[], scope: CompletenessScope) =>
-    summarizePairs(pairs, await readCompleteness(context, scope));
-  const recent = await read(expected, { expected, others: false, from: since, since });
-  const decided = recent.filter(({ isDecided }) => isDecided);
-  const rest = recent.filter(({ isDecided }) => !isDecided).map(({ freshness }) => freshness);
-  const scheduled = new Set(expected.map(pairName));
-  const others = [...asked.values()].filter((pair) => !scheduled.has(pairName(pair)));
-  const undecided = await read([...rest, ...others], { expected: rest, others });
-  return [...decided, ...undecided]
-    .map(({ freshness }) => ({ ...freshness, hasBeenAsked: asked.has(pairName(freshness)) }))
-    .sort((a, b) => (pairName(a) < pairName(b) ? -1 : 1));
+export async function readFreshness(
+  context: CompletenessContext,
+  scope: CompletenessScope = { expected: scheduledPairs(context.config), others: true },
+): Promise<Freshness[]> {
+  const known = await readSummaries(context, scope);
+  const late = known.filter(({ isLate }) => isLate);
+  const [first] = late.map(({ lastDue }) => lastDue ?? '').sort();
+  // Only of these sessions is read what the source said: the summary of years of history reads two small indexes.
+  const sessions =
+    first === undefined
+      ? []
+      : await readCompleteness(context, { expected: late, areNamed: true, others: false, from: first });
+  const details = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one.detail]));
+  return known.map((one) => ({ ...one, detail: details.get(`${pairName(one)} ${one.lastDue}`) ?? null }));
+}
+
+async function readSummaries(context: CompletenessContext, scope: CompletenessScope) {
+  const isMissing = sql`state = 'missing'`;
+  const day = (of: SQL) => sql`to_char(${of}, 'YYYY-MM-DD')`;
+  const found = await context.db.drizzle.execute<Record<string, unknown> & Omit<Freshness, 'detail'>>(sql`
+    with pair as (
+      select operation, exchange, is_scheduled from ${expectedPairsIn(context, scope)}
+    ), session as materialized (
+      select operation, exchange, day, state, reason, found, known_on from ${sessionStatesIn(context, scope)}
+    ), ordered as (
+      select *, count(*) filter (where ${isMissing}) over forward as missing_before,
+             count(*) filter (where state = 'complete') over backward as complete_after,
+             count(*) filter (where state <> 'pending') over backward as due_after
+        from session
+      window forward as (partition by operation, exchange order by day), backward as (partition by operation, exchange order by day desc)
+    ), summary as (
+      select operation, exchange, max(day) filter (where state = 'complete') as last_complete,
+             max(day) filter (where state = 'complete' and missing_before = 0) as complete_to,
+             max(day) filter (where found = 'loaded') as last_loaded, max(day) filter (where state <> 'pending') as last_due,
+             max(reason) filter (where ${isMissing} and due_after = 1) as reason,
+             count(*) filter (where ${isMissing} and due_after <= ${MISSING_OF})::int as missing_sessions,
+             count(*) filter (where ${isMissing} and complete_after = 0)::int as missing_in_a_row,
+             array_agg(known_on order by day desc) filter (where state = 'complete' and complete_after <= ${USUAL_OVER + 1}) as usual
+        from ordered group by operation, exchange
+    ), reasons as (
+      select operation, exchange, jsonb_object_agg(reason, sessions) as missing
+        from (select operation, exchange, reason, count(*) as sessions from session where ${isMissing} group by operation, exchange, reason) r
+       group by operation, exchange
+    )
+    select p.operation, p.exchange, a.operation is not null as "hasBeenAsked", p.is_scheduled as "isScheduled",
+           ${day(sql`s.last_complete`)} as "lastComplete",
+           ${day(sql`s.complete_to`)} as "completeTo", ${day(sql`s.last_loaded`)} as "lastLoaded", ${day(sql`s.last_due`)} as "lastDue",
+           s.reason is not null as "isLate", s.reason, coalesce(s.missing_sessions, 0) as "missingSessions",
+           coalesce(s.missing_in_a_row, 0) as "missingInARow", coalesce(r.missing, '{}') as missing,
+           u.last as "lastRecords", u.median as "medianRecords"
+      from pair p left join etl.requested_pairs() a using (operation, exchange)
+      left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
+      left join lateral (
+        select max(records) filter (where place = 1)::float8 as last,
+               percentile_cont(0.5) within group (order by records) filter (where place > 1) as median
+          from unnest(s.usual) with ordinality as d(day, place) join etl.expectations e on e.operation = p.operation
+         cross join lateral etl.records_of(p.operation, p.exchange, d.day, e.by_instrument, e.variants) as records) u on true
+     order by (p.operation || ' ' || p.exchange) collate "C"`);
+  return found.rows.filter(({ operation }) => isInUse(operation));
 }
 
 /** Was nothing ever loaded, imported or answered in vain? */

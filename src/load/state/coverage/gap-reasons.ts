@@ -7,10 +7,21 @@ export const GAP_REASONS = {
   beyond_history: 'beyond the history of the source',
   not_published: 'not published yet',
   empty: 'the source listed nothing',
-  partial: 'only some instruments were asked for',
+  partial: 'only a part is stored',
 } as const;
 
 /** How the diagnostic of a day begins whose answer states more records than it has. */
 export const COUNT_MISMATCH = 'count_mismatch';
 
 export type GapReason = keyof typeof GAP_REASONS;
+
+/** Why a session is missing, in words: `only a part is stored: 22 of 200 companies`. */
+export function gapText({
+  reason,
+  detail,
+}: {
+  readonly reason: GapReason;
+  readonly detail: string | null;
+}): string {
+  return detail === null ? GAP_REASONS[reason] : `${GAP_REASONS[reason]}: ${detail}`;
+}

@@ -115,6 +115,9 @@ describe(alerts, 'Alerts that were raised; repeats within some hours are counted
   next_attempt_at: 'It is not sent before this time; each attempt doubles the pause.',
 });
 
+/** The days of which the state of an operation is known. */
+export const EXPECTED_DAYS = ['sessions', 'quarters', 'none'] as const;
+
 export const sessions = etl.table(
   'sessions',
   {
@@ -132,6 +135,36 @@ describe(sessions, 'Trading sessions of the exchanges, from the calendar.', {
   replay_run_id:
     'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.',
 });
+
+export const expectations = etl.table(
+  'expectations',
+  {
+    operation: text('operation').primaryKey(),
+    days: text('days', { enum: EXPECTED_DAYS }).notNull(),
+    variants: text('variants').array(),
+    parts: text('parts').array(),
+    by_instrument: boolean('by_instrument').notNull(),
+    of_each_instrument: boolean('of_each_instrument').notNull(),
+    empty_is_normal: boolean('empty_is_normal').notNull(),
+    weekday: integer('weekday'),
+  },
+  (table) => [check('expectations_days', isOneOf(table.days, EXPECTED_DAYS))],
+);
+describe(
+  expectations,
+  'What should be stored of each operation, as its file declares it; etl.completeness compares coverage with it.',
+  {
+    operation: 'Operation of the source.',
+    days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
+    variants: 'The variants that are requested of each day; null if no day is requested.',
+    parts: 'The variants whose last responses together list everything; null if one response does.',
+    by_instrument: 'Whether each request is about single instruments.',
+    of_each_instrument:
+      'Whether it is requested of a list of instruments, so that a share of them may be stored.',
+    empty_is_normal: 'Whether it is normal that a day has no records.',
+    weekday: 'The weekday on which it is requested, 0 on Sundays; null: every day.',
+  },
+);
 
 export const databaseIdentity = etl.table(
   'database_identity',

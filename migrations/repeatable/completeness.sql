@@ -1,0 +1,257 @@
+-- The one definition of which sessions are stored, which are missing, and why. Gaps, the status, the pages, metrics,
+-- alerts and the view `etl.completeness` are selects of `etl.session_states`; docs/completeness.md says the same in words.
+
+-- The exchange whose sessions a segment has, as `exchangeOfSegment` in src/core/exchanges.ts.
+CREATE OR REPLACE FUNCTION etl.exchange_of_segment(code text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN code IN ('BSE', 'BFO', 'BSE_DEBT', 'BSE_IDX') THEN 'BSE' ELSE 'NSE' END
+$$;
+COMMENT ON FUNCTION etl.exchange_of_segment(text) IS 'The exchange whose calendar a segment follows.';
+
+-- Reads one index entry for each pair, not all rows.
+CREATE OR REPLACE FUNCTION etl.requested_pairs() RETURNS TABLE (operation text, exchange text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH RECURSIVE pair AS (
+    (SELECT c.operation, c.exchange FROM etl.coverage c ORDER BY c.operation, c.exchange LIMIT 1)
+    UNION ALL
+    SELECT next.operation, next.exchange FROM pair, LATERAL (
+      SELECT c.operation, c.exchange FROM etl.coverage c
+       WHERE (c.operation, c.exchange) > (pair.operation, pair.exchange)
+       ORDER BY c.operation, c.exchange LIMIT 1) next
+  )
+  SELECT p.operation, p.exchange FROM pair p JOIN etl.expectations e ON e.operation = p.operation
+$$;
+COMMENT ON FUNCTION etl.requested_pairs() IS 'Every operation and exchange that was ever requested or imported.';
+
+-- Which pairs to look at: those that schedules request, and also what else was ever requested or imported. Without a key,
+-- and if nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at.
+CREATE OR REPLACE FUNCTION etl.expected_pairs(scheduled jsonb, others boolean, settings jsonb)
+RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH wanted AS (
+    SELECT w.operation, w.exchange FROM jsonb_to_recordset(scheduled) AS w(operation text, exchange text)
+     WHERE (settings ->> 'hasKey')::boolean
+        OR EXISTS (SELECT FROM etl.runs r WHERE r.kind IN ('nightly', 'backfill', 'gap_fill'))
+  )
+  SELECT w.operation, w.exchange, true FROM wanted w
+  UNION ALL
+  SELECT r.operation, r.exchange, false FROM etl.requested_pairs() r
+   WHERE others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
+$$;
+COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists sessions.';
+
+-- How many records the responses have of a day.
+CREATE OR REPLACE FUNCTION etl.records_of(operation text, exchange text, day date, by_instrument boolean, variants text[]) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT coalesce(sum(c.records), 0)::bigint FROM etl.coverage c
+   WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3
+     AND ($4 OR c.instrument = '') AND ($5 IS NULL OR c.variant = ANY ($5))
+$$;
+
+-- What the source or the failure said of a day, if anything.
+CREATE OR REPLACE FUNCTION etl.diagnostic_of(operation text, exchange text, day date) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT max(c.diagnostic) FROM etl.coverage c
+   WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.state IN ('failed', 'blocked')
+$$;
+
+-- How many instruments have a response to each variant of a day; without variants, to anything on any day.
+CREATE OR REPLACE FUNCTION etl.instruments_responded(
+  operation text, exchange text, day date, variants text[], instruments text[]) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT count(*) FROM (
+    SELECT FROM etl.coverage c
+     WHERE c.operation = $1 AND c.exchange = $2 AND ($4 IS NULL OR c.day = $3 AND c.variant = ANY ($4))
+       AND c.instrument <> '' AND c.state IN ('loaded', 'empty', 'not_published') AND ($5 IS NULL OR c.instrument = ANY ($5))
+     GROUP BY c.instrument HAVING $4 IS NULL OR count(*) = cardinality($4)) r
+$$;
+
+-- The sessions of some operations and exchanges with their states.
+--   scheduled, others, settings: as in etl.expected_pairs. What is scheduled is expected from its first stored session on,
+--     or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
+--   first_day, last_day: these days, instead of the range of each pair.
+--   since: coverage of older days is not read, as if there were none; by default that before first_day.
+--   instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
+--   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey"}; dueMinutes says of each
+--     operation how long after the midnight that a day begins with its data is due, whatever the weekday.
+-- known_on is the day of the coverage that says so, which differs from the session where a response is about no day; found is
+-- the best response to it, whatever its share.
+-- Postgres inlines it: with constants as arguments, and without the columns that are not selected. Only the selected
+-- ones read more of the coverage than two small indexes.
+CREATE OR REPLACE FUNCTION etl.session_states(
+  scheduled jsonb, others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
+  settings jsonb)
+RETURNS TABLE (
+  exchange text, operation text, day date, state text, reason text, detail text, due timestamptz, arrived timestamptz,
+  records bigint, responded bigint, requested bigint, share numeric, found text, known_on date, checked_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+WITH clock AS (
+  SELECT as_of AT TIME ZONE (settings ->> 'zone') AS now_there,
+         (as_of AT TIME ZONE (settings ->> 'zone'))::date AS today,
+         (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
+), expected AS MATERIALIZED (
+  SELECT p.operation, p.exchange, p.is_scheduled, e.days, e.variants, e.parts, e.by_instrument, e.of_each_instrument, e.empty_is_normal, e.weekday,
+         coalesce((settings -> 'dueMinutes' ->> e.operation)::int, 1440) * interval '1 minute' AS due_at,
+         -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
+         CASE WHEN e.days = 'quarters' THEN 92
+           ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN e.weekday IS NULL THEN 0 ELSE 7 END
+         END AS awaited_days,
+         CASE WHEN NOT e.of_each_instrument THEN 0
+           WHEN instruments IS NOT NULL THEN cardinality(instruments)
+           ELSE (SELECT least(count(DISTINCT b.symbol), (settings ->> 'instrumentLimit')::bigint)
+                   FROM market.bhavcopy_cm b
+                  WHERE b.exchange = p.exchange
+                    AND b.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = p.exchange))
+         END AS requested
+    FROM etl.expected_pairs(scheduled, others, settings) p JOIN etl.expectations e ON e.operation = p.operation
+), responses AS (
+  -- How many responses of each state there are to each variant of a day; each branch reads one small index, in parallel.
+  SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS questions
+    FROM etl.coverage w
+   WHERE w.instrument = '' AND w.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
+     AND (others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
+       AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
+  UNION ALL
+  SELECT i.operation, i.exchange, i.day, i.variant, i.state, false, count(*)
+    FROM etl.coverage i
+   WHERE i.instrument <> '' AND i.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
+     AND (others OR i.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
+       AND i.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
+     AND (instruments IS NULL OR i.instrument = ANY (instruments)
+       OR i.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.of_each_instrument)))
+   GROUP BY i.operation, i.exchange, i.day, i.variant, i.state
+), counted AS (
+  SELECT x.operation, x.exchange, c.day, c.variant, x.by_instrument, x.variants, x.requested, x.empty_is_normal,
+         bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
+         bool_or(NOT c.is_whole AND NOT x.by_instrument AND c.state = 'loaded') AS is_partial,
+         coalesce(sum(c.questions) FILTER (WHERE NOT c.is_whole AND c.state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
+         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
+         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
+         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'not_published'), 0) AS awaited,
+         bool_or(k.counts AND c.state = 'failed') AS failed, bool_or(k.counts AND c.state = 'blocked') AS blocked
+    FROM expected x
+    JOIN responses c ON c.operation = x.operation AND c.exchange = x.exchange AND c.variant = ANY (x.variants)
+   CROSS JOIN LATERAL (SELECT c.is_whole OR x.by_instrument AS counts) k
+   WHERE x.days <> 'none'
+   GROUP BY x.operation, x.exchange, c.day, c.variant, x.by_instrument, x.variants, x.requested, x.empty_is_normal
+), summed AS (
+  SELECT k.operation, k.exchange, k.day, k.requested, k.empty_is_normal,
+         -- Awaited if most had no response when they were requested; a few never have one.
+         2 * sum(k.awaited) > sum(k.loaded + k.empty + k.awaited) AS is_awaited,
+         CASE WHEN sum(k.loaded) > 0 THEN 'loaded' WHEN sum(k.empty) > 0 THEN 'empty'
+           WHEN sum(k.awaited) > 0 THEN 'not_published' WHEN bool_or(k.failed) THEN 'failed'
+           WHEN bool_or(k.blocked) THEN 'blocked' WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'never' END AS best,
+         CASE WHEN bool_or(k.is_whole) THEN k.requested
+           WHEN count(*) < cardinality(k.variants) THEN 0
+           ELSE least(k.requested, min(k.responded)) END AS responded
+    FROM counted k GROUP BY k.operation, k.exchange, k.day, k.requested, k.empty_is_normal, k.variants
+), known AS (
+  SELECT s.operation, s.exchange, s.day, s.requested, s.responded,
+         CASE WHEN s.is_awaited THEN 'not_published' ELSE s.best END AS found,
+         NOT s.is_awaited AND (s.best = 'loaded' OR s.best = 'empty' AND s.empty_is_normal) AS is_stored
+    FROM summed s
+), listed AS (
+  -- What has no days: requested as a whole, part by part, or of each instrument. Once it was loaded, it is stored.
+  SELECT x.operation, x.exchange, coalesce(stored.day, part.day, newest.day) AS day, x.requested,
+         coalesce(part.found, stored.state, newest.found) AS found,
+         coalesce(part.found = 'loaded', stored.day IS NOT NULL) AS is_stored,
+         CASE WHEN x.requested = 0 THEN 0 ELSE least(x.requested, (
+           SELECT count(DISTINCT i.instrument) FROM etl.coverage i
+            WHERE i.operation = x.operation AND i.exchange = x.exchange AND i.instrument <> '' AND i.state IN ('loaded', 'empty', 'not_published')
+              AND (instruments IS NULL OR i.instrument = ANY (instruments)))) END AS responded
+    FROM expected x
+    LEFT JOIN LATERAL (
+      SELECT c.day, c.state FROM etl.coverage c
+       WHERE c.operation = x.operation AND c.exchange = x.exchange
+         AND (c.state = 'loaded' OR c.state = 'empty' AND x.empty_is_normal)
+       ORDER BY c.day DESC, c.state DESC LIMIT 1) stored ON x.parts IS NULL
+    LEFT JOIN LATERAL (
+      -- If a response depends on no day, one without a record is not too early, but empty.
+      SELECT c.day, (ARRAY['empty', 'empty', 'failed', 'blocked'])[
+               min(array_position(ARRAY['empty', 'not_published', 'failed', 'blocked'], c.state))] AS found
+        FROM etl.coverage c WHERE c.operation = x.operation AND c.exchange = x.exchange
+       GROUP BY c.day ORDER BY c.day DESC LIMIT 1) newest ON x.parts IS NULL AND stored.day IS NULL
+    LEFT JOIN LATERAL (
+      SELECT max(p.day) AS day,
+             CASE WHEN bool_or(p.state = 'failed') THEN 'failed' WHEN bool_or(p.state = 'blocked') THEN 'blocked'
+               WHEN count(*) = 0 THEN NULL
+               WHEN count(*) FILTER (WHERE p.variant = ANY (x.parts)) < cardinality(x.parts) THEN 'partial'
+               WHEN bool_or(p.state = 'loaded') THEN 'loaded' ELSE 'empty' END AS found
+        FROM (
+          SELECT DISTINCT ON (c.variant) c.variant, c.day, c.state FROM etl.coverage c
+           WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.instrument = ''
+             AND split_part(c.variant, '/', 1) = split_part(x.parts[1], '/', 1)
+           ORDER BY c.variant, c.day DESC) p) part ON x.parts IS NOT NULL
+   WHERE x.days = 'none'
+), span AS (
+  SELECT k.operation, k.exchange, min(k.day) AS stored_from, max(k.day) AS stored_to FROM known k WHERE k.is_stored GROUP BY 1, 2
+  UNION ALL
+  -- Sessions before the first one say nothing of what has no days; the last one before it is enough.
+  SELECT l.operation, l.exchange, NULL, l.day FROM listed l WHERE l.is_stored
+), ranged AS (
+  SELECT x.*,
+         coalesce(first_day, s.stored_from, CASE WHEN NOT x.is_scheduled THEN s.stored_to - 14
+           WHEN x.days = 'quarters' THEN date_trunc('quarter', clock.now_there)::date - 1 ELSE clock.reach END) AS from_day,
+         least(last_day, CASE WHEN x.is_scheduled THEN clock.today ELSE s.stored_to END) AS to_day
+    FROM clock CROSS JOIN expected x
+    LEFT JOIN span s ON s.operation = x.operation AND s.exchange = x.exchange
+   WHERE x.is_scheduled OR s.stored_to IS NOT NULL
+), session AS (
+  SELECT r.*, s.day, s.day + (coalesce(r.weekday - extract(dow FROM s.day)::int, 0) + 7) % 7 + r.due_at AS due_there
+    FROM ranged r
+    JOIN LATERAL (
+      SELECT o.day FROM etl.sessions o
+       WHERE r.days <> 'quarters' AND o.exchange = etl.exchange_of_segment(r.exchange) AND o.day BETWEEN r.from_day AND r.to_day
+      UNION ALL
+      SELECT q.day
+        FROM generate_series(date_trunc('quarter', r.from_day::timestamp), r.to_day::timestamp, '3 months') AS f(begins)
+       CROSS JOIN LATERAL (SELECT (f.begins + interval '3 months')::date - 1 AS day) q
+       WHERE r.days = 'quarters' AND q.day <= r.to_day) s ON true
+), row AS (
+  SELECT s.*, k.day AS known_on, coalesce(k.found, 'never') AS found, coalesce(k.is_stored, false) AS is_stored,
+         coalesce(k.responded, 0) AS counted,
+         s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.empty_is_normal
+           AND s.day + s.awaited_days + s.due_at > clock.now_there) AS is_due
+    FROM clock CROSS JOIN session s
+    LEFT JOIN known k ON k.operation = s.operation AND k.exchange = s.exchange AND k.day = s.day
+   WHERE s.days <> 'none'
+  UNION ALL
+  SELECT s.*, l.day, coalesce(l.found, 'never'), coalesce(l.is_stored, false), coalesce(l.responded, 0), true
+    FROM (SELECT DISTINCT ON (u.operation, u.exchange) u.* FROM clock CROSS JOIN session u
+           WHERE u.days = 'none' AND last_day IS NULL AND u.due_there <= clock.now_there
+           ORDER BY u.operation, u.exchange, u.day DESC) s
+    LEFT JOIN listed l ON l.operation = s.operation AND l.exchange = s.exchange
+), judged AS (
+  SELECT r.*, r.is_stored AND r.counted >= r.requested AS is_complete,
+         r.is_stored AND r.counted < r.requested AS is_share
+    FROM row r
+)
+SELECT j.exchange, j.operation, j.day,
+       CASE WHEN j.is_complete THEN 'complete' WHEN j.is_due THEN 'missing' ELSE 'pending' END,
+       CASE WHEN j.is_complete THEN NULL WHEN NOT j.is_due THEN 'not_published' WHEN j.is_share THEN 'partial'
+         WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
+         WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
+           ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
+         WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' THEN 'beyond_history'
+         WHEN j.found = 'never' THEN 'never_asked' ELSE j.found END,
+       CASE WHEN j.is_complete OR j.known_on IS NULL THEN NULL ELSE nullif(concat_ws('; ',
+         CASE WHEN j.is_share THEN format('%s of %s companies',
+           etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments), j.requested) END,
+         etl.diagnostic_of(j.operation, j.exchange, j.known_on)), '') END,
+       j.due_there AT TIME ZONE (settings ->> 'zone'),
+       (SELECT min(l.committed_at) FROM etl.loads l
+         WHERE l.operation = j.operation AND l.exchange = j.exchange AND l.to_date = j.day AND l.fetched > 0),
+       etl.records_of(j.operation, j.exchange, j.known_on, j.by_instrument, j.variants),
+       CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments)
+         WHEN j.requested > 0 THEN j.counted END,
+       nullif(j.requested, 0),
+       CASE WHEN j.is_complete THEN 1 WHEN j.found = 'partial' THEN NULL WHEN j.is_share
+         THEN round(etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments)::numeric / j.requested, 4)
+         ELSE 0 END,
+       j.found, j.known_on,
+       (SELECT max(c.checked_at) FROM etl.coverage c
+         WHERE c.operation = j.operation AND c.exchange = j.exchange AND c.day = j.known_on)
+  FROM clock CROSS JOIN judged j
+$$;
+COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
+  'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';

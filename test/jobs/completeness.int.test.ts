@@ -1,0 +1,346 @@
+import fc from 'fast-check';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../src/core/days.ts';
+import { exchangeOfSegment, SEGMENTS } from '../../src/core/exchanges.ts';
+import { type Pair, pairName } from '../../src/core/pair.ts';
+import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
+import { readDays } from '../../src/jobs/runs/read-coverage.ts';
+import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
+import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
+import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
+import { readCompleteness } from '../../src/load/state/coverage/completeness.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
+import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
+import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
+import { takePlace } from '../../src/load/state/place.ts';
+import { expectedVariants, SCHEDULED_WEEKDAYS } from '../../src/operations/operation.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { manualClock } from '../sandbox/support.ts';
+import { forAllAsync } from '../support/for-all.ts';
+import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { serve } from '../support/serve.ts';
+
+const ZONE = 'Asia/Kolkata';
+/** One of each kind: always with records, often without, once a week, and company by company. */
+const PAIRS: readonly Pair[] = [
+  { operation: 'GetBhavCopyCM', exchange: 'NSE' },
+  { operation: 'GetSeriesChange', exchange: 'NSE' },
+  { operation: 'GetConsolidatedPledge', exchange: 'BSE' },
+  { operation: 'GetFinRatioEOD', exchange: 'BSE' },
+];
+const COMPANIES = ['A', 'B', 'C'];
+
+const clock = manualClock(Date.parse('2025-09-12T23:30:00+05:30'));
+let pipeline: Pipeline;
+
+beforeAll(async () => {
+  pipeline = await openPipeline({ clock, settings: { EOD_INSTRUMENTS: COMPANIES.join() } });
+  await syncSessions(pipeline, '2024-01-01');
+});
+
+beforeEach(async () => {
+  await pipeline.db.pool.query('truncate etl.coverage, etl.alerts');
+});
+
+/** What is known of one question. */
+interface Known {
+  readonly pair: number;
+  readonly day: Day;
+  readonly instrument: string;
+  readonly variant: number;
+  readonly state: CoverageState;
+}
+
+const variantsOf = ({ operation }: Pair) => expectedVariants(operationNamed(operation)) ?? [];
+
+async function cover(pair: Pair, known: readonly Omit<Known, 'pair'>[]): Promise<void> {
+  const variants = variantsOf(pair);
+  const coverage = new Map(
+    known.map(({ day, instrument, variant, state }) => {
+      const question = { day, instrument, variant: variants[variant % variants.length] ?? '' };
+      return [JSON.stringify(question), { ...question, state, records: state === 'loaded' ? 1 : 0 }] as const;
+    }),
+  );
+  await writeCoverage(pipeline.db.drizzle, {
+    ...pair,
+    runId: 1,
+    windowId: null,
+    place: await takePlace(pipeline.db.drizzle),
+    coverage: [...coverage.values()],
+  });
+}
+
+/** The same definition in plain words, day by day. */
+function modelOf(pair: Pair, known: readonly Known[], now: number) {
+  const { operation, exchange } = pair;
+  const { emptyIsNormal, schedule, publishedAt, windows } = operationNamed(operation);
+  const { EOD_PUBLISHED_AT: earliest, EOD_LOOKBACK_SESSIONS: lookback } = pipeline.config;
+  const variants = variantsOf(pair);
+  const byCompany = windows.per === 'instrument';
+  const today = new Date(now + 5.5 * 3_600_000).toISOString().slice(0, 10);
+  const time = [schedule.at, publishedAt, earliest].sort().at(-1) ?? '';
+  const at = (day: Day) => 1000 * epochOf(day, secondsOfDay(time), ZONE);
+  const latest = new Map<string, Known>();
+  for (const one of known)
+    latest.set(`${one.day} ${one.instrument} ${variants[one.variant % variants.length]}`, one);
+  const judge = (day: Day) => {
+    const rows = [...latest.values()].filter((one) => one.day === day);
+    const whole = rows.filter(({ instrument }) => instrument === '');
+    const single = rows.filter(({ instrument }) => !byCompany || COMPANIES.includes(instrument));
+    const asked = byCompany ? [...new Set([...whole, ...single])] : whole;
+    const count = (state: CoverageState) => asked.filter((one) => one.state === state).length;
+    const isAwaited = 2 * count('not_published') > count('loaded') + count('empty') + count('not_published');
+    const isStored = !isAwaited && (count('loaded') > 0 || (emptyIsNormal && count('empty') > 0));
+    const responded = COMPANIES.filter((name) =>
+      variants.every((_, at) =>
+        single.some(
+          (one) =>
+            one.instrument === name &&
+            one.variant % variants.length === at &&
+            ['loaded', 'empty', 'not_published'].includes(one.state),
+        ),
+      ),
+    ).length;
+    const isAll =
+      !byCompany ||
+      responded === COMPANIES.length ||
+      whole.some(({ state }) => state === 'loaded' || state === 'empty');
+    const found = isAwaited
+      ? 'not_published'
+      : (['loaded', 'empty', 'not_published', 'failed', 'blocked'] as const).find(
+          (state) => count(state) > 0,
+        );
+    const isSingle =
+      !byCompany && single.some(({ instrument, state }) => instrument !== '' && state === 'loaded');
+    return {
+      isStored,
+      isComplete: isStored && isAll,
+      responded,
+      found: found ?? (isSingle ? 'partial' : 'never'),
+    };
+  };
+  const stored = [...latest.values()].map(({ day }) => day).filter((day) => judge(day).isStored);
+  const first = stored.sort()[0] ?? addDays(today, -pipeline.config.EOD_HISTORY_DAYS);
+  return pipeline.calendar.sessions(exchange, first, today).map((day) => {
+    const { isStored, isComplete, responded, found } = judge(day);
+    const on = SCHEDULED_WEEKDAYS[schedule.on];
+    const due = at(addDays(day, on === null ? 0 : (on - weekday(day) + 7) % 7));
+    const awaitedDays = Math.max(7, 2 * lookback) + (on === null ? 0 : 7);
+    const mayCome = found === 'not_published' && emptyIsNormal && at(addDays(day, awaitedDays)) > now;
+    const isDue = due <= now && !mayCome;
+    const why = isStored ? 'partial' : found === 'never' ? 'never_asked' : found;
+    return {
+      ...pair,
+      day,
+      state: isComplete ? 'complete' : isDue ? 'missing' : 'pending',
+      reason: isComplete ? null : isDue ? why : 'not_published',
+      detail: isStored && !isComplete ? `${responded} of ${COMPANIES.length} companies` : null,
+      due,
+    };
+  });
+}
+
+const SESSIONS = ['2025-09-01', '2025-09-02', '2025-09-03', '2025-09-04', '2025-09-05', '2025-09-08'];
+const known = fc.record({
+  pair: fc.nat(PAIRS.length - 1),
+  day: fc.constantFrom(...SESSIONS),
+  instrument: fc.constantFrom('', '', ...COMPANIES, 'another'),
+  variant: fc.nat(1),
+  state: fc.constantFrom<CoverageState>('loaded', 'loaded', 'empty', 'not_published', 'failed', 'blocked'),
+});
+/** All companies of a session but for some, so that most sessions are nearly complete. */
+const ratios = fc.array(
+  fc.record({ day: fc.constantFrom(...SESSIONS), without: fc.constantFrom(null, 0, 1, 2) }),
+  { maxLength: 4 },
+);
+const moment = fc.record({
+  day: fc.constantFrom('2025-09-05', '2025-09-08', '2025-09-09', '2025-09-13', '2025-09-20'),
+  time: fc.constantFrom('10:00', '21:14', '21:20', '22:30', '23:59'),
+});
+
+test('gaps, status, Tonight, coverage and alerts say what a plain model says', async () => {
+  const drawn = [fc.array(known, { maxLength: 30 }), ratios, moment] as const;
+  await forAllAsync([...drawn], { numRuns: 5 }, async (some, nights, { day: today, time }) => {
+    await pipeline.db.pool.query('truncate etl.coverage, etl.alerts');
+    const all: Known[] = [
+      ...nights.flatMap(({ day, without }) =>
+        COMPANIES.flatMap((instrument, at) =>
+          [0, 1].map((variant) => ({
+            pair: 3,
+            day,
+            instrument,
+            variant,
+            state: at === without ? ('failed' as const) : ('loaded' as const),
+          })),
+        ),
+      ),
+      ...some,
+    ];
+    const now = Date.parse(`${today}T${time}:00+05:30`);
+    clock.moveTo(now);
+    for (const [at, pair] of PAIRS.entries()) {
+      // What is said of a question later replaces what was said before only as registers do; here each is said once.
+      const once = new Map(
+        all
+          .filter((one) => one.pair === at)
+          .map((one) => [`${one.day} ${one.instrument} ${one.variant % variantsOf(pair).length}`, one]),
+      );
+      const said = [...once.values()];
+      await cover(pair, said);
+      const model = modelOf(pair, said, now);
+
+      const scope = { expected: [pair], others: false };
+      const sessions = await readCompleteness(pipeline, scope);
+      expect(sessions).toEqual(model);
+
+      const missing = model.filter(({ state }) => state === 'missing');
+      const { gaps, total } = await readGaps(pipeline, {
+        operations: [operationNamed(pair.operation)],
+        exchanges: [pair.exchange],
+      });
+      expect(total).toBe(missing.length);
+      for (const { day, reason } of missing) {
+        expect(gaps.filter(({ from, to }) => from <= day && day <= to).map((gap) => gap.reason)).toEqual([
+          reason,
+        ]);
+      }
+
+      const due = model.filter(({ state }) => state !== 'pending');
+      const last = due.at(-1);
+      const hole = due.findIndex(({ state }) => state === 'missing');
+      const freshness = {
+        lastDue: last?.day ?? null,
+        isLate: last?.state === 'missing',
+        reason: last?.reason ?? null,
+        detail: last?.detail ?? null,
+        lastComplete: model.filter(({ state }) => state === 'complete').at(-1)?.day ?? null,
+        missingSessions: due.slice(-MISSING_OF).filter(({ state }) => state === 'missing').length,
+      };
+      const completeTo = (hole === -1 ? due : due.slice(0, hole)).at(-1)?.day ?? null;
+      const ofPair = (one: Pair) => pairName(one) === pairName(pair);
+      const inStatus = (await readStatus(pipeline)).operations.find(ofPair);
+      expect(inStatus).toMatchObject(freshness);
+      if (hole !== -1 || model.every(({ state }) => state !== 'pending')) {
+        expect(inStatus).toMatchObject({ completeTo });
+      }
+      expect((await readTonight(pipeline)).sessions.find(ofPair)).toMatchObject(freshness);
+
+      const [set] = await readDays(pipeline, [pair], { from: '2025-09-01', to: today });
+      const kinds = new Map(set?.days.map((one) => [one.day, one]));
+      for (const { day, state, reason } of model.filter((one) => one.day >= '2025-09-01')) {
+        const shown = kinds.get(day);
+        if (state === 'complete') expect(['complete', 'empty']).toContain(shown?.kind);
+        else if (state === 'pending') expect(shown?.kind).toBe('pending');
+        // Nothing is expected of a data set of which nothing was ever stored.
+        else
+          expect([
+            ['missing', reason],
+            ['nothing', null],
+          ]).toContainEqual([shown?.kind, shown?.reason]);
+      }
+
+      await checkLateData(pipeline, 0);
+      const from = addDays(today, -7);
+      const recent = said.filter(({ day }) => day >= from);
+      const late = modelOf(pair, recent, now).filter(
+        ({ day, state, reason, due: dueAt }) =>
+          state === 'missing' &&
+          reason !== 'blocked' &&
+          day >= from &&
+          dueAt <= now - pipeline.config.EOD_LATE_AFTER_MINUTES * 60_000,
+      );
+      const { rows } = await pipeline.db.pool.query<{ subject: string }>(
+        "select subject from etl.alerts where kind = 'late_data' and starts_with(subject, $1) order by 1",
+        [`${pairName(pair)} `],
+      );
+      expect(rows.map(({ subject }) => subject)).toEqual(late.map(({ day }) => `${pairName(pair)} ${day}`));
+      await pipeline.db.pool.query('truncate etl.alerts');
+    }
+  });
+}, 300_000);
+
+test('22 of 200 companies are a gap everywhere, until they are filled', async () => {
+  const night = await openPipeline({
+    clock: { now: () => Date.parse('2025-09-12T23:30:00+05:30') },
+    sandbox: { instrumentsPerExchange: 20 },
+    settings: { EOD_INSTRUMENT_LIMIT: '6' },
+  });
+  const pair = { operation: 'GetFinRatioEOD', exchange: 'BSE' };
+  const day = '2025-09-11';
+  const asked = { from: day, to: day, exchanges: ['BSE'] };
+  await runToEnd(night, backfill({ ...asked, operations: ['GetBhavCopyCM'] }));
+  const { rows: symbols } = await night.db.pool.query<{ symbol: string }>(
+    'select symbol from market.bhavcopy_cm order by turnover desc, symbol limit 2',
+  );
+  const instruments = symbols.map(({ symbol }) => symbol);
+  await runToEnd(night, backfill({ ...asked, operations: [pair.operation], instruments }));
+
+  const scope = { operations: [operationNamed(pair.operation)], exchanges: ['BSE'], from: day, to: day };
+  const found = await readGaps(night, scope);
+  expect(found.gaps).toMatchObject([{ reason: 'partial', detail: '2 of 6 companies' }]);
+  const { rows } = await night.db.pool.query(
+    `select state, reason, responded::int, requested::int, share::float8 from etl.completeness
+      where operation = 'GetFinRatioEOD' and day = '${day}'`,
+  );
+  // The view has the settings of the migration: as many companies as there are.
+  expect(rows).toEqual([{ state: 'missing', reason: 'partial', responded: 2, requested: 20, share: 0.1 }]);
+  const [set] = await readDays(night, [pair], { from: day, to: day });
+  expect(set?.days).toMatchObject([{ kind: 'missing', reason: 'partial', detail: '2 of 6 companies' }]);
+  const page = await (
+    await fetch(`${(await serve(night, ['web'])).url}/coverage/GetFinRatioEOD/BSE?year=2025`)
+  ).text();
+  expect(page).toContain('2 of 6 companies');
+  await checkLateData(night, 0);
+  const alerts = await night.db.pool.query(
+    "select message from etl.alerts where subject like 'GetFinRatioEOD BSE 2025-09-11'",
+  );
+  expect(alerts.rows).toMatchObject([{ message: expect.stringContaining('2 of 6 companies') }]);
+
+  expect(await runToEnd(night, gapRequest(found.gaps))).toMatchObject({ state: 'completed', requests: 8 });
+  expect(await readGaps(night, scope)).toMatchObject({ gaps: [], total: 0 });
+});
+
+test('who only imports is not late; what was imported is looked at from its first to its last session', async () => {
+  const keyless = { ...pipeline, config: { ...pipeline.config, EOD_ACCESS_KEY: undefined } };
+  clock.moveTo(Date.parse('2025-09-20T23:30:00+05:30'));
+  const [bhav] = PAIRS as [Pair];
+  await cover(
+    bhav,
+    ['2025-09-01', '2025-09-02', '2025-09-04'].map((day) => ({
+      day,
+      instrument: '',
+      variant: 0,
+      state: 'loaded',
+    })),
+  );
+  const { operations } = await readStatus(keyless);
+  expect(operations).toMatchObject([
+    { ...bhav, isLate: false, missingSessions: 1, completeTo: '2025-09-02', lastComplete: '2025-09-04' },
+  ]);
+  expect((await readTonight(keyless)).sessions.map(pairName)).toEqual(['GetBhavCopyCM NSE']);
+  const page = await (await fetch((await serve(keyless, ['web'])).url)).text();
+  expect(page).toContain('What was imported has gaps');
+  expect(page).not.toContain('gaps fill');
+  await checkLateData(keyless, 0);
+  expect((await pipeline.db.pool.query('select from etl.alerts')).rowCount).toBe(0);
+  expect(await readGaps(keyless, {})).toMatchObject({
+    gaps: [{ from: '2025-09-03', to: '2025-09-03' }],
+    total: 1,
+  });
+  // Once a key was used, another process of the same installation, which has none, expects what is scheduled.
+  await pipeline.db.pool.query(
+    `insert into etl.runs (kind, state, requested_by, request, from_date, to_date) values ('nightly', 'completed', 'test', '{}', now(), now())`,
+  );
+  expect((await readTonight(keyless)).sessions.length).toBeGreaterThan(5);
+  await pipeline.db.pool.query('truncate etl.runs cascade');
+});
+
+test('the database follows the calendar of the same exchange as the code', async () => {
+  const codes = ['BSE', 'NSE', ...Object.keys(SEGMENTS), 'NYSE'];
+  const { rows } = await pipeline.db.pool.query<{ code: string; exchange: string }>(
+    'select code, etl.exchange_of_segment(code) as exchange from unnest($1::text[]) as code',
+    [codes],
+  );
+  expect(rows).toEqual(codes.map((code) => ({ code, exchange: exchangeOfSegment(code) })));
+});
