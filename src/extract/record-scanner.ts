@@ -163,6 +163,13 @@ function scannerOf(
   const written: Scalar[] = columns.map(() => null);
   const room = columns.reduce((sum, { blank }) => sum + 64 + (blank?.text.length ?? 0), 0);
 
+  /** True if a number is certainly not zero, however that is written, nor too small for a double. */
+  const isNotZero = (from: number, to: number): boolean => {
+    if (to - from > SAFE_DIGITS) return false;
+    for (let at = from; at < to; at++) if ((body[at] as number) > ZERO) return true;
+    return false;
+  };
+
   /** Does one of these values certainly name an instrument? Text beginning with a letter does, and any number but 0. */
   const isNamed = (): boolean =>
     named === null ||
@@ -171,7 +178,7 @@ function scannerOf(
       const from = froms[key] as number;
       const to = tos[key] as number;
       if (type === STRING) return /^ *[a-z]/i.test(body.toString('latin1', from, to));
-      return type === DECIMAL || (type === WHOLE && !(to === from + 1 && body[from] === ZERO));
+      return (type === DECIMAL || type === WHOLE) && isNotZero(from, to);
     });
 
   return (start, lines) => {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type PurposeEvent, readPurpose } from '../../src/extract/corporate-actions/purpose.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -380,3 +380,30 @@ function publishedPurposes(): string[] {
     )
     .flatMap(({ PURPOSE }) => (PURPOSE === undefined ? [] : [PURPOSE]));
 }
+
+describe('a text that is longer than any purpose', () => {
+  const hostile = fc
+    .tuple(
+      fc.constantFrom('1', '(', 'R S ', ' ', 'Rs 1', '1.1', 'A ', 'Dividend Rs 2/', 'é', '#('),
+      fc.integer({ min: 1_001, max: 100_000 }),
+    )
+    .map(([unit, length]) => unit.repeat(length).slice(0, length));
+
+  test('waits for a person, and no pattern with a repetition is tried on it', () => {
+    forAll([hostile], { numRuns: 30 }, (text) => {
+      const replace = vi.spyOn(String.prototype, 'replace');
+      onTestFinished(() => replace.mockRestore());
+      const { events } = readPurpose(text);
+      expect(replace).not.toHaveBeenCalled();
+      replace.mockRestore();
+      expect(events.map(short)).toEqual(['other needs_review']);
+      expect(events[0]?.reason).toBe('its text is longer than the 1000 characters that are read');
+    });
+  });
+
+  test('is still known to be called off or revised', () => {
+    expect(readPurpose(`${'x '.repeat(600)}Bonus 1:1 cancelled`)).toMatchObject({ calledOff: true });
+    expect(readPurpose(`Bonus 1:1 (Revised)${' '.repeat(1_000)}`)).toMatchObject({ revised: true });
+    expect(read(`Bonus 1:1${' '.repeat(900)}`)).toEqual(['bonus 2/1']);
+  });
+});

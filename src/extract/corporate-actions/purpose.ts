@@ -50,6 +50,12 @@ export interface Purpose {
 }
 
 /**
+ * The longest text that is read: the exchanges' have up to 200 characters. Some patterns try each part of a text from
+ * each of its characters, which for 100,000 of them would take minutes.
+ */
+const LONGEST_PURPOSE = 1_000;
+
+/**
  * Reads the purpose of a corporate action, as NSE and BSE print it: `Bonus 1:1/Dividend- Rs 2 Per Share`.
  * Conservative: a ratio is returned only if the whole clause is understood and no other clause of the text could change
  * it. Splits state face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for those held
@@ -58,9 +64,14 @@ export interface Purpose {
  * @param ofTrust is it about the units of a trust, even if the text does not say so?
  */
 export function readPurpose(text: string, ofTrust = false): Purpose {
-  const line = normalised(text);
+  const isLong = text.length > LONGEST_PURPOSE;
+  const line = isLong ? text.toUpperCase() : normalised(text);
   const revised = /REVISED|UPDATED|\bREV\b/.test(line);
   const calledOff = /CANCEL|WITHDRA|POSTPON|DEFER/.test(line);
+  if (isLong) {
+    const event = other(`its text is longer than the ${LONGEST_PURPOSE} characters that are read`);
+    return { events: [event], revised, calledOff };
+  }
   const ofUnits = ofTrust || UNITS.test(line);
   const total = readTotal(line);
   const events: PurposeEvent[] = total === null ? [] : [total];
