@@ -148,10 +148,12 @@ export function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n'
 /** No header of any source has more characters. */
 const LONGEST_HEADER = 20_000;
 
-/** The cells of the first row of a text, which may be cut off behind it; also if the row is broken. */
+/** The names in the first row of a text, which may be cut off behind it; also if the row is broken. */
 export function readHeader(text: string): string[] {
   try {
-    return parseRows(Buffer.from(text.slice(0, LONGEST_HEADER)), { to: 1 })[0] ?? [];
+    const [names = []] = parseRows(Buffer.from(text.slice(0, LONGEST_HEADER)), { to: 1 });
+    // The parser trims only around quotes.
+    return names.map((name) => name.trim());
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     return (/^[^\r\n]*/.exec(text.trimStart())?.[0] ?? '').split(',');

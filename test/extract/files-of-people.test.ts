@@ -95,6 +95,12 @@ test('the full bhav copy of NSE in title case has the same rows', async () => {
   expect([...(renamed?.also?.rows ?? [])]).toEqual([...(published?.also?.rows ?? [])]);
 });
 
+test('spaces inside the quotes of a header do not matter', async () => {
+  const header = '"SYMBOL ","SERIES ","PURPOSE ","EX-DATE "';
+  const [session] = await read('CF-CA.csv', `${header}\n"TCS","EQ","Bonus 1:1","31-May-2012"\n`);
+  expect(rowsOf(session)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-05-31' });
+});
+
 test('the day of an old BSE file is found in whatever a browser or a person makes of its name', async () => {
   const text = `${[EQ, ...EQ_ROWS].join('\n')}\n`;
   for (const name of [

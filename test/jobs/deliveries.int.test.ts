@@ -20,7 +20,22 @@ const fullOf = (day: string, ...rows: string[]) =>
     HEADER,
     ...rows.map((row) => {
       const [symbol, series, traded, ...delivered] = row.split(' ');
-      return [symbol, series, day, 10, 10, 11, 9, 10, 10, 10, traded, 1, 5, ...delivered].join(', ');
+      return [
+        symbol,
+        series,
+        day,
+        10,
+        10,
+        11,
+        9,
+        10,
+        10,
+        10,
+        traded,
+        Number(traded) / 10_000,
+        5,
+        ...delivered,
+      ].join(', ');
     }),
   ]);
 
