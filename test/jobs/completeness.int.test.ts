@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../src/core/days.ts';
+import { RANGE_REFUSED_LINE } from '../../src/core/errors.ts';
 import { exchangeOfSegment, SEGMENTS } from '../../src/core/exchanges.ts';
 import { type Pair, pairName } from '../../src/core/pair.ts';
 import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
@@ -12,9 +14,14 @@ import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { readCompleteness } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
+import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place.ts';
-import { expectedVariants, SCHEDULED_WEEKDAYS } from '../../src/operations/operation.ts';
+import {
+  expectedVariants,
+  QUARTER_AWAITED_DAYS,
+  SCHEDULED_WEEKDAYS,
+} from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
@@ -336,7 +343,11 @@ test('who only imports is not late; what was imported is looked at from its firs
   await pipeline.db.pool.query('truncate etl.runs cascade');
 });
 
-test('the database follows the calendar of the same exchange as the code', async () => {
+test('the database follows the calendar of the same exchange as the code, and reads the same lines', async () => {
+  const file = readFileSync(new URL('../../migrations/repeatable/completeness.sql', import.meta.url), 'utf8');
+  expect(file).toContain(`~* '${RANGE_REFUSED_LINE}'`);
+  expect(file).toContain(`~ '${COUNT_MISMATCH}: '`);
+  expect(file).toContain(`'quarters' THEN ${QUARTER_AWAITED_DAYS}\n`);
   const codes = ['BSE', 'NSE', ...Object.keys(SEGMENTS), 'NYSE'];
   const { rows } = await pipeline.db.pool.query<{ code: string; exchange: string }>(
     'select code, etl.exchange_of_segment(code) as exchange from unnest($1::text[]) as code',

@@ -2,18 +2,8 @@ import { createHash } from 'node:crypto';
 import { and, between, eq, isNull, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
-import { SEGMENTS } from '../../core/exchanges.ts';
 import { sessions } from './schema/knowledge.ts';
 import { runs } from './schema/work.ts';
-
-/** The table's name, for SQL that is built as text. */
-export const SESSIONS = 'etl.sessions';
-
-/** The cases of `case <code of an exchange> … end` in SQL: the exchange whose sessions it has, as `exchangeOfSegment` says. */
-export const SESSIONS_OF = [
-  ...Object.entries(SEGMENTS).map(([segment, exchange]) => `when '${segment}' then '${exchange}'`),
-  "when 'BSE' then 'BSE' else 'NSE'",
-].join(' ');
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;

@@ -8,7 +8,6 @@ import { isoText } from '../schema/columns.ts';
 import { sessions } from '../schema/knowledge.ts';
 import { accessKeys } from '../schema/source.ts';
 import { coverage, loads, runs, windows } from '../schema/work.ts';
-import { SESSIONS_OF } from '../sessions.ts';
 import { isOpen } from '../windows/transitions.ts';
 import type { RunState } from './request.ts';
 
@@ -125,7 +124,7 @@ export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[
     .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
     .innerJoin(
       sessions,
-      and(eq(sessions.exchange, sql`case ${exchange} ${sql.raw(SESSIONS_OF)} end`), eq(sessions.day, day)),
+      and(eq(sessions.exchange, sql`etl.exchange_of_segment(${exchange})`), eq(sessions.day, day)),
     )
     .where(
       and(
