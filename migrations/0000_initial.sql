@@ -419,6 +419,7 @@ CREATE TABLE "etl"."windows" (
 	"source_hash" text,
 	"preview" jsonb,
 	"warnings" text[] DEFAULT '{}' NOT NULL,
+	"retry_at" timestamp with time zone,
 	"started_at" timestamp with time zone,
 	"finished_at" timestamp with time zone,
 	CONSTRAINT "windows_state" CHECK ("etl"."windows"."state" in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled', 'split')),

@@ -69,7 +69,8 @@ export async function openContext(cli: Cli, needs?: Needs): Promise<Context>;
 export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context> {
   const { life } = cli;
   const { wait = 'none', queue = false, source = false, opened } = needs;
-  const config = needs.config ?? opened?.config ?? (await loadSettings(cli));
+  const own = needs.config ?? opened?.config ?? (await loadSettings(cli));
+  const config = source ? await withDemoSource(cli, own) : own;
   // First, so that a missing setting is reported without waiting for a server.
   const settings = source ? sourceSettings(config) : null;
   // Before the rest, because what is opened first is closed last: spans that end during closing are still sent.
@@ -78,12 +79,25 @@ export async function openContext(cli: Cli, needs: Needs = {}): Promise<Context>
   if ((queue || source) && REDIS_URL !== undefined) {
     await life.open(() => checkRedis(REDIS_URL, startRetryOf(cli, config, wait)));
   }
-  const context = opened ?? (await openBaseContext(cli, config, wait, queue || source || wait !== 'none'));
+  const context =
+    (opened && { ...opened, config }) ??
+    (await openBaseContext(cli, config, wait, queue || source || wait !== 'none'));
   if (!queue && !source) return context;
   const withQueue: QueueContext = { ...context, queues: await openQueues(cli, context, telemetry) };
   if (settings === null) return withQueue;
   const withSource: WorkContext = { ...withQueue, source: await openSource(cli, settings, context) };
   return withSource;
+}
+
+/** The settings of a command on the demo's data, with a sandbox of its own as the source; others stay as they are. */
+async function withDemoSource({ demo, life }: Cli, config: Config): Promise<Config> {
+  if (demo !== true || config.EOD_BASE_URL !== undefined) return config;
+  const { EXAMPLE_KEY, startSandbox } = await import('../sandbox/index.ts');
+  const sandbox = await life.open(
+    () => startSandbox({ calendar: loadCalendar(), accessKey: EXAMPLE_KEY, splits: true }),
+    (opened) => opened.close(),
+  );
+  return { ...config, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: EXAMPLE_KEY };
 }
 
 async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: boolean): Promise<Context> {
@@ -119,6 +133,7 @@ export async function openReadable(
   reads: 'tables' | 'anything',
 ): Promise<Pick<Context, 'config' | 'log' | 'db'>> {
   const config = await loadSettings(cli);
+  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) throw noDatabase();
   const log = openLog(cli, config);
   const db = await openStore(cli, config, log, 'none');
   if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
@@ -136,13 +151,22 @@ export async function openReadable(
  * and none is created.
  */
 export async function openKnown(cli: Cli, config: Config): Promise<void> {
-  const isPrivate = config.DATABASE_URL === undefined;
-  if (isPrivate && !existsSync(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'))) return;
+  if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) return;
   await openContext(cli, { config });
 }
 
 async function hasSchema({ pool }: Database): Promise<boolean> {
   return (await pool.query("select from pg_namespace where nspname = 'etl'")).rowCount === 1;
+}
+
+const hasPrivatePostgres = ({ cwd }: Cli, { EOD_DATA_DIR: folder }: Config) =>
+  existsSync(resolve(cwd, folder, 'postgres'));
+
+/** What only reads creates no database: it would be a second one beside that of the demo, and empty. */
+function noDatabase(): PipelineError {
+  return usageError(
+    'there is no database yet: set DATABASE_URL, or load something first; "eod --demo …" reads what "eod demo" has loaded',
+  );
 }
 
 function noTables(): PipelineError {

@@ -2,6 +2,7 @@ import { Option } from 'commander';
 import type { Config } from '../core/config.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
+import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
@@ -49,7 +50,7 @@ export function backfillRequest(
 ): RunRequest {
   const chosen = parseOperations(names, flags.all === true);
   const range = parseRange(flags, context);
-  const exchanges = flags.exchange === undefined ? undefined : parseAnyExchanges(flags.exchange);
+  const exchanges = chosenExchanges(chosen, flags, context.config);
   const instruments = parseInstruments(flags.instruments, context.cwd);
   checkInstruments(chosen, instruments);
   const options = parseRequestOptions(chosen, flags.param ?? [], flags);
@@ -162,6 +163,7 @@ function parseRequestOptions(
     const at = pair.indexOf('=');
     if (at < 1 || at === pair.length - 1) throw usageError(`--param: "${pair}" is not name=value`);
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    if (isExchangeParam(name)) continue;
     const param = optionNames(chosen).find((one) => one.toLowerCase() === name.toLowerCase());
     if (param !== undefined) options[param] = checkedValue(chosen, param, value);
     else options[furtherParam(checkedName(name))] = value;
@@ -176,7 +178,6 @@ function parseRequestOptions(
 /** Parameters that are made from settings and other flags, in lower case, and what to use instead of `--param`. */
 const OWN_PARAMS: Readonly<Record<string, string>> = {
   accesskey: 'EOD_ACCESS_KEY',
-  exchange: '--exchange',
   format: 'EOD_FORMAT',
   dtformat: 'EOD_DATE_FORMAT',
   from: '--from',
@@ -195,8 +196,37 @@ function checkedName(name: string): string {
   return name;
 }
 
-/** Parses a list of exchanges, which need not be known ones. @throws PipelineError `usage` */
-function parseAnyExchanges(text: string): string[] {
+const isExchangeParam = (name: string) => name.toLowerCase() === 'exchange';
+
+/**
+ * The exchanges that flags name; undefined if none do. `--param exchange=` takes any code; `--exchange` those that are
+ * known, declared by a chosen operation or named by a setting, because a misspelled one costs calls and has no data.
+ */
+function chosenExchanges(
+  chosen: readonly Operation[],
+  { exchange, param = [] }: BackfillFlags,
+  config: Config,
+): string[] | undefined {
+  const sent = param
+    .map((pair) => pair.split('=', 2))
+    .flatMap(([name = '', value = '']) =>
+      isExchangeParam(name) ? parseCodes('--param exchange', value) : [],
+    );
+  if (exchange === undefined) return sent.length === 0 ? undefined : [...new Set(sent)];
+  const named = Object.values(config.EOD_OPERATION_EXCHANGES).flat();
+  const known = new Set([...EXCHANGE_CODES, ...named, ...chosen.flatMap((operation) => operation.exchanges)]);
+  const codes = parseCodes('--exchange', exchange);
+  const unknown = codes.find((code) => !known.has(code));
+  if (unknown !== undefined) {
+    throw usageError(
+      `--exchange: unknown exchange "${unknown}"${didYouMean(unknown, [...known])}; if the source has it, send it with --param exchange=${unknown}, or name it in EOD_OPERATION_EXCHANGES`,
+    );
+  }
+  return [...new Set([...codes, ...sent])];
+}
+
+/** Parses a list of codes of exchanges. @throws PipelineError `usage` */
+function parseCodes(flag: string, text: string): string[] {
   const names = [
     ...new Set(
       text
@@ -207,8 +237,8 @@ function parseAnyExchanges(text: string): string[] {
   ].filter(Boolean);
   const wrong = names.find((name) => !/^\w+$/.test(name));
   if (wrong !== undefined)
-    throw usageError(`--exchange: "${wrong}" is not an exchange such as ${EXCHANGES.join(' or ')}`);
-  if (names.length === 0) throw usageError(`--exchange names no exchange (${EXCHANGES.join(', ')}, …)`);
+    throw usageError(`${flag}: "${wrong}" is not an exchange such as ${EXCHANGES.join(' or ')}`);
+  if (names.length === 0) throw usageError(`${flag} names no exchange (${EXCHANGES.join(', ')}, …)`);
   return names;
 }
 

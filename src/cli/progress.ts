@@ -7,8 +7,11 @@ const PLAIN_LINE_EVERY_MS = 10_000;
 
 /** Shows how far a run is, on stderr. */
 interface ProgressView {
-  /** @param pause why the run makes no calls now, and until when; null if it makes some. */
-  update(progress: Progress, pause?: string | null): void;
+  /**
+   * @param pause why the run makes no calls now, and until when; null if it makes some.
+   * @param retries what failed so far and is tried again; null if nothing is.
+   */
+  update(progress: Progress, pause?: string | null, retries?: string | null): void;
   end(): void;
 }
 
@@ -33,8 +36,9 @@ function barView(runId: number, noun: string): ProgressView {
   const pace = paceMeter();
   let started = false;
   return {
-    update(progress, pause = null) {
-      const texts = { done: doneText(progress, noun), facts: pace(progress, pause) };
+    update(progress, pause = null, retries = null) {
+      const facts = [pace(progress, pause), retries].filter((text) => text !== null).join(' · ');
+      const texts = { done: doneText(progress, noun), facts };
       // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
       const ended = progress.isDeferred ? 0 : progress.ended;
       if (!started) bar.start(progress.total, ended, texts);
@@ -64,8 +68,9 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
     printed = line;
   };
   return {
-    update(progress, pause = null) {
-      line = `run ${runId}: ${doneText(progress, noun)} · ${pace(progress, pause)}`;
+    update(progress, pause = null, retries = null) {
+      const facts = [doneText(progress, noun), pace(progress, pause), retries];
+      line = `run ${runId}: ${facts.filter((text) => text !== null).join(' · ')}`;
       // A pause can last most of an hour, so it is shown at once.
       if (Date.now() < next && pause === paused) return;
       paused = pause;

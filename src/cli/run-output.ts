@@ -1,5 +1,5 @@
 import { groupBy } from '../core/group-by.ts';
-import { emptySessionsText, runStateText } from '../core/wording.ts';
+import { emptySessionsText, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
@@ -59,6 +59,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
     ...(kind === 'preview' ? [] : ['', `database state ${stateText(states)}`]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
+    ...report.retries.slice(0, MOST_LISTED).map((retry) => retryText(retry, timeZone)),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(canForce && skips.some(({ reason }) => reason.startsWith('loaded already'))

@@ -1,19 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
+import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { replaySessions, workReplay } from '../jobs/replay/work-replay.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
-import { type Progress, type RunReport, reportRun, runProgress } from '../load/state/runs/reports.ts';
+import {
+  type Progress,
+  type RunReport,
+  reportRun,
+  retriesOfRuns,
+  runProgress,
+} from '../load/state/runs/reports.ts';
 import type { RunRequest } from '../load/state/runs/request.ts';
 import { pauseRun } from '../load/state/runs/runs.ts';
 import { readWorkers } from '../load/state/workers.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
 import { openContext } from './open-context.ts';
-import { clockTime, noWorkersText, plural } from './output.ts';
+import { clockTime, count, noWorkersText, plural } from './output.ts';
 import { progressView } from './progress.ts';
 import { exitCodeOf, failuresText, forecastText, runText } from './run-output.ts';
 
@@ -59,7 +66,9 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
   const context = await openContext(cli, { config, source: true, wait: 'short' });
   const asked = await request(context);
   if (asked === null) return;
-  printEnding(cli, await workOnRun(cli, context, await newRun(context, asked)), flags, config);
+  const isAttended = cli.stdout.isTTY === true || cli.stderr.isTTY === true;
+  const runId = await newRun(context, { ...asked, ...(isAttended ? { isAttended } : {}) });
+  printEnding(cli, await workOnRun(cli, context, runId), flags, config);
 }
 
 /** Plans and enqueues a new run. */
@@ -111,7 +120,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
       () => startWorker(context),
       (opened) => opened.stop(),
     );
-    ended = await followRun(cli, context, runId, (progress, pause) => view.update(progress, pause));
+    ended = await followRun(cli, context, runId, view.update);
   } catch (error) {
     if (!life.signal.aborted) throw error;
   } finally {
@@ -132,16 +141,24 @@ async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<
   return `the hour’s calls are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
 }
 
+/** What failed so far and is tried again; null if nothing is. */
+async function retriesText({ config, db }: WorkContext, runId: number): Promise<string | null> {
+  const [first, ...others] = await retriesOfRuns(db.drizzle, [runId]);
+  if (first === undefined) return null;
+  const more = others.length === 0 ? '' : `, and ${count(others.length)} more such`;
+  return `${retryText(first, config.EOD_TIMEZONE)}${more}`;
+}
+
 /** Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays away. */
 async function followRun(
   { life }: Cli,
   context: WorkContext,
   runId: number,
-  show: (progress: Progress, pause: string | null) => void,
+  show: (progress: Progress, pause: string | null, retries: string | null) => void,
 ): Promise<boolean> {
   while (!life.signal.aborted) {
     const progress = await runProgress(context.db.drizzle, runId);
-    show(progress, await pauseText(context, progress.kind));
+    show(progress, await pauseText(context, progress.kind), await retriesText(context, runId));
     if (progress.state !== 'running') return true;
     await sleep(PROGRESS_EVERY_MS, undefined, { signal: life.signal }).catch(() => undefined);
   }

@@ -1,4 +1,5 @@
 import { type DayRange, dayAt, timeAt } from './days.ts';
+import { type Pair, pairName } from './pair.ts';
 
 // How numbers, ranges, durations and times are written for people, on a terminal and on web pages.
 
@@ -33,6 +34,31 @@ export function runStateText(run: {
   readonly fetched: number;
 }): string {
   return run.state === 'completed' && run.windows.empty > 0 && run.fetched === 0 ? 'no records' : run.state;
+}
+
+/** Windows of a run that failed and are tried again, for the same reason. */
+export interface Retry extends Pair {
+  readonly windows: number;
+  readonly error: string;
+  /** The number of their next try, the largest of them: the first is 1. */
+  readonly attempt: number;
+  /** When the first of them is tried again at the earliest, ISO 8601; null if that is now. */
+  readonly retryAt: string | null;
+}
+
+/** `GetCircuitBreakers NSE: HTTP 500, 5th try at 02:59`. */
+export function retryText(retry: Retry, timeZone: string): string {
+  const { windows, error, attempt, retryAt } = retry;
+  const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
+  const why = error.replace(/^the source answered with HTTP status /, 'HTTP ');
+  const when = retryAt === null ? 'is due' : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
+  return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
+}
+
+/** `1st`, `2nd`, `3rd`, `4th`, `11th`. */
+function ordinal(value: number): string {
+  const teens = value % 100 >= 11 && value % 100 <= 13;
+  return `${value}${(teens ? undefined : ['th', 'st', 'nd', 'rd'][value % 10]) ?? 'th'}`;
 }
 
 /** Does a number of records differ so much from the usual one that it is worth saying? Small data sets vary more. */

@@ -47,7 +47,7 @@ export function createClient(settings: ClientSettings, clock: Clock): Client {
         });
         const said = Date.parse(single(headers.date) ?? '');
         const receivedAt = clock.now();
-        lastDate = Number.isNaN(said) ? null : { said, receivedAt };
+        lastDate = Number.isNaN(said) ? null : { said, sentAt, receivedAt };
         clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
         if (statusCode !== 200) throw await answerError(statusCode, headers, body);
         answering = true;

@@ -87,6 +87,7 @@ export interface Extracted {
 /** A Date header, truncated to seconds by the source, and when it was received; in milliseconds since the epoch. */
 export interface ObservedDate {
   readonly said: number;
+  readonly sentAt: number;
   readonly receivedAt: number;
 }
 

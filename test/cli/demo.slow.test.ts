@@ -113,6 +113,16 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(status.stdout).not.toMatch(/nothing| late /);
   const nightly = await runCli(['--demo', 'nightly', '--dry-run'], { cwd, env });
   expect(nightly.stdout).toMatch(/^the sandbox does not limit calls: /m);
+  // It brings its sandbox along.
+  const day = (JSON.parse(second.stdout) as { report: { to: string } }).report.to;
+  for (const args of [
+    ['nightly', '--date', 'today'],
+    ['backfill', 'GetBhavCopyCM', '--from', day, '--to', day],
+    ['gaps', 'fill'],
+  ]) {
+    const { code, stderr } = await runCli(['--demo', ...args], { cwd, env });
+    expect([args[0], code, stderr]).toEqual([args[0], 0, expect.not.stringContaining('EOD_BASE_URL')]);
+  }
   const doctor = await runCli(['--demo', 'doctor'], { cwd, env });
   expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +rights /m) });
   expect(doctor.stdout).toMatch(/^skipped +source +the demo starts a simulated source/m);

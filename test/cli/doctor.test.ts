@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
+import { certainLead } from '../../src/cli/doctor/check.ts';
 import { nodeCheck } from '../../src/cli/doctor/machine.ts';
 import {
   calendarCheck,
@@ -9,6 +11,7 @@ import {
   settingsChecks,
 } from '../../src/cli/doctor/settings.ts';
 import { loadConfig } from '../../src/core/config.ts';
+import { forAll } from '../support/for-all.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T12:00:00+05:30') };
 const calendar = loadCalendar();
@@ -125,4 +128,25 @@ test.each([
   ['v18.20.0', 'failed'],
 ])('Node %s: %s', (version, state) => {
   expect(nodeCheck(version, '>=20.19').state).toBe(state);
+});
+
+describe('the clocks of two machines', () => {
+  test('differ by no more than what the time of the call leaves of the difference', () => {
+    const call = fc.record({
+      sentAt: fc.integer({ min: 1_000_000, max: 2_000_000 }),
+      took: fc.integer({ min: 0, max: 60_000 }),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      ahead: fc.integer({ min: -100_000, max: 100_000 }),
+    });
+    forAll([call], ({ sentAt, took, share, ahead }) => {
+      const read = sentAt + took * share;
+      const found = certainLead({ sentAt, receivedAt: sentAt + took }, read - ahead);
+      // Never more than the true difference, nor less by more than the call took.
+      expect(Math.abs(found)).toBeLessThanOrEqual(Math.abs(ahead) + 1e-6);
+      expect(Math.abs(found)).toBeGreaterThanOrEqual(Math.abs(ahead) - took - 1e-6);
+      expect(found * ahead).toBeGreaterThanOrEqual(0);
+    });
+    expect(certainLead({ sentAt: 0, receivedAt: 12_000 }, 100)).toBe(0);
+    expect(certainLead({ sentAt: 0, receivedAt: 100 }, -20_000)).toBe(20_000);
+  });
 });

@@ -289,6 +289,10 @@ const COMMAND_LINES: readonly Mistake[] = [
     `unknown command 'GetBhavCopyCM' of backfill ("eod help backfill" explains it)`,
   ],
   ['-q -v status', "option '-q, --quiet' cannot be used with option '-v, --verbose'"],
+  [
+    'backfill GetBhavCopyCM --exchange NYSE --from 2025-02-27 --to 2025-02-27',
+    '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, send it with --param exchange=NYSE, or name it in EOD_OPERATION_EXCHANGES',
+  ],
   ['--demo status', 'nothing has been loaded by "eod demo" yet: run it first'],
   ['--quite status', "unknown option '--quite'; did you mean --quiet?"],
   ['status --no-colour', "unknown option '--no-colour'; did you mean --no-color?"],

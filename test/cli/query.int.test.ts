@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -407,4 +407,13 @@ test('psql gets the password by its environment, and is named where it is missin
     expect(stdout).not.toContain('kiwi-7');
   }
   await execute(inject('databaseAdminUrl'), `drop role ${role}`);
+});
+
+test('without a database it creates none', async () => {
+  const cwd = temporaryFolder();
+  expect(await runCli(['query', 'select 1'], { cwd, env: {} })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('there is no database yet'),
+  });
+  expect(readdirSync(cwd)).toEqual([]);
 });

@@ -62,7 +62,20 @@ describe('what a backfill asks for', () => {
     });
   });
 
-  test('values and exchanges that are not known are sent as they are, and parameters that nobody declares too', () => {
+  test('an exchange that nobody knows is refused, unless a parameter sends it or a setting names it', () => {
+    expect(() => request(['GetCircuitBreakers'], { ...RANGE, exchange: 'NYSE' })).toThrow(
+      '--exchange: unknown exchange "NYSE"; did you mean NSE?; if the source has it, send it with --param exchange=NYSE, or name it in EOD_OPERATION_EXCHANGES',
+    );
+    const exchangesOf = (flags: BackfillFlags, env = {}) =>
+      request(['GetCircuitBreakers'], { ...RANGE, ...flags }, env).targets.map(({ exchange }) => exchange);
+    expect(exchangesOf({ param: ['exchange=nyse'] })).toEqual(['NYSE']);
+    expect(exchangesOf({ exchange: 'nse', param: ['Exchange=NYSE'] })).toEqual(['NSE', 'NYSE']);
+    const named = { EOD_OPERATION_EXCHANGES: 'GetCircuitBreakers=NYSE' };
+    expect(exchangesOf({ exchange: 'NYSE' }, named)).toEqual(['NYSE']);
+    expect(request(['GetCircuitBreakers'], { ...RANGE, param: ['exchange=NYSE'] }).options).toEqual({});
+  });
+
+  test('values that are not known are sent as they are, and parameters that nobody declares too', () => {
     const circuits = request(['GetCircuitBreakers'], { ...RANGE, band: 'U', exchange: 'bse_idx,NSE' });
     expect(circuits.options).toEqual({ band: 'U' });
     expect(circuits.targets.map(({ exchange }) => exchange)).toEqual(['BSE_IDX', 'NSE']);

@@ -57,6 +57,9 @@ describe('alerts of a run', () => {
       facts: { run: report.runId, from: DAY, to: DAY },
     });
 
+    // Whoever started it in a terminal sees it fail.
+    await runToEnd(pipeline, { ...asked, isAttended: true });
+    expect((await pipeline.db.pool.query('select repeated from etl.alerts')).rows).toEqual([{ repeated: 0 }]);
     await runToEnd(pipeline, asked);
     expect(webhook.heard).toHaveLength(1);
     const { rows } = await pipeline.db.pool.query(

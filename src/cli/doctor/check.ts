@@ -34,6 +34,19 @@ export const warning = problem('warning');
 /** The result of a check that found a reason why the pipeline cannot work. */
 export const failed = problem('failed');
 
+/**
+ * By how much our clock is certainly ahead of another (negative: behind), which was read at some time during a call; 0 if
+ * the time that the call took may be all of the difference. Unit: milliseconds.
+ */
+export function certainLead(
+  call: { readonly sentAt: number; readonly receivedAt: number },
+  theirs: number,
+): number {
+  const half = (call.receivedAt - call.sentAt) / 2;
+  const lead = call.sentAt + half - theirs;
+  return Math.sign(lead) * Math.max(0, Math.abs(lead) - half);
+}
+
 /** Is a version lower than another? */
 export function isBelow(version: string, other: string): boolean {
   const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];

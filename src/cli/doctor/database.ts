@@ -11,6 +11,7 @@ import {
   type RoleRights,
   readRoleRights,
   readServerFacts,
+  readServerTime,
   type ServerFacts,
 } from '../../load/database/inspect.ts';
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
@@ -25,7 +26,7 @@ import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { duration, plural } from '../output.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
-import { bounded, type Check, failed, ok, skipped, warning } from './check.ts';
+import { bounded, type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
 
 /** Each query must be answered within this time. */
 const ANSWER_MS = 8_000;
@@ -72,7 +73,11 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       ? `the private Postgres in ${folderOf(cli, config)}`
       : `Postgres at ${placeOf(url)}`;
   let facts: ServerFacts;
+  let sentAt = 0;
   try {
+    // The first query opens the connection, which must not count as a difference of the clocks.
+    await within(readServerTime(db.pool), ANSWER_MS);
+    sentAt = Date.now();
     facts = await within(readServerFacts(db.pool), ANSWER_MS);
   } catch (error) {
     const { cause } = databaseError(error);
@@ -81,6 +86,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
       'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
     return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
   }
+  const clockAheadMs = -certainLead({ sentAt, receivedAt: Date.now() }, facts.now);
   const [[zone], [pooler], [rights], [migrations]] = (await Promise.all([
     bounded('time zone', ANSWER_MS, 'see the check of the database', () => timeZoneCheck(db, config)),
     bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () => poolerCheck(db)),
@@ -98,7 +104,7 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
   return {
     checks: [serverCheck(facts, place), zone, pooler, rights, migrations, connectionsCheck(facts, config)],
     usable: isUsable ? db : null,
-    clockAheadMs: facts.now - Date.now(),
+    clockAheadMs,
   };
 }
 

@@ -20,7 +20,7 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
-import { type Check, failed, ok, skipped, warning } from './check.ts';
+import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
 import { type KeyReport, keyReport, limitationChecks } from './limitation.ts';
 
 /** The operation with the shortest answer: a few figures about one session. */
@@ -262,7 +262,7 @@ function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, c
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
   const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
   // The header has whole seconds, so on average it is half a second behind.
-  const ahead = date === null ? null : date.receivedAt - date.said - 500;
+  const ahead = date === null ? null : certainLead(date, date.said + 500);
   const seen = [
     ...(ahead === null ? [] : [{ who: "the source's", ahead }]),
     ...(databaseAheadMs === null ? [] : [{ who: "the database's", ahead: -databaseAheadMs }]),

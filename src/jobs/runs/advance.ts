@@ -1,20 +1,27 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { pairName } from '../../core/pair.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { deferTargets, lockOpenRun, takeDeferred } from '../../load/state/runs/runs.ts';
+import type { Target } from '../../load/state/runs/request.ts';
+import { deferTargets, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
-import { hasOpenWindows } from '../../load/state/windows/windows.ts';
+import { hasOpenWindows, openPairs } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
 import { enqueueOpenWindows } from '../worker/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
-import { planKnown, planSeenParts } from './plan-run.ts';
+import { listOfTargets, planKnown, planSeenParts } from './plan-run.ts';
 
 /**
- * Advances a run after a window has ended: once no window is open, it plans the deferred targets, then the parts that
- * its answers have shown (`planSeenParts`), and then closes the run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
+ * Advances a run after a window has ended: it plans the deferred targets that wait for no open window any more, and once
+ * no window is open the parts that its answers have shown (`planSeenParts`), and then closes the run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   const { db } = context;
-  if (await hasOpenWindows(db.drizzle, runId)) return;
-  while ((await planDeferredTargets(context, runId)) || (await planShownParts(context, runId))) {
+  if (await hasOpenWindows(db.drizzle, runId)) {
+    // Windows that fail and are tried again must not hold back what does not depend on them.
+    if (await planDeferredTargets(context, runId, false)) await enqueueOpenWindows(context, [runId]);
+    return;
+  }
+  while ((await planDeferredTargets(context, runId, true)) || (await planShownParts(context, runId))) {
     await enqueueOpenWindows(context, [runId]);
     if (await hasOpenWindows(db.drizzle, runId)) return;
   }
@@ -29,14 +36,37 @@ export async function advanceRun(context: QueueContext, runId: number): Promise<
   });
 }
 
-async function planDeferredTargets(context: QueueContext, runId: number): Promise<boolean> {
-  return transaction(context.db, async (tx) => {
-    const deferred = await takeDeferred(tx, runId);
-    if (deferred === null) return false;
-    const plan = await planKnown(context, deferred.request, deferred.targets);
+/**
+ * Plans deferred targets of a run.
+ *
+ * @param isIdle whether no window of the run is open; else only those are planned whose lists are loaded.
+ * @returns whether there were any.
+ */
+async function planDeferredTargets(context: QueueContext, runId: number, isIdle: boolean): Promise<boolean> {
+  const { db } = context;
+  const divide = async (of: NodePgDatabase, lock: boolean) => {
+    const deferred = await readDeferred(of, runId, lock);
+    if (deferred === null) return null;
+    const { request, targets } = deferred;
+    if (isIdle) return { request, ready: targets, waiting: [] };
+    const open = await openPairs(of, runId, targets.map(listOfTargets(context, request)));
+    const coming = new Set([...targets, ...open].map(pairName));
+    const isWaiting = (target: Target) => {
+      const list = listOfTargets(context, request)(target);
+      return list !== null && coming.has(pairName(list));
+    };
+    const ready = targets.filter((target) => !isWaiting(target));
+    return ready.length === 0 ? null : { request, ready, waiting: targets.filter(isWaiting) };
+  };
+  if ((await divide(db.drizzle, false)) === null) return false;
+  return transaction(db, async (tx) => {
+    // Another worker may have planned them.
+    const found = await divide(tx, true);
+    if (found === null) return false;
+    const plan = await planKnown(context, found.request, found.ready);
     await insertWindows(tx, runId, plan.windows);
     // Those that wait for others of these are planned when these are loaded.
-    if (plan.deferred.length > 0) await deferTargets(tx, runId, plan.deferred);
+    await deferTargets(tx, runId, [...found.waiting, ...plan.deferred]);
     return true;
   });
 }

@@ -3,6 +3,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import type { Pair } from '../../core/pair.ts';
 import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
@@ -58,11 +59,7 @@ export async function planKnown(
   request: RunRequest,
   targets: readonly Target[],
 ): Promise<RunPlan> {
-  const named = request.instruments.length > 0 || context.config.EOD_INSTRUMENTS !== undefined;
-  const listOf = (name: string) => {
-    const operation = operations.find((one) => one.name === name);
-    return operation === undefined ? null : listedBy(operation, named);
-  };
+  const listOf = listsOf(context, request);
   const inputs = new Map<Target, PlanInput>();
   const deferred = await planUnlessWaiting(targets, listOf, async (target) => {
     const input = await planInput(context, request, target);
@@ -70,6 +67,24 @@ export async function planKnown(
     return () => hasPending(input);
   });
   return { windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])), deferred };
+}
+
+/** The operation that tells what another one asks for in a run; null if none does. */
+function listsOf({ config }: Context, { instruments }: RunRequest): (operation: string) => string | null {
+  const named = instruments.length > 0 || config.EOD_INSTRUMENTS !== undefined;
+  return (name) => {
+    const operation = operations.find((one) => one.name === name);
+    return operation === undefined ? null : listedBy(operation, named);
+  };
+}
+
+/** The same for targets, with the exchange. */
+export function listOfTargets(context: Context, request: RunRequest): (target: Target) => Pair | null {
+  const listOf = listsOf(context, request);
+  return ({ operation, exchange }) => {
+    const list = listOf(operation);
+    return list === null ? null : { operation: list, exchange };
+  };
 }
 
 function hasPending(input: PlanInput): boolean {

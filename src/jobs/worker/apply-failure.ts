@@ -133,17 +133,29 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
     case 'keep_answer':
       return noteNotStored(db.drizzle, job.windowId, info, claim);
     case 'retry':
-      return releaseWindow(db.drizzle, job.windowId, info, { claim, counts: true });
+      return releaseWindow(db.drizzle, job.windowId, info, {
+        claim,
+        counts: true,
+        retryInMs: action.delayMs,
+      });
     case 'postpone':
-      return releaseWindow(db.drizzle, job.windowId, info, { claim });
+      return releaseWindow(db.drizzle, job.windowId, info, { claim, retryInMs: action.delayMs });
     case 'await_data':
-      return releaseWindow(db.drizzle, job.windowId, info, { claim, notReadyMs: action.delayMs });
+      return releaseWindow(db.drizzle, job.windowId, info, {
+        claim,
+        notReadyMs: action.delayMs,
+        retryInMs: action.delayMs,
+      });
     case 'put_back':
       return releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the answer.
-      return releaseWindow(db.drizzle, job.windowId, info, { claim, restart: true });
+      return releaseWindow(db.drizzle, job.windowId, info, {
+        claim,
+        restart: true,
+        retryInMs: action.delayMs,
+      });
     case 'split':
       return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
     case 'skip': {

@@ -1,5 +1,13 @@
 import { unknownRunError } from '../../core/errors.ts';
-import { count, duration, emptySessionsText, plural, rangeText, runStateText } from '../../core/wording.ts';
+import {
+  count,
+  duration,
+  emptySessionsText,
+  plural,
+  rangeText,
+  retryText,
+  runStateText,
+} from '../../core/wording.ts';
 import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
 import {
   doubtedWindowsOfRuns,
@@ -8,6 +16,7 @@ import {
   type RunSummary,
   readRunSummary,
   reportOperations,
+  retriesOfRuns,
 } from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
 import { ActionButton } from '../components/actions.tsx';
@@ -92,11 +101,12 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
-  const [operations, failed, doubted, empty] = await Promise.all([
+  const [operations, failed, doubted, empty, retries] = await Promise.all([
     reportOperations(drizzle, runId),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     doubtedWindowsOfRuns(drizzle, [runId]),
     emptySessionsOfRuns(drizzle, [runId]),
+    retriesOfRuns(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';
   const ended = run.windows.total - run.windows.open;
@@ -114,6 +124,11 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
             <Badge mark={markOfState(runStateText(run))}>{runStateText(run)}</Badge>
           </p>
           {run.error === null ? null : <p class="bad">{run.error}</p>}
+          {retries.map((one) => (
+            <p key={`${one.operation} ${one.exchange} ${one.error}`} class="bad">
+              {retryText(one, zone)}
+            </p>
+          ))}
           {empty.map((one) => (
             <p key={`${one.operation} ${one.exchange}`} class="bad">
               <DataSet {...one} />: {emptySessionsText(one)}

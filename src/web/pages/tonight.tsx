@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { pairName } from '../../core/pair.ts';
 import { within } from '../../core/waits.ts';
-import { count, duration, isUnusual, plural } from '../../core/wording.ts';
+import { count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
   type LatestSession,
@@ -95,6 +96,28 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
         <a href="/coverage">see the coverage</a>.
       </>
     );
+  const working = openRuns.some(({ state }) => state === 'running');
+  const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
+  const failingText =
+    failing === 0 ? null : (
+      <>
+        {' '}
+        Requests of {plural(failing, 'data set')} have failed and are tried again:{' '}
+        <a href="#waits">see why</a>.
+      </>
+    );
+  if (missing.length === 0 && failing > 0) {
+    return {
+      mark: 'suspicious',
+      title: 'Requests fail',
+      text: (
+        <>
+          {failingText}
+          {earlier}
+        </>
+      ),
+    };
+  }
   if (sessions.every(({ isScheduled }) => !isScheduled)) {
     return {
       mark: older === 0 ? 'complete' : 'suspicious',
@@ -121,14 +144,18 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
       ),
     };
   }
-  const working = openRuns.some(({ state }) => state === 'running');
   return {
-    mark: working ? 'running' : 'missing',
-    title: working ? 'In progress' : 'Last night is not complete',
+    mark: working && failing === 0 ? 'running' : 'missing',
+    title: !working
+      ? 'Last night is not complete'
+      : failing === 0
+        ? 'In progress'
+        : 'In progress, and requests fail',
     text: (
       <>
         {plural(missing.length, 'data set')} of {due.length} {missing.length === 1 ? 'lacks' : 'lack'} the
-        latest session{working ? '; a run is loading them' : ''}.{earlier}
+        latest session{working ? '; a run is loading them' : ''}.{failingText}
+        {earlier}
       </>
     ),
   };
@@ -231,6 +258,13 @@ function Waiting({
         continues it.
       </>
     )),
+    ...openRuns.flatMap(({ runId, retries }) =>
+      retries.map((retry) => (
+        <>
+          <a href={`/runs/${runId}`}>Run {runId}</a>: {retryText(retry, zone)}.
+        </>
+      )),
+    ),
     ...openRuns
       .filter(({ waitReasons }) => waitReasons.length > 0)
       .map((run) => (

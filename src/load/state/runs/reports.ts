@@ -15,6 +15,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../../core/errors.ts';
+import type { Retry } from '../../../core/wording.ts';
 import { tables } from '../../../operations/registry.ts';
 import { versionsOfRuns } from '../loads/versions.ts';
 import { isoText } from '../schema/columns.ts';
@@ -183,6 +184,29 @@ const WINDOW_NAME = {
   to: windows.to_date,
 };
 
+/** What failed of these open runs and is tried again, by operation, exchange and reason; what comes first first. */
+export function retriesOfRuns(
+  db: NodePgDatabase,
+  runIds: readonly number[],
+): Promise<(Retry & { readonly runId: number })[]> {
+  const { run_id, operation, exchange, state, error, attempts, retry_at } = windows;
+  const next = sql`min(${retry_at})`;
+  return db
+    .select({
+      runId: run_id,
+      operation,
+      exchange,
+      error: sql<string>`${error}`,
+      windows: count(),
+      attempt: sql`max(${attempts} + case ${state} when 'pending' then 1 else 0 end)`.mapWith(Number),
+      retryAt: sql<string | null>`case when ${next} > clock_timestamp() then ${isoText(next)} end`,
+    })
+    .from(windows)
+    .where(and(inArray(run_id, [...runIds]), isOpen(), isNotNull(error), isNotNull(retry_at)))
+    .groupBy(run_id, operation, exchange, error)
+    .orderBy(run_id, next, operation, exchange);
+}
+
 /** The windows of these runs whose answers are doubted. */
 export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
@@ -249,6 +273,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
   );
   const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
+  const retries = byRun(await retriesOfRuns(db, runIds));
   const samples = db
     .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
     .from(windows)
@@ -272,6 +297,8 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
     states: versions.get(run.runId)?.[0] ?? { before: 0, after: 0 },
     operations: each.get(run.runId) ?? [],
     failures: failures.get(run.runId) ?? [],
+    /** What failed so far and is tried again, while the run is open. */
+    retries: retries.get(run.runId) ?? [],
     /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
     warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */

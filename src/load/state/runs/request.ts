@@ -30,6 +30,8 @@ export interface RunRequest {
   readonly options: Readonly<Record<string, string>>;
   /** A run of the last night: real-time figures are requested too. */
   readonly live: boolean;
+  /** True if it was started in a terminal, whose user sees how it ends: then it raises no alerts. */
+  readonly isAttended?: boolean;
 }
 
 export const RUN_STATES = ['running', 'paused', 'completed', 'failed', 'cancelled'] as const;

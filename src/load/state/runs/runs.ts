@@ -199,20 +199,18 @@ async function deferUnplanned(tx: NodePgDatabase, runId: number): Promise<void> 
 }
 
 /**
- * Takes the deferred targets of a running run, to be planned in the same transaction. The row lock makes sure that they
- * are taken once.
+ * Reads the deferred targets of a running run.
  *
+ * @param lock whether its row is locked until the transaction ends, so that they are planned once.
  * @returns null if there are none.
  */
-export async function takeDeferred(tx: NodePgDatabase, runId: number) {
-  const [run] = await tx
+export async function readDeferred(db: NodePgDatabase, runId: number, lock: boolean) {
+  const query = db
     .select({ request: sql<RunRequest>`${runs.request}`, targets: runs.deferred })
     .from(runs)
-    .where(and(eq(runs.id, runId), eq(runs.state, 'running'), sql`${runs.deferred} <> '[]'::jsonb`))
-    .for('update');
-  if (run === undefined) return null;
-  await tx.update(runs).set({ deferred: [] }).where(eq(runs.id, runId));
-  return run;
+    .where(and(eq(runs.id, runId), eq(runs.state, 'running'), sql`${runs.deferred} <> '[]'::jsonb`));
+  const [run] = await (lock ? query.for('update') : query);
+  return run ?? null;
 }
 
 /** Leaves targets of a run to be planned later. */

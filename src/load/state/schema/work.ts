@@ -126,6 +126,7 @@ export const windows = etl.table(
     source_hash: text('source_hash'),
     preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
+    retry_at: moment('retry_at'),
     started_at: moment('started_at'),
     finished_at: moment('finished_at'),
   },
@@ -186,6 +187,7 @@ describe(
     refused_hash:
       'SHA-256 of the last answer that could not be read, or states more records than it has. Its body is in etl.response_bodies. One that states too many is taken if the same comes again.',
     warnings: 'Problems that were not fatal, e.g. a wrong count.',
+    retry_at: 'When it is tried again at the earliest, if a try failed.',
     started_at: 'When it was first started.',
     finished_at: 'When it ended.',
     parent_id:

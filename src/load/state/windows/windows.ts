@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
+import type { Pair } from '../../../core/pair.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -34,6 +35,7 @@ const isStillClaim = (claim: number | undefined) =>
  * @param options.claim its attempts when it was claimed: nothing is done if it was claimed again since.
  * @param options.counts whether this attempt counts towards the limit.
  * @param options.notReadyMs how long it is postponed because its answer is not ready.
+ * @param options.retryInMs when it is tried again, if that is known.
  * @param options.restart whether to forget when it was started, because the source is not what it waits for now.
  */
 export async function releaseWindow(
@@ -45,7 +47,14 @@ export async function releaseWindow(
     counts = false,
     restart = false,
     notReadyMs = 0,
-  }: { claim?: number | undefined; counts?: boolean; restart?: boolean; notReadyMs?: number } = {},
+    retryInMs = 0,
+  }: {
+    claim?: number | undefined;
+    counts?: boolean;
+    restart?: boolean;
+    notReadyMs?: number;
+    retryInMs?: number;
+  } = {},
 ): Promise<void> {
   const { error = null, diagnostic = null } = failure ?? {};
   const started_at = restart ? null : undefined;
@@ -57,6 +66,7 @@ export async function releaseWindow(
       error,
       diagnostic,
       started_at,
+      retry_at: sql`${now} + ${Math.ceil(retryInMs)} * interval '1 millisecond'`,
       failed_attempts: sql`${windows.failed_attempts} + ${counts ? 1 : 0}`,
       not_ready_ms: sql`${windows.not_ready_ms} + ${notReadyMs}`,
     },
@@ -389,6 +399,20 @@ const selectOpen = prepareOnce<{ runId: number }, { id: string }>(() =>
     .where(and(eq(windows.run_id, sql.placeholder('runId')), isOpen()))
     .limit(1),
 );
+
+/** Which of these pairs a run has open windows of. */
+export async function openPairs(
+  db: NodePgDatabase,
+  runId: number,
+  pairs: readonly (Pair | null)[],
+): Promise<Pair[]> {
+  const operations = new Set(pairs.flatMap((pair) => (pair === null ? [] : [pair.operation])));
+  const { run_id, operation, exchange } = windows;
+  return db
+    .selectDistinct({ operation, exchange })
+    .from(windows)
+    .where(and(eq(run_id, runId), isOpen(), inArray(operation, [...operations])));
+}
 
 /** A window of a replay that has not ended. With a `parentId` it reads the rejected records of that window. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
