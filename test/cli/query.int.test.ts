@@ -334,6 +334,7 @@ test('the private Postgres, also while "eod up" runs, and SQL from stdin', async
   const home = temporaryFolder();
   const env = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'a key', EOD_HTTP_PORT: '0' };
   const sql = 'select count(*) from market.bhavcopy_cm';
+  expect(await runCli(['migrate'], { cwd: home })).toMatchObject({ code: 0 });
   expect(await runCli(['query', '--csv', sql], { cwd: home })).toMatchObject({
     code: 0,
     stdout: 'count\n0\n',
