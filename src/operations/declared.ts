@@ -28,19 +28,26 @@ const CATALOGUE = join(import.meta.dirname, 'catalogue');
 /** TypeScript is read by Node from 22.18 and 23.6 on. */
 const MODULE = /^([A-Za-z]\w*)\.(?:mjs|js|mts|ts)$/;
 
-/**
- * The files of a folder that declare operations, by name; none if there is no such folder. Files that begin with a small
- * letter are what these files share.
- */
-function filesIn(folder: string, from: From): DeclaredFile[] {
-  let names: string[];
+/** The names of the files of a folder, sorted; none if there is no such folder. */
+function namesIn(folder: string): string[] {
   try {
-    names = readdirSync(folder);
+    return readdirSync(folder).sort();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw usageError(`EOD_OPERATIONS_DIR: ${folder} cannot be read: ${messageOf(error)}`);
   }
-  return names.sort().flatMap((file) => {
+}
+
+/** The modules in a folder with operations of the user, sorted, also those that do not declare one themselves. */
+export const modulesIn = (folder: string): string[] =>
+  namesIn(folder)
+    .filter((file) => /\.(?:mjs|cjs|js|mts|ts|json)$/.test(file))
+    .map((file) => join(folder, file))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+
+/** The files of a folder that declare operations. Files that begin with a small letter are what these files share. */
+function filesIn(folder: string, from: From): DeclaredFile[] {
+  return namesIn(folder).flatMap((file) => {
     const name = MODULE.exec(file)?.[1];
     return name === undefined || !/^[A-Z]/.test(name) || file.endsWith('.d.ts')
       ? []

@@ -245,3 +245,42 @@ describe('segments', () => {
     ]);
   });
 });
+
+describe('a declaration whose questions fail', () => {
+  const throwing = () => {
+    throw new Error('no such quarter');
+  };
+  const once = operationNamed('GetCorporateActionsCategories');
+  const broken: readonly (readonly [string, Operation])[] = [
+    ['throw', { ...items, windows: { per: 'instrument', days: 'none', questions: throwing } }],
+    ['throw today', { ...once, windows: { per: 'once', questions: throwing } }],
+    ['are none', { ...once, windows: { per: 'once', questions: 5 as never } }],
+  ];
+
+  test.each(broken)(
+    'because they %s is skipped with the reason, and the others are planned',
+    (_, operation) => {
+      const plan = [
+        ...planTargets([
+          input(deals),
+          input(operation, { instruments: ['TCS'] }),
+          input(items, { instruments: ['TCS'] }),
+        ]),
+      ];
+      const good = [...planTargets([input(deals), input(items, { instruments: ['TCS'] })])];
+      expect(plan.filter(({ reason }) => reason?.startsWith('its declaration') !== true)).toEqual(good);
+      const skipped = plan.filter(
+        (window) => !good.some((one) => JSON.stringify(one) === JSON.stringify(window)),
+      );
+      expect(skipped).toMatchObject([
+        {
+          operation: operation.name,
+          state: 'skipped',
+          reason: expect.stringMatching(
+            /^its declaration cannot be planned: windows\.questions fails \(.+\)$/,
+          ),
+        },
+      ]);
+    },
+  );
+});

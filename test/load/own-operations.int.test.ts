@@ -243,6 +243,23 @@ describe('an operation that a user declares', () => {
     ]);
   });
 
+  test('whose file is good beside a broken one that is not enabled: doctor names that, too', async () => {
+    const both = folderWith(
+      declaration({ fields: "text('resolution', 'resolution', 'What was voted on.')," }),
+    );
+    writeFileSync(join(both, 'GetOther.mjs'), 'export default {');
+    expect(await doctorIn(both)).toEqual([
+      {
+        name: 'operations',
+        state: 'warning',
+        found: expect.stringMatching(
+          /^GetOther, which is not enabled, cannot be: .*GetOther\.mjs: it cannot be imported/,
+        ),
+        remedy: 'correct its file, or move it out of EOD_OPERATIONS_DIR',
+      },
+    ]);
+  });
+
   test('whose tables are missing is found by doctor, and mended by eod migrate', async () => {
     // As the table has become by now.
     const now = folderWith(

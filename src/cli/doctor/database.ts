@@ -22,6 +22,7 @@ import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { useStoredOperations } from '../../load/state/operations.ts';
 import { clockLead } from '../../load/state/place.ts';
+import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { duration, plural } from '../output.ts';
@@ -240,7 +241,17 @@ export async function operationsCheck(db: Database | null, config: Config): Prom
   if (db === null) return skipped(name, 'see the checks of the database');
   const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   const differing = await declaredDifferences(db.pool);
+  const { broken } = await allOperations(config.EOD_OPERATIONS_DIR);
   const checks = [
+    ...broken
+      .filter((file) => leftOut.every((one) => one.name !== file.name))
+      .map((file) =>
+        warning(
+          name,
+          `${file.name}, which is not enabled, cannot be: ${file.problem}`,
+          'correct its file, or move it out of EOD_OPERATIONS_DIR',
+        ),
+      ),
     ...leftOut.map(({ name: operation, problem }) =>
       failed(
         name,

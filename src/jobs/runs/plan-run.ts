@@ -30,7 +30,7 @@ import {
   markAnswered,
   questionKey,
 } from './answered.ts';
-import { onTrialDay, planTargets, planWindows } from './plan-windows.ts';
+import { onTrialDay, planTargets, planWindows, problemOf } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 import { syncSessions, unknownYears } from './sync-sessions.ts';
 import { listedBy, planUnlessWaiting } from './waiting-targets.ts';
@@ -150,7 +150,18 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     seenParts: await storedParts(context, operation, target.exchange),
   };
   const rows = await readRows(context, input, request.kind);
-  return { ...input, rows, answered: await readAnswered(context, input) };
+  const problem = problemOf(input);
+  if (problem !== null)
+    context.log.error(
+      { operation: operation.name, exchange: target.exchange },
+      `${operation.name}: ${problem}`,
+    );
+  return {
+    ...input,
+    rows,
+    problem,
+    answered: problem === null ? await readAnswered(context, input) : new Map(),
+  };
 }
 
 /** Does a run ask for a seventh of the instruments, because the nights of a week share them? */

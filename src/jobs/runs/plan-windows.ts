@@ -6,6 +6,7 @@ import { planRows } from './plan-rows.ts';
 import {
   ASKED,
   COVERED,
+  declarationProblem,
   declaredOptions,
   furtherOptions,
   instrumentBatches,
@@ -65,7 +66,10 @@ function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const repeated = new Set<string>();
   for (const input of inputs) {
     const { exchange, operation } = input;
-    const own = [{ variant: '', from: '', to: '' }, ...chosenQuestions(input)];
+    const own = [
+      { variant: '', from: '', to: '' },
+      ...(knownProblem(input) === null ? chosenQuestions(input) : []),
+    ];
     for (const question of new Set(
       own.map((one) => questionOf({ ...one, exchange, operation: operation.name })),
     )) {
@@ -101,10 +105,32 @@ function skipRepeated(asked: Map<string, PlannedWindow>, window: PlannedWindow):
  *
  * @param repeated questions that several targets ask: each keeps a window of its own, see `questionRanges`.
  */
-export function planWindows(
+export function* planWindows(
   input: PlanInput,
   repeated: ReadonlySet<string> = new Set(),
 ): Iterable<PlannedWindow> {
+  const problem = knownProblem(input);
+  if (problem !== null) yield skipAll(input, problem);
+  else yield* divide(input, repeated);
+}
+
+/** The same, computed only where planning has not yet. */
+const knownProblem = (input: PlanInput) => (input.problem === undefined ? problemOf(input) : input.problem);
+
+type QuestionsInput = Omit<PlanInput, 'answered'>;
+
+/** What is wrong with the questions of a declaration; null if nothing is. */
+export function problemOf(input: QuestionsInput): string | null {
+  try {
+    chosenQuestions(input);
+    onceQuestions(input);
+    return null;
+  } catch (error) {
+    return declarationProblem(error);
+  }
+}
+
+function divide(input: PlanInput, repeated: ReadonlySet<string>): Iterable<PlannedWindow> {
   switch (input.operation.windows.per) {
     case 'once':
       return planOnce(input);
@@ -130,11 +156,15 @@ function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: strin
 const instrumentsDiffer = (answers: Iterable<Answered | undefined>) =>
   [...answers].some((answer) => answer !== undefined && answer !== 'all');
 
+/** What an operation without dates asks today. */
+function onceQuestions({ operation, today }: QuestionsInput): readonly Readonly<Record<string, string>>[] {
+  return operation.windows.per === 'once' ? (operation.windows.questions?.(today) ?? [{}]) : [];
+}
+
 function planOnce(input: PlanInput): PlannedWindow[] {
-  const { windows } = input.operation;
   const day = input.today;
   const own = ownOptions(input);
-  const questions = (windows.per === 'once' ? windows.questions?.(day) : undefined) ?? [{}];
+  const questions = onceQuestions(input);
   const asked = new Map(
     questions.map((question) => {
       const params = { ...question, ...own };
@@ -302,7 +332,7 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
 }
 
 /** The questions of an operation that asks instrument by instrument, limited to those with the chosen options. */
-function chosenQuestions(input: PlanInput): readonly Question[] {
+function chosenQuestions(input: QuestionsInput): readonly Question[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
   const options = Object.entries(declaredOptions(input));

@@ -1,4 +1,5 @@
 import type { Day, DayRange } from '../../core/days.ts';
+import { messageOf } from '../../core/errors.ts';
 import type { RowQuestions } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -37,7 +38,13 @@ export interface PlanInput extends DayRange {
   readonly seenParts?: readonly string[];
   /** What the stored rows of another operation leave to be asked, if this one asks about them. */
   readonly rows?: RowQuestions | undefined;
+  /** Why its declaration cannot be planned; null if it can. */
+  readonly problem?: string | null;
 }
+
+/** Says that a function of a declaration failed, which must not keep the other operations from being planned. */
+export const declarationProblem = (error: unknown): string =>
+  `its declaration cannot be planned: windows.questions fails (${messageOf(error).slice(0, 200)})`;
 
 export const COVERED = 'loaded already';
 
@@ -55,13 +62,16 @@ export function ownOptions(input: PlanInput): Record<string, string> {
   return { ...declaredOptions(input), ...furtherOptions(input) };
 }
 
-export function declaredOptions({ operation, options }: PlanInput): Record<string, string> {
+export function declaredOptions({
+  operation,
+  options,
+}: Pick<PlanInput, 'operation' | 'options'>): Record<string, string> {
   const declared = new Set(operation.request.options.map((option) => option.param));
   return Object.fromEntries(Object.entries(options).filter(([param]) => declared.has(param)));
 }
 
 /** The options that no operation declares: they are sent as they are. */
-export function furtherOptions({ options }: PlanInput): Record<string, string> {
+export function furtherOptions({ options }: Pick<PlanInput, 'options'>): Record<string, string> {
   return Object.fromEntries(furtherParams(options).map(([name, value]) => [furtherParam(name), value]));
 }
 

@@ -1,37 +1,45 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
+import { modulesIn } from '../../operations/declared.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { AnsweredWindow } from './store-answer.ts';
 
 /** Folders with the code that decides what is stored of an answer. */
-const READING_CODE = ['extract', 'operations', 'jobs/worker'];
+const READING_CODE = ['core', 'extract', 'operations', 'jobs/worker'];
 
-let readingCodeHash: string | undefined;
+const readingCodeHashes = new Map<string | undefined, string>();
 
-/** A hash of the code that reads answers: after any change of it, they are read again. */
-function hashReadingCode(): string {
-  if (readingCodeHash === undefined) {
-    const hash = createHash('sha256');
-    const source = fileURLToPath(new URL('../../', import.meta.url));
-    for (const folder of READING_CODE) {
-      for (const file of readdirSync(join(source, folder), { recursive: true, withFileTypes: true })) {
-        if (file.isFile()) hash.update(file.name).update(readFileSync(join(file.parentPath, file.name)));
-      }
+/**
+ * A hash of the code that reads answers, with the user's declarations: after any change of it, they are read again. It is
+ * made once, as modules are imported once.
+ */
+function hashReadingCode(ownOperations: string | undefined): string {
+  const known = readingCodeHashes.get(ownOperations);
+  if (known !== undefined) return known;
+  const hash = createHash('sha256');
+  const source = fileURLToPath(new URL('../../', import.meta.url));
+  for (const folder of READING_CODE) {
+    for (const file of readdirSync(join(source, folder), { recursive: true, withFileTypes: true })) {
+      if (file.isFile()) hash.update(file.name).update(readFileSync(join(file.parentPath, file.name)));
     }
-    readingCodeHash = hash.digest('hex');
   }
-  return readingCodeHash;
+  // Also what the declarations of the user share.
+  for (const path of ownOperations === undefined ? [] : modulesIn(ownOperations))
+    hash.update(basename(path)).update(readFileSync(path));
+  const made = hash.digest('hex');
+  readingCodeHashes.set(ownOperations, made);
+  return made;
 }
 
 /** Identifies a body together with the code and the setting that it is read with. */
 export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
-  return sha256(`${hashReadingCode()} ${config.EOD_TIMEZONE} ${bodyHash}`);
+  return sha256(`${hashReadingCode(config.EOD_OPERATIONS_DIR)} ${config.EOD_TIMEZONE} ${bodyHash}`);
 }
 
 /**
