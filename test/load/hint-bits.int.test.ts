@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { dataSetNamed } from '../../src/operations/registry.ts';
+import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { bhavRow, loadBhav, openPool, openStore } from './support.ts';
 
 test('the same answer again writes next to no WAL, though a checkpoint has passed', async () => {
@@ -31,4 +33,18 @@ test('a connection makes its staging table once, and not again for a preview or 
     expect(await loadBhav(store, [bhavRow({ symbol: 'S' })], { preview })).toMatchObject({ fetched: 1 });
   }
   expect(notices.filter((notice) => notice.includes('stage_'))).toEqual([]);
+});
+
+test('a connection that breaks after the commit does not make a failure of what is stored', async () => {
+  const store = await openStore();
+  const { name } = dataSetNamed('GetBhavCopyCM').shapes[0].table;
+  // What reads the days that were written: the last statement of a load.
+  const statement = new RegExp(`select count\\(t\\.ctid\\) from "?market"?\\."?${name}`);
+  const proxy = await startCuttingProxy(store.url, { statement, last: statement });
+  const cut = openPool(proxy.url, 1);
+  const rows = Array.from({ length: 2_000 }, (_, at) => bhavRow({ symbol: `S${at}` }));
+  expect(await loadBhav(cut, rows)).toMatchObject({ inserted: 2_000 });
+  expect(proxy.struck()).toBe(true);
+  await cut.close();
+  await proxy.close();
 });

@@ -17,12 +17,14 @@ import {
   RUN_TRANSITIONS,
   reopenRun,
   insertRun as startRun,
+  reserveRunId,
 } from '../../src/load/state/runs/runs.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
+  reserveWindowIds,
   insertRereadWindows,
   insertWindows,
   type PlannedWindow,
@@ -191,8 +193,9 @@ const NEW_WINDOWS: readonly (readonly [
     'import',
     'running',
     'insertFileWindows',
-    (id) =>
+    async (id) =>
       insertFileWindows(db, id, {
+        ids: await reserveWindowIds(db, 1),
         file: 'a.csv',
         hash: null,
         sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', from: DAY, to: DAY, params: {} }],
@@ -472,8 +475,9 @@ describe('a run', () => {
   });
 
   test('begins as its table of transitions says', async () => {
-    const id = await startRun(db, { kind: 'backfill', requestedBy: 'test', request: {}, from: DAY, to: DAY });
-    const { state } = await rowOf('runs', id ?? 0);
+    const id = await reserveRunId(db);
+    await startRun(db, { id, kind: 'backfill', requestedBy: 'test', request: {}, from: DAY, to: DAY });
+    const { state } = await rowOf('runs', id);
     expect(RUN_TRANSITIONS.start).toMatchObject({ from: [], to: [state] });
   });
 

@@ -5,6 +5,7 @@ import type { Place } from '../../core/place.ts';
 import { packageVersion } from '../../core/version.ts';
 import { isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
+import { transaction } from '../../load/database/transaction.ts';
 import {
   areStored,
   NOTICE_TABLES,
@@ -24,8 +25,8 @@ import {
   writeEventProgress,
 } from '../../load/state/events/progress.ts';
 import { takePlaces } from '../../load/state/place.ts';
-import { abandonRun, finishRun, insertRun, runningRuns } from '../../load/state/runs/runs.ts';
-import { insertFileWindows } from '../../load/state/windows/plan.ts';
+import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
+import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
@@ -185,24 +186,29 @@ async function storeEvents(
 ): Promise<boolean> {
   const { db, clock, config } = context;
   const day = today(clock, config.EOD_TIMEZONE);
-  const runId = await insertRun(db.drizzle, {
-    kind: 'events',
-    requestedBy: requesterName(),
-    request: { kind: 'events', targets: [], instruments: [], options: {}, live: false },
-    from: day,
-    to: day,
-  });
-  if (runId === null) return false;
-  const windows = await insertFileWindows(db.drizzle, runId, {
-    file: null,
-    hash: null,
-    sessions: changed.map(([exchange]) => ({
-      operation: DATA_SET,
-      exchange,
+  const runId = await reserveRunId(db.drizzle);
+  const ids = await reserveWindowIds(db.drizzle, changed.length);
+  const windows = await transaction(db, async (tx) => {
+    await insertRun(tx, {
+      id: runId,
+      kind: 'events',
+      requestedBy: requesterName(),
+      request: { kind: 'events', targets: [], instruments: [], options: {}, live: false },
       from: day,
       to: day,
-      params: {},
-    })),
+    });
+    return insertFileWindows(tx, runId, {
+      ids,
+      file: null,
+      hash: null,
+      sessions: changed.map(([exchange]) => ({
+        operation: DATA_SET,
+        exchange,
+        from: day,
+        to: day,
+        params: {},
+      })),
+    });
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
   const places = await takePlaces(db.drizzle, windows.length);

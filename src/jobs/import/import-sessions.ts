@@ -18,7 +18,7 @@ import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
 import { takePlaces } from '../../load/state/place.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
-import { type FileWindow, insertFileWindows } from '../../load/state/windows/plan.ts';
+import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
@@ -183,13 +183,14 @@ export async function importSessions(
  *
  * @returns the windows; none if the run was cancelled.
  */
-function openFileWindows(
+async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
   sessions: readonly Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'to' | 'content'>[],
 ): Promise<FileWindow[]> {
   return insertFileWindows(db.drizzle, runId, {
+    ids: await reserveWindowIds(db.drizzle, sessions.length),
     file: file.path,
     hash: file.hash,
     sessions: sessions.map(({ dataSet, exchange, day, to, content }) => ({

@@ -231,8 +231,12 @@ export async function replaceOldWindows(
     for (const part of await planParts(context, replayed, filter, options)) parts.push(part);
   }
   await transaction(context.db, async (tx) => {
-    for (const { id } of old) await skipWindow(tx, id, 'all answers of its tables are folded anew instead');
-    await insertWindows(tx, runId, parts);
+    let skipped = 0;
+    for (const { id } of old) {
+      if (await skipWindow(tx, id, 'all answers of its tables are folded anew instead')) skipped += 1;
+    }
+    // None if a commit whose response was lost has replaced them.
+    if (skipped > 0) await insertWindows(tx, runId, parts);
   });
 }
 

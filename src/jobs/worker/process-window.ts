@@ -8,6 +8,7 @@ import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/st
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
+import { afterCommit } from '../../load/database/transaction.ts';
 import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
@@ -300,7 +301,9 @@ async function storeFetched(
     logWarnings(context, window, extracted);
   }
   if (operation.windows.per === 'range') {
-    await learnRangeLimit(db.drizzle, { keyHash: callLimit.keyHash, windowId: window.id });
+    await afterCommit(db, 'note how long a range the source has answered', () =>
+      learnRangeLimit(db.drizzle, { keyHash: callLimit.keyHash, windowId: window.id }),
+    );
   }
   const { bytes } = answer;
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };

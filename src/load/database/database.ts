@@ -20,6 +20,7 @@ export interface Database {
   readonly pool: pg.Pool;
   readonly timeouts: SessionTimeouts;
   readonly drizzle: NodePgDatabase & Preparing;
+  readonly log: Logger | undefined;
   /**
    * The same connections without retry, for callers that handle an outage themselves: workers postpone a window, health
    * checks report it.
@@ -162,6 +163,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     pool: classifying,
     timeouts,
     drizzle: drizzle(classifying),
+    log,
     get withoutRetry() {
       return plain;
     },
@@ -176,6 +178,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     pool: retrying,
     timeouts,
     drizzle: drizzle(retrying),
+    log,
     withoutRetry: plain,
     withRetry: (work) => repeat(() => work(plain)),
     close,

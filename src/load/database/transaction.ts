@@ -47,6 +47,22 @@ export async function transactionOn<T>(
   return result;
 }
 
+/**
+ * Does what follows a commit and only helps later statements. Its failure is logged and not thrown: the caller would
+ * report what was committed as failed.
+ */
+export async function afterCommit(
+  { log }: Pick<Database, 'log'>,
+  what: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log?.warn({ err: databaseError(error) }, `what was loaded is stored, but could not ${what}`);
+  }
+}
+
 /** Takes the advisory lock of this name until the transaction ends; waits while another session holds it. */
 export async function lockUntilCommit(tx: NodePgDatabase, name: string): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`);

@@ -89,7 +89,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     await addNamesAfterManyRows(database, load.preview ? 0 : (counts?.inserted ?? 0));
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
-      await setHintBits(database.pool, table, { exchange: load.exchange, days, written });
+      await setHintBits(database, table, { exchange: load.exchange, days, written });
     }
     return counts;
   } catch (error) {

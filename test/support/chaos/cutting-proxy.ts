@@ -21,11 +21,12 @@ const NEVER = /(?!)/;
 /**
  * Forwards everything, but once: on the first connection that sends what matches `statement` and
  * then, in the same or a later message, `last`, the server hears it and answers, and the connection
- * breaks before the client hears the answer. So the client cannot know whether it was done.
+ * breaks before the client hears the answer. So the client cannot know whether it was done. A number as
+ * `last` means so many messages, of any connection, after the first that matches `statement`.
  */
 export async function startCuttingProxy(
   target: string,
-  { statement, last }: { readonly statement: RegExp; readonly last: RegExp } = {
+  { statement, last }: { readonly statement: RegExp; readonly last: RegExp | number } = {
     statement: NEVER,
     last: NEVER,
   },
@@ -36,6 +37,7 @@ export async function startCuttingProxy(
   let isAway = false;
   let isSilent = false;
   let refused = 0;
+  let sent = -1;
   const server = createServer((client) => {
     if (isAway) {
       refused += 1;
@@ -58,7 +60,8 @@ export async function startCuttingProxy(
       if (isSilent) return;
       const text = data.toString('latin1');
       seen ||= statement.test(text);
-      armed ||= !struck && seen && last.test(text);
+      if (sent >= 0 || seen) sent += 1;
+      armed ||= !struck && (typeof last === 'number' ? sent === last : seen && last.test(text));
       upstream.write(data);
     });
     upstream.on('data', (data) => {

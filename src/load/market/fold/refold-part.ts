@@ -130,7 +130,7 @@ export async function refoldPart(
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null)
-        await setHintBits(database.pool, table, {
+        await setHintBits(database, table, {
           exchange: part.exchange,
           days: eachDay(part.days.from, part.days.to),
           written,

@@ -9,6 +9,7 @@ import { tables } from '../../../operations/registry.ts';
 import { COMPARED_KINDS, countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
+import { afterCommit } from '../../database/transaction.ts';
 import { type DayWithdrawal, NO_DAY, type RowKey } from '../../state/withdrawals.ts';
 import { encodeRows } from './copy-text.ts';
 import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
@@ -444,10 +445,10 @@ const MANY_ROWS = 1_000;
  * Reads the days just written, so that Postgres sets the hint bits of the new rows: the first reader of a row marks it
  * as committed on its page. Right after the load that costs nothing. After a checkpoint, where pages carry checksums
  * (the default since Postgres 18), every page marked like this goes into the WAL in full, and an identical reload would
- * write two thirds of what the load wrote (bench/README.md). Call it after the commit.
+ * write two thirds of what the load wrote (bench/README.md). Call it after the commit; it does not throw.
  */
 export async function setHintBits(
-  client: Pick<ClientBase, 'query'>,
+  database: Database,
   table: TableDefinition,
   {
     exchange,
@@ -456,5 +457,7 @@ export async function setHintBits(
   }: { readonly exchange: string; readonly days: Iterable<string>; readonly written: number },
 ): Promise<void> {
   if (table.dateColumn === null || written < MANY_ROWS) return;
-  await client.query(mergeSql(table).readDays, [exchange, [...days]]);
+  await afterCommit(database, 'read the days that were written', () =>
+    database.pool.query(mergeSql(table).readDays, [exchange, [...days]]),
+  );
 }

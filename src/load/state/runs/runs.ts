@@ -62,7 +62,7 @@ export const reserveRunId = (db: NodePgDatabase): Promise<number> => takeId(db, 
 /** A run to be inserted. */
 interface NewRun extends DayRange {
   /** From `reserveRunId`. */
-  readonly id?: number | undefined;
+  readonly id: number;
   readonly kind: RunKind;
   readonly requestedBy: string;
   /** What was asked for, as data. */
@@ -80,7 +80,7 @@ export async function insertRun(
   const inserted = await db
     .insert(runs)
     .values({
-      ...(id === undefined ? {} : { id }),
+      id,
       kind,
       state: 'running' satisfies RunAfter<'start'>,
       requested_by: requestedBy,

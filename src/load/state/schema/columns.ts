@@ -75,8 +75,16 @@ export const placeText = (column: SQL | Column) =>
 export const nextId = (table: PgTable) =>
   sql`nextval(pg_get_serial_sequence(${`etl.${getTableName(table)}`}, 'id'))`;
 
+/** Takes the next numbers of a table's ids, in ascending order, for rows that will be written later. */
+export async function takeIds(db: NodePgDatabase, table: PgTable, count: number): Promise<number[]> {
+  const taken = await db
+    .select({ id: nextId(table).mapWith(Number) })
+    .from(sql`generate_series(1, ${count}::int) as one`);
+  return taken.map(({ id }) => id).sort((a, b) => a - b);
+}
+
 /** Takes the next number of a table's ids, for a row that will be written later. */
 export async function takeId(db: NodePgDatabase, table: PgTable): Promise<number> {
-  const [taken] = await db.select({ id: nextId(table).mapWith(Number) }).from(sql`(values (1)) as one`);
-  return taken?.id ?? 0;
+  const [id] = await takeIds(db, table, 1);
+  return id as number;
 }

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
+import { takeIds } from '../schema/columns.ts';
 import { answers } from '../schema/source.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
@@ -61,8 +62,17 @@ function* batches(planned: Iterable<PlannedWindow>): Generator<PlannedWindow[]> 
   if (batch.length > 0) yield batch;
 }
 
+/**
+ * Reserves the ids of windows that `insertFileWindows` will insert: if the connection breaks during the insert, it is not
+ * known whether they were inserted, and a second insert with the same ids does not create them twice.
+ */
+export const reserveWindowIds = (db: NodePgDatabase, count: number): Promise<number[]> =>
+  takeIds(db, windows, count);
+
 /** A file whose sessions are imported, one window each. */
 interface FileWindows {
+  /** From `reserveWindowIds`, one for each session. */
+  readonly ids: readonly number[];
   /** Null if the rows are worked out from what is stored. */
   readonly file: string | null;
   /** SHA-256 of its bytes. */
@@ -84,19 +94,23 @@ export interface FileWindow extends NewWindow {
 export async function insertFileWindows(
   db: NodePgDatabase,
   runId: number,
-  { file, hash, sessions }: FileWindows,
+  { ids, file, hash, sessions }: FileWindows,
 ): Promise<FileWindow[]> {
   const state: WindowAfter<'import'> = 'running';
+  const rows = JSON.stringify(sessions.map((session, at) => ({ ...session, id: ids[at] })));
   const inserted = await db.execute<{ id: number }>(sql`
-    insert into ${windows}
-      (run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-    select r.id, s.operation, s.exchange, s.from_day, s.to_day, s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
-      from ${runs} r, rows from (jsonb_to_recordset(${JSON.stringify(sessions)}::jsonb)
-             as (operation text, exchange text, "from" date, "to" date, params jsonb)) with ordinality as s(operation, exchange, from_day, to_day, params, place)
-     where r.id = ${runId} and r.state = 'running' order by s.place
-    returning id::int`);
-  const ids = inserted.rows.map((row) => row.id).sort((a, b) => a - b);
-  return ids.map((id, at) => ({
+    with inserted as (
+      insert into ${windows}
+        (id, run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
+      select s.id, r.id, s.operation, s.exchange, s."from", s."to", s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
+        from ${runs} r, jsonb_to_recordset(${rows}::jsonb)
+               as s(id bigint, operation text, exchange text, "from" date, "to" date, params jsonb)
+       where r.id = ${runId} and r.state = 'running'
+      on conflict (id) do nothing returning id
+    )
+    select id::int from inserted union all select id::int from ${windows} where id = any (${sql.param(ids)}::bigint[])
+     order by id`);
+  return inserted.rows.map(({ id }, at) => ({
     id,
     runId,
     ...(sessions[at] as (typeof sessions)[number]),
