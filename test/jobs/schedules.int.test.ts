@@ -8,10 +8,11 @@ import {
   syncSchedules,
 } from '../../src/jobs/worker/scheduler.ts';
 import { operations } from '../../src/operations/registry.ts';
+import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { losePart } from '../support/lose-part.ts';
 import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';
-import { freePrefix } from '../support/redis.ts';
+import { freePrefix, redisUrl } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Every operation on every exchange it is asked of. */
@@ -236,3 +237,23 @@ async function nextTick({ queues }: Pipeline, data: TickJob): Promise<Job<TickJo
   await close();
   return job;
 }
+
+test('a Redis that hangs leaves no transaction open while the schedules are compared', async () => {
+  const proxy = await startCuttingProxy(redisUrl());
+  const pipeline = await openPipeline({ backend: 'redis', settings: { REDIS_URL: proxy.url } });
+  const sessions = async (condition: string) =>
+    (
+      await pipeline.db.pool.query(
+        `select from pg_stat_activity a where datname = current_database() and pid <> pg_backend_pid() and ${condition}`,
+      )
+    ).rowCount;
+  proxy.setSilent();
+  syncSchedules(pipeline).catch(() => undefined);
+  const holdsLock =
+    "exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.granted)";
+  await waitFor(async () => (await sessions(holdsLock)) === 1);
+  await waitFor(async () => (await sessions("state = 'active'")) === 0);
+  expect(await sessions('xact_start is not null')).toBe(0);
+  await proxy.close();
+  await pipeline.close();
+});

@@ -6,10 +6,11 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplayOfSession } from '../../src/jobs/replay/plan-replay.ts';
 import { replaySessions } from '../../src/jobs/replay/work-replay.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { differingQuestions, sumCoverage } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { ask, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
+import { newRun } from './support.ts';
 
 /** Sets that are tried. */
 const RUNS = 4;
@@ -276,4 +277,33 @@ test('a worker that learns of a session later than others replays what it has st
   await replaySessions(context, signal);
   await replaySessions(other, signal);
   expect(await runs()).toBe(before);
+});
+
+test('any number of processes that learn of a session, and have stored nothing since, have it replayed once', async () => {
+  const context = await openStore();
+  const url = context.config.DATABASE_URL;
+  const others = await Promise.all([1, 2, 3].map(() => openStore(url)));
+  for (const other of others) await syncSessions(other);
+  await load(context, FIRST_SATURDAY, RANGE);
+  await load(context, FIRST_SATURDAY, PROOF);
+  for (const one of [context, ...others]) await replaySessions(one, signal);
+  const { rowCount } = await context.db.pool.query(`select from etl.runs where kind = 'replay'`);
+  expect(rowCount).toBe(1);
+  expect(await changesOn(context, FIRST_SATURDAY)).toEqual([{ state: 'empty' }]);
+});
+
+test('a sum of facts that does not come to rest is an error that is tried again, and not a silent end', async () => {
+  const { db } = await openStore();
+  await db.pool.query(`
+    create function lose() returns trigger language plpgsql as 'begin return null; end';
+    create trigger lose before insert on etl.coverage for each row execute function lose()`);
+  const runId = await newRun(db);
+  await db.pool.query(
+    `insert into etl.answers (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+       is_filtered, called_on, fetched_at, content_type, said, records)
+     select clock_timestamp(), $1, 0, 'GetSeriesChange', 'NSE', '2025-01-01', '2025-01-01', '{}', '{}', '', false, '2025-01-01', now(), null, 'empty', 0`,
+    [runId],
+  );
+  const asked = { operations: ['GetSeriesChange'], exchange: 'NSE', days: null };
+  await expect(sumCoverage(db.drizzle, asked)).rejects.toMatchObject({ kind: 'database_locked' });
 });

@@ -3,6 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
+import { type Transaction, transaction } from '../../src/load/database/transaction.ts';
 import {
   RUN_STATES,
   type RunState,
@@ -16,23 +17,24 @@ import {
   pauseRun,
   RUN_TRANSITIONS,
   reopenRun,
-  insertRun as startRun,
   reserveRunId,
+  insertRun as startRun,
 } from '../../src/load/state/runs/runs.ts';
 import { runs, windows } from '../../src/load/state/schema/work.ts';
 import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
-  reserveWindowIds,
   insertRereadWindows,
   insertWindows,
   type PlannedWindow,
+  reserveWindowIds,
 } from '../../src/load/state/windows/plan.ts';
 import { moveWindows, WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
 import {
   cancelWindows,
   endWindows,
+  lockWiderWindows,
   releaseWindow,
   reopenWindows,
   skipWindow,
@@ -41,6 +43,7 @@ import {
   storeWindow,
 } from '../../src/load/state/windows/windows.ts';
 import { testDatabase } from '../support/database.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let database: Database;
 let db: NodePgDatabase & Preparing;
@@ -144,7 +147,7 @@ const WINDOW_STATEMENTS: Readonly<
   ],
   release: [
     ['pending', 'releaseWindow', (id) => releaseWindow(db, id, FAILURE)],
-    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, id, PERMIT)],
+    ['pending', 'unclaimWindow', (id) => unclaimWindow(db, { id, attempts: 3 }, PERMIT)],
   ],
   store: [
     ['loaded', 'storeWindow', store('loaded')],
@@ -374,9 +377,46 @@ describe('a claim', () => {
     const windowId = await insertWindow(await insertRun('running'), 'pending');
     const before = await rowOf('windows', windowId);
     expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
-    await unclaimWindow(db, windowId, PERMIT);
+    await unclaimWindow(db, { id: windowId, attempts: 4 }, PERMIT);
     expect(await rowOf('windows', windowId)).toEqual({ ...before, started_at: expect.anything() });
     expect(await calls()).toBe(0);
+  });
+
+  test('that is undone after another worker has claimed the window leaves it to that one', async () => {
+    await fresh();
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    for (const _ of ['a worker that seems lost', 'the one that takes its place']) {
+      expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
+    }
+    const before = await rowOf('windows', windowId);
+    await unclaimWindow(db, { id: windowId, attempts: 4 }, PERMIT);
+    expect(await rowOf('windows', windowId)).toEqual(before);
+    expect(await calls()).toBe(1);
+  });
+
+  test('puts back an idle window that asks the same question, and no other', async () => {
+    await fresh();
+    const paused = await insertRun('paused');
+    const ask = async (id: number, instrument: string, trade: string) =>
+      db.execute(
+        sql`update etl.windows set instruments = array[${instrument}::text], params = jsonb_build_object('trade', ${trade}::text) where id = ${id}`,
+      );
+    const others: number[] = [];
+    for (const [instrument, trade] of [
+      ['A', '1'],
+      ['A', '2'],
+      ['B', '1'],
+    ] as const) {
+      const id = await insertWindow(paused, 'running');
+      await ask(id, instrument, trade);
+      others.push(id);
+    }
+    const windowId = await insertWindow(await insertRun('running'), 'pending');
+    await ask(windowId, 'A', '1');
+    expect(await claimWindow(db, windowId, PERMIT)).toEqual({ outcome: 'waits', ahead: 1 });
+    const states = await Promise.all(others.map(async (id) => (await rowOf('windows', id)).state));
+    expect(states).toEqual(['pending', 'running', 'running']);
+    expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
   });
 
   test('that the budget does not allow changes nothing', async () => {
@@ -505,5 +545,48 @@ describe('a run', () => {
     const windowId = await insertWindow(runId, 'pending');
     expect(await cancelRun(db, runId, 'why')).toBe(false);
     expect(await rowOf('windows', windowId)).toMatchObject({ state: 'pending' });
+  });
+});
+
+describe('windows are locked in the order of their ids, whatever their order on disk', () => {
+  const statements: Readonly<
+    Record<string, (tx: Transaction, runId: number, last: number) => Promise<unknown>>
+  > = {
+    cancelRun: (tx, runId) => cancelRun(tx, runId, 'cancelled by hand'),
+    reopenRun: (tx, runId) => reopenRun(tx, runId),
+    'endWindows of a run': (tx, runId) => endWindows(tx, { runId }, 'blocked', FAILURE),
+    'endWindows of an exchange': (tx) => endWindows(tx, { exchange: 'NSE' }, 'blocked', FAILURE),
+    lockWiderWindows: (tx, runId, last) =>
+      lockWiderWindows(tx, { id: last, runId, operation: 'GetBhavCopyCM', days: 0 }),
+  };
+
+  test.each(Object.keys(statements))('by %s', async (name) => {
+    await db.execute(sql`update etl.runs set state = 'completed'`);
+    const runId = await insertRun(name === 'reopenRun' ? 'failed' : 'running');
+    const ids: number[] = [];
+    for (const _ of 'abc') {
+      ids.push(await insertWindow(runId, name === 'reopenRun' ? 'failed' : 'pending'));
+    }
+    const [first, second, third] = ids as [number, number, number];
+    // From now on its row is the last one on disk.
+    await db.execute(sql`update etl.windows set error = null where id = ${first}`);
+    const blocker = await database.pool.connect();
+    await blocker.query('begin');
+    await blocker.query('select from etl.windows where id = $1 for update', [second]);
+    const blocked = transaction(database, (tx) => statements[name]?.(tx, runId, third) as Promise<unknown>);
+    await waitFor(
+      async () =>
+        (
+          await db.execute(sql`select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid()`)
+        ).rowCount === 1,
+    );
+    const free = await db.execute<{ id: number }>(
+      sql`select id::int from etl.windows where run_id = ${runId} order by id for update skip locked`,
+    );
+    expect(free.rows.map(({ id }) => id)).toEqual([third]);
+    await blocker.query('rollback');
+    blocker.release();
+    await blocked;
   });
 });

@@ -32,8 +32,14 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
       backend,
       behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
     });
+    await setup.db.pool.query(`
+      create table written ();
+      create function note() returns trigger language plpgsql as 'begin insert into written default values; return null; end';
+      create trigger note after insert on etl.coverage for each statement execute function note()`);
     const report = await setup.run(EIGHT);
     expect(setup.sandbox.stats().requests).toBe(1);
+    // One statement for each of the two exchanges, however many windows end.
+    expect((await setup.db.pool.query('select from written')).rowCount).toBe(2);
     expect(report).toMatchObject({ state: 'failed', windows: { total: 8, blocked: 8 } });
     expect(report.error).toContain(line);
     expect(await paused(setup)).toEqual([true, true]);

@@ -155,8 +155,8 @@ export const NAMED: readonly Mutant[] = [
   {
     name: 'requeue-only-if-the-queue-is-empty',
     file: 'src/jobs/worker/requeue.ts',
-    from: 'const windows = await enqueueLostWindows(context, runs);',
-    to: 'const counts = await queues.windows.backfill.getJobCounts(); const windows = Object.values(counts).some((jobs) => jobs > 0) ? 0 : await enqueueLostWindows(context, runs);',
+    from: 'const mayBeLost = isThorough || (await lacksJobs(context));',
+    to: 'const counts = await queues.windows.backfill.getJobCounts(); const mayBeLost = !Object.values(counts).some((jobs) => jobs > 0);',
     test: 'test/jobs/lost-queue.int.test.ts',
   },
 ];

@@ -1,3 +1,4 @@
+import type { DayRange } from '../../core/days.ts';
 import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/errors.ts';
@@ -15,6 +16,7 @@ import {
   endFollowUp,
   finishRun,
   type RunEnd,
+  rangeOfNight,
   runsToFollowUp,
 } from '../../load/state/runs/runs.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
@@ -114,15 +116,24 @@ async function followUp(context: Context, run: EndedRun): Promise<boolean> {
     done = false;
     context.log.warn({ runId: run.id, err: error }, message);
   };
-  if (run.kind === 'nightly') {
-    await checkNight(context, run).catch(failed('could not check the data after the nightly run'));
-    await digestStates(context.db).catch(failed('could not work out the digests of the states'));
+  // What is about a whole night is done once, after the last of its runs.
+  const night =
+    run.kind === 'nightly'
+      ? await rangeOfNight(context.db.drizzle, run).catch(
+          failed('could not determine whether the night is over'),
+        )
+      : null;
+  if (night) {
+    await checkNight(context, { ...night, runId: run.id }).catch(
+      failed('could not check the data after the nightly runs'),
+    );
+    await digestStates(context.db).catch(failed('could not compute the digests of the states'));
   }
   await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
   await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
   const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
   const ofNight =
-    run.kind === 'preview'
+    run.kind === 'preview' || (run.kind === 'nightly' && !night)
       ? []
       : await alertsOfNight(context).catch(failed('could not determine whether the night is complete'));
   return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
@@ -143,8 +154,9 @@ async function warnOfEmptySessions({ db, log }: Context, { id }: EndedRun): Prom
   }
 }
 
-async function checkNight(context: Context, { id, from, to }: EndedRun): Promise<void> {
-  const results = await checkQuality(context, { from, to, runId: id });
+async function checkNight(context: Context, night: DayRange & { readonly runId: number }): Promise<void> {
+  const results = await checkQuality(context, night);
   const found = results.filter(({ fresh }) => fresh > 0);
-  if (found.length > 0) context.log.warn({ runId: id, found }, 'data sets disagree: see the findings');
+  if (found.length > 0)
+    context.log.warn({ runId: night.runId, found }, 'data sets disagree: see the findings');
 }

@@ -7,10 +7,10 @@ import { writeExpectations } from '../../load/state/coverage/completeness.ts';
 import {
   digestSessions,
   digestStoredSessions,
-  noteReplay,
   readObservedSessions,
   readSessions,
   removeSessions,
+  replayAgain,
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
@@ -108,8 +108,8 @@ async function learnFrom({ db, calendar }: SessionsOf, rows: readonly SessionRow
   const unknown = observed.filter(
     ({ exchange, day }) => exchangeOfSegment(exchange) === exchange && !calendar.isSession(exchange, day),
   );
-  // Answers that this process has stored since knew nothing of them either, so they are replayed once more.
-  if (begun.has(calendar)) for (const session of unknown) await noteReplay(db.drizzle, session, null);
+  // Answers that this process has stored since the replay knew nothing of them either.
+  if (begun.has(calendar)) for (const session of unknown) await replayAgain(db.drizzle, session);
   begun.add(calendar);
   calendar.learn(observed);
 }

@@ -2,7 +2,9 @@ import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { windowFacts } from '../../core/log.ts';
+import { pairName } from '../../core/pair.ts';
 import type { StepTimes } from '../../core/steps.ts';
 import { databaseError } from '../../load/database/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
@@ -231,22 +233,26 @@ async function endWithCoverage(
     if (action.scope === 'key') await stopPlanning(tx, info.error);
     const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
     const calledOn = today(clock, config.EOD_TIMEZONE);
-    for (const one of ended.sort(byKey)) {
-      // A preview stores nothing.
-      if (one.preview) continue;
-      const sessions = calendar.sessions(one.exchange, one.from, one.to);
+    const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
+    // A preview stores nothing.
+    const counted = ended.filter((one) => !one.preview);
+    const pairs = [...groupBy(counted, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
+    for (const [, asked] of pairs) {
+      const [first] = asked as unknown as [EndedWindow];
+      const questions = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
+      for (const { id, runId, ...one } of asked) {
+        const sessions = calendar.sessions(one.exchange, one.from, one.to);
+        for (const question of questionsOf(dataSetNamed(one.operation), one, sessions, calledOn)) {
+          questions.set(Object.values(question).join('|'), { ...question, ...failed, runId, windowId: id });
+        }
+      }
       await writeCoverage(tx, {
-        operation: one.operation,
-        exchange: one.exchange,
-        runId: one.runId,
-        windowId: one.id,
+        operation: first.operation,
+        exchange: first.exchange,
+        runId: first.runId,
+        windowId: first.id,
         place,
-        coverage: questionsOf(dataSetNamed(one.operation), one, sessions, calledOn).map((question) => ({
-          ...question,
-          state: action.state,
-          records: 0,
-          diagnostic: info.diagnostic ?? info.error,
-        })),
+        coverage: [...questions.values()],
       });
     }
     return [...new Set([job.runId, ...ended.map((one) => one.runId)])];
@@ -264,13 +270,6 @@ function selectionOf(
   return { runId, windowId, claim: window?.attempts };
 }
 
-/** Coverage is written in the same order everywhere, so that two writers cannot deadlock. */
-function byKey(a: EndedWindow, b: EndedWindow): number {
-  const key = (one: EndedWindow) =>
-    [one.operation, one.exchange, one.from, one.instruments[0] ?? '', one.variant].join('|');
-  return key(a) < key(b) ? -1 : 1;
-}
-
 /**
  * Splits a window that the source does not answer as a whole. If the source named a limit, the run's other windows of
  * the operation are split too. The limit is stored only when the pieces are answered (`learnRangeLimit`).
@@ -283,10 +282,11 @@ async function splitAndEnqueue(
 ): Promise<void> {
   const { id, runId, operation, attempts } = window;
   await transaction(context.db, async (tx) => {
+    // Before this one is changed, so that they are locked in the order of their ids.
+    const wider = named ? await lockWiderWindows(tx, { id, runId, operation, days }) : [];
     if (!(await splitWindow(tx, id, piecesOf(context, window, days), { diagnostic, claim: attempts })))
       return;
-    if (!named) return;
-    for (const wide of await lockWiderWindows(tx, { runId, operation, days })) {
+    for (const wide of wider) {
       await splitWindow(tx, wide.id, piecesOf(context, wide, days));
     }
   });

@@ -86,7 +86,7 @@ export async function claimCall(
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
-        await unclaimWindow(db.drizzle, windowId, callLimit).catch((error) => {
+        await unclaimWindow(db.drizzle, claim.window, callLimit).catch((error) => {
           throw databaseError(error);
         });
         if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);

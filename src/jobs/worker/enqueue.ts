@@ -2,13 +2,13 @@ import type { Day } from '../../core/days.ts';
 import { pairName } from '../../core/pair.ts';
 import { runStep } from '../../core/steps.ts';
 import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
-import { type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
+import { countOpenWindows, type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
 import { nightPriority, recencyOf, worthOf } from './call-order.ts';
 import { type WindowJob, windowJobId } from './job-ids.ts';
-import { type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
+import { countQueued, type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './queue.ts';
 
 const BATCH = 1_000;
 
@@ -78,6 +78,19 @@ export async function* lostWindows(
     const lost = windows.filter((window) => !ofQueue.has(idOf(window)));
     if (lost.length > 0) yield lost;
   }
+}
+
+/**
+ * Has a queue fewer jobs than there are open windows? That costs two counts. Jobs of windows that have ended may make up
+ * for lost ones, but only until they are taken.
+ */
+export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queues'>): Promise<boolean> {
+  const open = { nightly: 0, backfill: 0 };
+  for (const one of await countOpenWindows(db.drizzle)) open[queueOf(one.kind)] += one.open;
+  for (const kind of WINDOW_QUEUES) {
+    if (open[kind] > 0 && (await countQueued(queues.windows[kind])) < open[kind]) return true;
+  }
+  return false;
 }
 
 /** Enqueues the windows that the queue has lost, wholly or in part. @returns how many there were. */

@@ -27,7 +27,8 @@ export interface JobQueue<Data> {
   rateLimit(milliseconds: number): Promise<void>;
   /** Ends a rate limit that `rateLimit` has set. */
   removeRateLimitKey(): Promise<unknown>;
-  getJobCounts(): Promise<Record<string, number>>;
+  /** How many jobs are in these states; without any, in each state. */
+  getJobCounts(...states: JobType[]): Promise<Record<string, number>>;
   /** Ids of the jobs in these states. */
   getRanges(states: JobType[], start: number, end: number): Promise<string[]>;
   /** Removes all that the queue has of a job, unless a worker is at work on it. */
@@ -73,6 +74,13 @@ const QUEUED = ['active', 'wait', 'delayed', 'prioritized'] as const;
 /** The ids of all jobs in a queue that are still to be worked on. */
 export async function queuedIds(queue: Pick<JobQueue<unknown>, 'getRanges'>): Promise<ReadonlySet<string>> {
   return new Set(await queue.getRanges([...QUEUED], 0, -1));
+}
+
+/** How many jobs in a queue are still to be worked on. */
+export async function countQueued(queue: Pick<JobQueue<unknown>, 'getJobCounts'>): Promise<number> {
+  const [active, wait, delayed, prioritized] = QUEUED;
+  const counts = await queue.getJobCounts(active, wait, delayed, prioritized);
+  return Object.values(counts).reduce((sum, jobs) => sum + jobs, 0);
 }
 
 /** Nightly runs and backfills have a queue each, so that one can wait for the next hour while the other works. */

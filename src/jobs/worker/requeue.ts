@@ -6,11 +6,14 @@ import type { QueueContext } from '../context.ts';
 import { replaySessions } from '../replay/work-replay.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
-import { enqueueLostWindows } from './enqueue.ts';
+import { enqueueLostWindows, lacksJobs } from './enqueue.ts';
 import { callLimitOf } from './quota.ts';
 
 /** How often a worker looks for windows that the queue has lost. */
 const EVERY_MS = 30_000;
+
+/** Every so many times it compares windows and jobs one by one, whatever their numbers are: every ten minutes. */
+const THOROUGH_EVERY = 20;
 
 /** How soon it tries again after an error. */
 const RETRY_MS = 2_000;
@@ -18,15 +21,19 @@ const RETRY_MS = 2_000;
 /**
  * Does what processes left undone when they ended: enqueues open windows that have no job (the queue may also have been
  * lost, or any part of it), ends runs without open windows, and makes the checks and alerts that follow the end of a run.
+ *
+ * @param isThorough whether windows and jobs are compared one by one even if the queue has as many jobs as windows are
+ *   open. For 20,000 windows that takes more than a second.
  */
-export async function requeueLostWindows(context: QueueContext): Promise<void> {
+export async function requeueLostWindows(context: QueueContext, isThorough = true): Promise<void> {
   await followUpRuns(context);
   const runs = await runningRuns(context.db.drizzle);
   if (runs.length === 0) return;
   const { config, clock, queues } = context;
   // After its rest a refused key is tried by the next window. If it is refused again, open windows end as blocked.
   if (await hasRested(context.db.drizzle, callLimitOf(config, clock))) await queues.resume();
-  const windows = await enqueueLostWindows(context, runs);
+  const mayBeLost = isThorough || (await lacksJobs(context));
+  const windows = mayBeLost ? await enqueueLostWindows(context, runs) : 0;
   if (windows > 0) context.log.info({ windows }, 'enqueued windows for which the queue had no job');
   for (const runId of runs) await advanceRun(context, runId);
 }
@@ -41,6 +48,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
   const stopping = new AbortController();
   let busy = false;
   let wanted = false;
+  let untilThorough = 0;
 
   async function run(): Promise<void> {
     wanted = busy;
@@ -50,7 +58,8 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     let next = EVERY_MS;
     try {
       await markWorkerSeen(context.db.drizzle, workerName());
-      await requeueLostWindows(context);
+      await requeueLostWindows(context, untilThorough === 0);
+      untilThorough = (untilThorough || THOROUGH_EVERY) - 1;
       // The end of a run updates them; this is for runs that take long.
       for (const { exchange, error } of await updateObservedAliases(context.db)) {
         context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
@@ -66,7 +75,10 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
     timer.unref();
   }
 
-  const stopListening = context.queues.onReconnect(() => void run());
+  const stopListening = context.queues.onReconnect(() => {
+    untilThorough = 0;
+    void run();
+  });
   await run();
   return {
     stop() {

@@ -3,9 +3,9 @@ import { CronExpressionParser } from 'cron-parser';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { runStep } from '../../core/steps.ts';
-import { endsWithin } from '../../core/waits.ts';
+import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
-import { lockUntilCommit, transaction } from '../../load/database/transaction.ts';
+import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { knownOperation } from '../../load/state/operations.ts';
 import { cronOf, type NightSettings, nightAt, requestMinutes } from '../../operations/night-times.ts';
@@ -75,10 +75,13 @@ export function nextTicks(config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'
  */
 export async function syncSchedules(context: QueueContext): Promise<PlannedSchedule[]> {
   const { config, db } = context;
-  return transaction(db, async (tx) => {
-    await lockUntilCommit(tx, `eod:schedules:${config.EOD_QUEUE_PREFIX}`);
-    return updateSchedules(context);
+  let planned: PlannedSchedule[] = [];
+  // Not in a transaction: Redis may hang, and nothing that other sessions delete could be cleaned up meanwhile.
+  const lock = await takeSessionLock(db, `eod:schedules:${config.EOD_QUEUE_PREFIX}`, async () => {
+    planned = await updateSchedules(context);
   });
+  await lock.release();
+  return planned;
 }
 
 /** How many failed ticks the queue keeps. */
@@ -173,8 +176,10 @@ export async function startScheduler(context: QueueContext): Promise<RunningWork
     // The last ticks that could not be planned stay, to be looked at.
     { ...workerSettings(context, 1), removeOnFail: { count: KEPT_FAILURES } },
   );
+  // While the queue's server hangs, each call would take one more connection.
+  const syncOnce = oneAtATime(() => syncSchedules(once));
   const timer = setInterval(() => {
-    syncSchedules(once).catch((error) =>
+    syncOnce().catch((error) =>
       context.log.warn({ err: error }, 'could not compare the schedules with the queue'),
     );
     ensureNextPartitions(once.db.pool).catch((error) =>

@@ -3,7 +3,7 @@ import { and, between, eq, isNull, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import { sessions } from './schema/knowledge.ts';
-import { runs } from './schema/work.ts';
+import { runs, windows } from './schema/work.ts';
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
@@ -99,14 +99,34 @@ export function sessionsToReplay(db: NodePgDatabase): Promise<SessionToReplay[]>
     .orderBy(sessions.day, sessions.exchange);
 }
 
-/** Notes the replay of the answers about an observed session; 0: there are none, null: it is to be planned. */
+/** Notes the replay of the answers about an observed session; 0: there are none. */
 export async function noteReplay(
   db: NodePgDatabase,
   { exchange, day }: Pick<SessionRow, 'exchange' | 'day'>,
-  runId: number | null,
+  runId: number,
 ): Promise<void> {
   await db
     .update(sessions)
     .set({ replay_run_id: runId })
     .where(and(eq(sessions.exchange, exchange), eq(sessions.day, day)));
+}
+
+/**
+ * Has the answers about an observed session replayed once more, if any was stored since the replay of it began: by a
+ * process that knew nothing of the session yet.
+ */
+export async function replayAgain(
+  db: NodePgDatabase,
+  { exchange, day }: Pick<SessionRow, 'exchange' | 'day'>,
+): Promise<void> {
+  const stored = sql`exists (
+    select from ${runs} r join ${runs} k on k.kind <> 'replay' and coalesce(k.finished_at, 'infinity') > r.started_at
+      join ${windows} w on w.run_id = k.id and w.finished_at > r.started_at and w.state in ('loaded', 'empty', 'failed')
+     where r.id = ${sessions.replay_run_id})`;
+  await db
+    .update(sessions)
+    .set({ replay_run_id: null })
+    .where(
+      and(eq(sessions.exchange, exchange), eq(sessions.day, day), or(eq(sessions.replay_run_id, 0), stored)),
+    );
 }

@@ -12,13 +12,19 @@ import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from './regi
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
 
+/** What is said of a question, where it is another window of the same operation and exchange that requested it. */
+interface CoverageOfWindow extends CoverageEntry {
+  readonly runId?: number;
+  readonly windowId?: number;
+}
+
 /** What an answer, a failed call or a holiday says of some questions. */
 interface CoverageFacts extends Pair {
   readonly runId: number;
   readonly windowId: number | null;
   /** Where the answer or call stands in the order of answers. */
   readonly place: Place;
-  readonly coverage: readonly CoverageEntry[];
+  readonly coverage: readonly CoverageOfWindow[];
   /** Given if the source was not asked now, because a kept answer was read again: the time of its call. */
   readonly askedAt?: Date | undefined;
   /** Are the answer's days not loaded, whatever was before? */
@@ -77,13 +83,14 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
       : sql`(${coverage.operation} = any(${sql.param(folded.operations)}::text[]) and ${instrument} = ''
           and ${day} = any(coalesce(${sql.param(folded.days)}::date[], array[${day}])))`;
   const own = sql`
-    select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic
+    select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic,
+           e."runId" as run_id, e."windowId" as window_id
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
-        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text)`;
+        as e(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)`;
   const isAffected = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))`;
   // Of the other questions about these days, nothing is known but the effects.
   const others = sql`
-    select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null
+    select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null, null, null
       from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isAffected : isFolded}
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
   // An answer that has one lists days in full, so it asked for no instrument in particular.
@@ -118,7 +125,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,
            case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
            case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
-           ${runId}::bigint, ${windowId}::bigint,
+           coalesce(s.run_id, ${runId}::bigint), coalesce(s.window_id, ${windowId}::bigint),
            case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
       from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
      order by s.operation, s.day, s.instrument, s.variant

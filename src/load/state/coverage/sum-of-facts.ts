@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { PipelineError } from '../../../core/errors.ts';
 import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { isCanceled } from '../../database/errors.ts';
@@ -174,6 +175,8 @@ export async function compareSums(database: Database, withinMs: number): Promise
 /**
  * Writes the registers of questions as the sum of the facts, where answers that were read again say something else, or
  * something for the first time.
+ *
+ * @throws PipelineError `database_locked` if other loads kept moving rows meanwhile.
  */
 export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
   const flag = (name: keyof Registers) => sql.raw(`s."${name}_differs"`);
@@ -207,6 +210,11 @@ export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<
     const { rows } = await db.execute<{ left: number }>(write);
     if ((rows[0]?.left ?? 0) === 0) return;
   }
+  const { operations, exchange } = asked;
+  throw new PipelineError(
+    `other loads kept changing the coverage of ${operations.join(', ')} ${exchange} while it was compared with its facts`,
+    { kind: 'database_locked' },
+  );
 }
 
 /** So often rows may be moved by others while they are compared. */

@@ -330,3 +330,25 @@ export async function endFollowUp(
     .set({ follow_up })
     .where(and(eq(runs.id, id), eq(runs.follow_up, 'due'), eq(runs.follow_up_attempts, attempt)));
 }
+
+/**
+ * The days that all nightly runs of a day are about, if this one was the last of them to end. A paused one may stay so for
+ * good, and is not waited for.
+ *
+ * @returns null if another one ended later or has not ended.
+ */
+export async function rangeOfNight(
+  db: NodePgDatabase,
+  { id, to }: Pick<EndedRun, 'id' | 'to'>,
+): Promise<DayRange | null> {
+  const endsBefore = sql`(${runs.finished_at}, ${runs.id}) <= (select l.finished_at, l.id from ${runs} l where l.id = ${id})`;
+  const [night] = await db
+    .select({
+      from: sql<string>`min(${runs.from_date})::text`,
+      to: sql<string>`max(${runs.to_date})::text`,
+      isOver: sql<boolean>`bool_and(${runs.state} = 'paused' or ${runs.state} <> 'running' and ${endsBefore})`,
+    })
+    .from(runs)
+    .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, to)));
+  return night?.isOver === true ? night : null;
+}

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
@@ -13,7 +13,7 @@ import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../sour
 import { type CallLimit, countCall, type Hour, returnCall } from '../source/call-budget.ts';
 import { historyOf } from '../source/range-limits.ts';
 import type { NewWindow } from './plan.ts';
-import { moveWindows, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
+import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
 /** A window that a worker has claimed. */
 export interface ClaimedWindow extends NewWindow {
@@ -177,8 +177,9 @@ async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> 
   const idle = sql`${windows.id} in (
     select o.id from ${windows} o join ${runs} r on r.id = o.run_id join ${windows} w on w.id = ${windowId}
      where o.state = 'running' and o.requests > 0 and r.state <> 'running' and o.operation = w.operation
-       and o.exchange = w.exchange and o.variant = w.variant and o.from_date = w.from_date and o.to_date = w.to_date)`;
-  await moveWindows(db, 'release', { state: 'pending' }, idle);
+       and o.exchange = w.exchange and o.variant = w.variant and o.from_date = w.from_date and o.to_date = w.to_date
+       and o.instruments = w.instruments and o.params = w.params)`;
+  await moveWindowsInOrder(db, 'release', { state: 'pending' }, idle);
 }
 
 /**
@@ -237,14 +238,22 @@ async function claimWithCall(
   return found.rows[0] ?? null;
 }
 
-/** Undoes a claim after which no call was made, and gives the call back to its hour. */
-export async function unclaimWindow(db: NodePgDatabase, windowId: number, hour: Hour): Promise<void> {
+/**
+ * Undoes a claim after which no call was made, and gives the call back to its hour.
+ *
+ * @param window if it was claimed again since, because its worker seemed lost, it stays with who has it now.
+ */
+export async function unclaimWindow(
+  db: NodePgDatabase,
+  { id, attempts }: Pick<ClaimedWindow, 'id' | 'attempts'>,
+  hour: Hour,
+): Promise<void> {
   const values = {
     state: 'pending',
     attempts: sql`${windows.attempts} - 1`,
     requests: sql`${windows.requests} - 1`,
   } as const;
-  await moveWindows(db, 'release', values, eq(windows.id, windowId));
+  await moveWindows(db, 'release', values, and(eq(windows.id, id), eq(windows.attempts, attempts)));
   await returnCall(db, hour);
 }
 

@@ -1,4 +1,4 @@
-import { and, inArray, type SQL } from 'drizzle-orm';
+import { and, asc, inArray, type SQL } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Transitions, WindowState } from '../runs/request.ts';
@@ -64,4 +64,23 @@ export function moveWindows<Name extends Transition>(
     .update(windows)
     .set(values)
     .where(and(chosen, canBegin(transition)));
+}
+
+/**
+ * The same for any number of windows. They are locked in the order of their ids, as everywhere, so that two writers cannot
+ * deadlock.
+ */
+export function moveWindowsInOrder<Name extends Transition>(
+  db: NodePgDatabase,
+  transition: Name,
+  values: PgUpdateSetSource<typeof windows> & { readonly state: WindowAfter<Name> },
+  chosen: SQL | undefined,
+) {
+  const locked = db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(chosen, canBegin(transition)))
+    .orderBy(asc(windows.id))
+    .for('update');
+  return moveWindows(db, transition, values, inArray(windows.id, locked));
 }

@@ -1,12 +1,13 @@
-import { and, asc, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
+import type { RunKind } from '../runs/request.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
-import { canBegin, isOpen, moveWindows, type WindowAfter } from './transitions.ts';
+import { isOpen, moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
 
 /** The condition that a run asks the source. Others read files or kept answers, and no worker takes their windows. */
 export const asksSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
@@ -243,24 +244,15 @@ export async function endWindows(
     .select({ id: runs.id })
     .from(runs)
     .where(and(eq(runs.state, 'running'), asksSource()));
-  const chosen = db
-    .select({ id: windows.id })
-    .from(windows)
-    .where(
-      and(
-        canBegin('end'),
-        windowId === undefined ? inArray(windows.run_id, running) : eq(windows.id, windowId),
-        runId === undefined ? undefined : eq(windows.run_id, runId),
-        operation === undefined ? undefined : eq(windows.operation, operation),
-        exchange === undefined ? undefined : eq(windows.exchange, exchange),
-        isStillClaim(claim),
-      ),
-    )
-    // In one order everywhere, so that two writers cannot deadlock.
-    .orderBy(asc(windows.id))
-    .for('update');
+  const chosen = and(
+    windowId === undefined ? inArray(windows.run_id, running) : eq(windows.id, windowId),
+    runId === undefined ? undefined : eq(windows.run_id, runId),
+    operation === undefined ? undefined : eq(windows.operation, operation),
+    exchange === undefined ? undefined : eq(windows.exchange, exchange),
+    isStillClaim(claim),
+  );
   const ended = { state, error, diagnostic, finished_at: now };
-  return moveWindows(db, 'end', ended, inArray(windows.id, chosen)).returning({
+  return moveWindowsInOrder(db, 'end', ended, chosen).returning({
     ...asWindow,
     preview: sql<boolean>`(select kind = 'preview' from ${runs} where id = run_id)`,
   });
@@ -269,7 +261,7 @@ export async function endWindows(
 /** Cancels the open windows of a run. */
 export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: string): Promise<void> {
   const cancelled = { state: 'cancelled', error: reason, finished_at: now } as const;
-  await moveWindows(tx, 'cancel', cancelled, eq(windows.run_id, runId));
+  await moveWindowsInOrder(tx, 'cancel', cancelled, eq(windows.run_id, runId));
 }
 
 /**
@@ -279,13 +271,16 @@ export async function cancelWindows(tx: NodePgDatabase, runId: number, reason: s
  */
 export async function reopenWindows(tx: NodePgDatabase, runId: number, failed: boolean): Promise<void> {
   const ofRun = eq(windows.run_id, runId);
+  const started = { started_at: null, not_ready_ms: 0, failed_attempts: 0 };
+  // All at once: a second statement would lock windows with lower ids than those that this one holds.
+  await tx.select({ id: windows.id }).from(windows).where(ofRun).orderBy(asc(windows.id)).for('update');
   if (failed) {
     const ended = { error: null, diagnostic: null, finished_at: null, fetched: 0, rejected: 0 };
     await moveWindows(tx, 'reopen', { state: 'pending', ...ended }, ofRun);
   }
   await tx
     .update(windows)
-    .set({ started_at: null, not_ready_ms: 0, failed_attempts: 0 })
+    .set(started)
     .where(and(ofRun, eq(windows.state, 'pending')));
 }
 
@@ -313,24 +308,30 @@ export async function splitWindow(
   return true;
 }
 
-/** Locks the pending windows of a run and operation that span more than this many days. @returns them. */
+/**
+ * Locks a window and the pending windows of the same run and operation that span more than this many days, in the order of
+ * their ids.
+ *
+ * @returns those that are pending.
+ */
 export async function lockWiderWindows(
   tx: NodePgDatabase,
-  asked: { readonly runId: number; readonly operation: string; readonly days: number },
+  asked: Pick<EndedWindow, 'id' | 'runId' | 'operation'> & { readonly days: number },
 ) {
-  return tx
+  const { id, run_id, operation, state, from_date, to_date } = windows;
+  const isWide = and(
+    eq(run_id, asked.runId),
+    eq(operation, asked.operation),
+    eq(state, 'pending'),
+    sql`${to_date} - ${from_date} >= ${asked.days}`,
+  );
+  const locked = await tx
     .select(asWindow)
     .from(windows)
-    .where(
-      and(
-        eq(windows.run_id, asked.runId),
-        eq(windows.operation, asked.operation),
-        eq(windows.state, 'pending'),
-        sql`${windows.to_date} - ${windows.from_date} >= ${asked.days}`,
-      ),
-    )
+    .where(or(eq(id, asked.id), isWide))
     .orderBy(asc(windows.id))
     .for('update');
+  return locked.filter((one) => one.id !== asked.id);
 }
 
 /** What a window asks for; null if there is none with this id. */
@@ -385,6 +386,16 @@ export async function openWindows(
     )
     .orderBy(asc(windows.id))
     .limit(limit);
+}
+
+/** How many windows are open of running runs that ask the source, by the kind of their run. */
+export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunKind; open: number }[]> {
+  return db
+    .select({ kind: runs.kind, open: sql`count(*)`.mapWith(Number) })
+    .from(windows)
+    .innerJoin(runs, eq(runs.id, windows.run_id))
+    .where(and(isOpen(), eq(runs.state, 'running'), asksSource()))
+    .groupBy(runs.kind);
 }
 
 /** Has the run a window that has not ended? */
