@@ -125,6 +125,10 @@ export const settingGroups = {
       z.string().default('.eod'),
       'Folder of the private Postgres; the demo keeps its own in `demo/` there. Unset: `.eod` of the working folder if it has a database in it; else, of an installed package, `eod-pipeline` in the folder for data of the user (`$XDG_DATA_HOME` or `~/.local/share`; on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`), and of a checkout its `.eod`. `eod config` says which, and why.',
     ),
+    EOD_KEEP_RUNS_DAYS: setting(
+      integer(30, 100_000).default(400),
+      'Ended runs and their windows, alerts, and withdrawals that later answers made meaningless, are deleted when they are older than this many days: by `eod prune`, and once a day by a worker. Windows that something refers to stay: those of kept answers, of imported files (so that they are not imported again), of open rejects and of what is suspicious.',
+    ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),
       'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',

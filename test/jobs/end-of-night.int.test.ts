@@ -1,11 +1,14 @@
 import { expect } from 'vitest';
 import { followUpRuns } from '../../src/jobs/runs/finish.ts';
-import { query, test } from './import-support.ts';
+import { importInto, NSE_UDIFF, query, test } from './import-support.ts';
 
 test('a night is checked once, after the last of its runs, for the days of all of them', async ({
   context,
 }) => {
   const { pool } = context.db;
+  // A session that only the first of the runs is about.
+  await importInto(context, [NSE_UDIFF]);
+  await pool.query("update etl.runs set follow_up = 'done'");
   await pool.query(`
     create table checked (days int);
     create function note() returns trigger language plpgsql as
@@ -18,11 +21,11 @@ test('a night is checked once, after the last of its runs, for the days of all o
        values ('nightly', 'test', '{}', $1, '2025-09-12', $2, case when $2 = 'completed' then clock_timestamp() end, $3)`,
       [from, state, followUp],
     );
-  await nightlyRun('2025-09-08', 'completed', 'due');
+  await nightlyRun('2025-08-29', 'completed', 'due');
   await nightlyRun('2025-09-10', 'completed', 'due');
   await nightlyRun('2025-09-12', 'running', 'none');
   await followUpRuns(context);
-  expect(await query(context, 'select follow_up from etl.runs order by id')).toEqual([
+  expect(await query(context, "select follow_up from etl.runs where kind = 'nightly' order by id")).toEqual([
     { follow_up: 'done' },
     { follow_up: 'done' },
     { follow_up: 'none' },
@@ -30,10 +33,10 @@ test('a night is checked once, after the last of its runs, for the days of all o
   expect(await query(context, 'select * from checked')).toEqual([]);
 
   await pool.query(
-    "update etl.runs set state = 'completed', finished_at = clock_timestamp(), follow_up = 'due' where state = 'running'",
+    "update etl.runs set state = 'completed', finished_at = clock_timestamp(), follow_up = 'due' where state = 'running' and kind = 'nightly'",
   );
   // A paused run may stay so for good.
   await nightlyRun('2025-09-12', 'paused', 'none');
   await followUpRuns(context);
-  expect(await query(context, 'select * from checked')).toEqual([{ days: 5 }]);
+  expect(await query(context, 'select * from checked')).toEqual([{ days: 1 }]);
 });

@@ -38,7 +38,9 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
   const { pruneFindings } = await import('../../load/state/findings.ts');
   const { pruneHours } = await import('../../load/state/source/call-budget.ts');
   const { prunable, prune } = await import('../../load/state/answers/answers.ts');
-  const { db, clock } = await openContext(cli, { config });
+  const { pruneRuns } = await import('../../jobs/runs/prune-runs.ts');
+  const context = await openContext(cli, { config });
+  const { db, clock } = context;
   const before = new Date(clock.now() - days * DAY_MS);
   const isDryRun = flags.dryRun === true;
   const pruneAll = async (only: boolean) => {
@@ -47,6 +49,7 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
       rejects: await pruneRejects(db.drizzle, before, only),
       findings: await pruneFindings(db.drizzle, before, only),
       hours: await pruneHours(db.drizzle, before, only),
+      ...(await pruneRuns(context, only)),
     };
   };
   const textOf = ({
@@ -56,9 +59,10 @@ async function pruneAnswers(cli: Cli, flags: Flags): Promise<void> {
     rejects,
     findings,
     hours,
+    ...old
   }: Awaited<ReturnType<typeof pruneAll>>) => {
     const megabytes = count(Math.round(bytes / 10_000) / 100);
-    return `${plural(answers, 'answer')} older than ${plural(days, 'day')} and ${count(bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, and the calls counted in ${plural(hours, 'hour')}`;
+    return `${plural(answers, 'answer')} older than ${plural(days, 'day')} and ${count(bodies)} bodies (${megabytes} MB), ${plural(rejects, 'reject')} and ${plural(findings, 'finding')} resolved before that, the calls counted in ${plural(hours, 'hour')}, and of more than ${plural(config.EOD_KEEP_RUNS_DAYS, 'day')} ago ${plural(old.runs, 'run')}, ${plural(old.windows, 'window')}, ${plural(old.alerts, 'alert')} and ${plural(old.withdrawals, 'outdated withdrawal')}`;
   };
   // What would be deleted is only counted if somebody can be asked.
   if (!isDryRun && flags.yes !== true && cli.ask !== undefined) {

@@ -6,6 +6,7 @@ import type { QueueContext } from '../context.ts';
 import { replaySessions } from '../replay/work-replay.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
+import { createPruning } from '../runs/prune-runs.ts';
 import { enqueueLostWindows, lacksJobs } from './enqueue.ts';
 import { callLimitOf } from './quota.ts';
 
@@ -49,6 +50,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
   let busy = false;
   let wanted = false;
   let untilThorough = 0;
+  const prune = createPruning(context);
 
   async function run(): Promise<void> {
     wanted = busy;
@@ -65,6 +67,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
         context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
       }
       await replaySessions(context, stopping.signal);
+      await prune();
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');
       next = RETRY_MS;

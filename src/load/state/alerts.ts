@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, isNull, lte, max, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, lt, lte, max, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../database/database.ts';
 import { lockUntilCommit, transaction } from '../database/transaction.ts';
@@ -142,4 +142,16 @@ export async function forgetAlerts(
         lte(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
       ),
     );
+}
+
+/**
+ * Deletes alerts that were raised before this moment, delivered or not: none is sent for longer than a day.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many.
+ */
+export async function pruneAlerts(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = lt(alerts.raised_at, before.toISOString());
+  if (dryRun) return db.$count(alerts, isOld);
+  return (await db.delete(alerts).where(isOld)).rowCount ?? 0;
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, between, desc, eq, gte, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, between, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
@@ -302,4 +302,17 @@ export async function restartDayRows(
       ),
     );
   await tx.insert(dayRows).values({ ...ofDay, place, most: rows });
+}
+
+/**
+ * Deletes withdrawals that were held back before this moment, and that later answers made meaningless. The others say what
+ * became of rows, and the folds of answers follow from them.
+ *
+ * @param dryRun deletes nothing.
+ * @returns how many.
+ */
+export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
+  const isOld = and(eq(withdrawals.state, 'outdated'), lt(withdrawals.noted_at, before.toISOString()));
+  if (dryRun) return db.$count(withdrawals, isOld);
+  return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;
 }

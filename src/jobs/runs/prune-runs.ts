@@ -1,0 +1,49 @@
+import { DAY_MS } from '../../core/days.ts';
+import { trySessionLock } from '../../load/database/session-lock.ts';
+import { pruneAlerts } from '../../load/state/alerts.ts';
+import { countOldRuns, deleteOldRuns } from '../../load/state/runs/retention.ts';
+import { pruneWithdrawals } from '../../load/state/withdrawals.ts';
+import type { Context } from '../context.ts';
+
+/**
+ * Deletes what the work of more than EOD_KEEP_RUNS_DAYS ago left: ended runs, their windows, alerts and outdated
+ * withdrawals.
+ *
+ * @param dryRun only counts.
+ */
+export async function pruneRuns(
+  { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
+  dryRun = false,
+) {
+  const before = new Date(clock.now() - config.EOD_KEEP_RUNS_DAYS * DAY_MS);
+  return {
+    ...(dryRun ? await countOldRuns(db.drizzle, before) : await deleteOldRuns(db, before)),
+    alerts: await pruneAlerts(db.drizzle, before, dryRun),
+    withdrawals: await pruneWithdrawals(db.drizzle, before, dryRun),
+  };
+}
+
+/** A running service prunes this often. */
+const PRUNE_MS = DAY_MS;
+
+/** Prunes now and then: of several processes that do so at the same time, one. Does not throw. */
+export function createPruning(context: Context): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    if (performance.now() < next) return;
+    next = performance.now() + PRUNE_MS;
+    try {
+      const lock = await trySessionLock(context.db, 'eod:prune');
+      if (lock === null) return;
+      const pruned = await pruneRuns(context).finally(() => lock.release());
+      if (Object.values(pruned).some((rows) => rows > 0)) {
+        context.log.info(pruned, 'deleted old runs, windows, alerts and withdrawals');
+      }
+    } catch (err) {
+      context.log.warn(
+        { err },
+        'could not delete old runs, windows, alerts and withdrawals; tried again in a day',
+      );
+    }
+  };
+}

@@ -1,0 +1,59 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Database } from '../../database/database.ts';
+import { transaction } from '../../database/transaction.ts';
+import { answers } from '../schema/source.ts';
+import { rejectedRecords, runs, windows } from '../schema/work.ts';
+
+/** How many windows are deleted in one transaction, so that none holds many locks for long. */
+const BATCH = 5_000;
+
+/** The condition that a run ended before a moment, and that nothing is left to do for it. */
+const isOldRun = (before: Date): SQL => sql`
+  r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${before.toISOString()}::timestamptz and r.follow_up <> 'due'`;
+
+/**
+ * The condition that nothing refers to a window: no kept answer, whose replay names its window; no reject; nothing that is
+ * doubted; no history that a rebuild replaced, which `eod verify` has to know; and no imported file, which would be
+ * imported again.
+ */
+const isUnused: SQL = sql`
+  w.suspicious is null and w.unsettled is null and not w.params ? 'history'
+  and not (w.source_hash is not null and w.state in ('loaded', 'empty'))
+  and not exists (select from ${answers} a where a.window_id = w.id and a.hash is not null)
+  and not exists (select from ${rejectedRecords} j where j.window_id = w.id)`;
+
+const oldWindows = (before: Date): SQL => sql`
+  select w.id from ${windows} w join ${runs} r on r.id = w.run_id where ${isOldRun(before)} and ${isUnused}`;
+
+const oldRuns = (before: Date): SQL => sql`
+  select r.id from ${runs} r where ${isOldRun(before)}
+     and not exists (select from ${windows} w where w.run_id = r.id and not (${isUnused}))`;
+
+/** How many ended runs and windows are to be deleted. */
+export async function countOldRuns(db: NodePgDatabase, before: Date) {
+  const found = await db.execute<{ runs: number; windows: number }>(sql`
+    select (select count(*) from (${oldRuns(before)}) one)::int as runs,
+           (select count(*) from (${oldWindows(before)}) one)::int as windows`);
+  return found.rows[0] ?? { runs: 0, windows: 0 };
+}
+
+/**
+ * Deletes runs that ended before a moment, and windows of such runs to which nothing refers. A run of which a window stays
+ * does so too.
+ *
+ * @returns how many.
+ */
+export async function deleteOldRuns(database: Database, before: Date) {
+  const deleted = { runs: 0, windows: 0 };
+  for (let gone = BATCH; gone === BATCH; deleted.windows += gone) {
+    gone = await transaction(database, async (tx) => {
+      const removed = await tx.execute(
+        sql`delete from ${windows} where id in (${oldWindows(before)} order by w.id limit ${BATCH} for update of w)`,
+      );
+      return removed.rowCount ?? 0;
+    });
+  }
+  const removed = await database.drizzle.execute(sql`delete from ${runs} where id in (${oldRuns(before)})`);
+  return { ...deleted, runs: removed.rowCount ?? 0 };
+}

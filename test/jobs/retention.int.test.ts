@@ -1,0 +1,54 @@
+import { expect } from 'vitest';
+import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
+import { BSE_UDIFF, importInto, NSE_UDIFF, query, test } from './import-support.ts';
+
+const DAY_MS = 86_400_000;
+
+test('what old runs left is deleted, but for what something refers to', async ({ context }) => {
+  const { pool } = context.db;
+  await importInto(context, [NSE_UDIFF]);
+  const made = await pool.query<{ id: number }>(
+    `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
+     values ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'completed', now()),
+            ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'completed', now()),
+            ('backfill', 'test', '{}', '2025-01-01', '2025-01-01', 'running', null) returning id::int`,
+  );
+  const [done, doubted, open] = made.rows.map(({ id }) => id) as [number, number, number];
+  // Ranges that were not requested, beside one that was.
+  await pool.query(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state, suspicious)
+     select r.id, 'GetSeriesChange', 'NSE', '2025-01-01', '2025-01-01', s.state, s.why
+       from etl.runs r, (values ('skipped', null), ('failed', null), ('loaded', 'fewer rows than before')) s(state, why)
+      where r.id = $1 or r.id = any($2) and s.why is null`,
+    [doubted, [done, open]],
+  );
+  await pool.query(`insert into etl.alerts (kind, subject, message, facts) values ('gaps', 'a', 'a', '{}')`);
+  const rows = () =>
+    query(
+      context,
+      'select r.id::int as run, w.state from etl.runs r left join etl.windows w on w.run_id = r.id order by 1, 2',
+    );
+  const before = await rows();
+
+  // As long as they are not old, nothing is deleted.
+  expect(await pruneRuns(context)).toEqual({ runs: 0, windows: 0, alerts: 0, withdrawals: 0 });
+  const later = {
+    ...context,
+    clock: { now: () => Date.now() + (context.config.EOD_KEEP_RUNS_DAYS + 1) * DAY_MS },
+  };
+  const counted = await pruneRuns(later, true);
+  expect(await rows()).toEqual(before);
+  expect(await pruneRuns(later)).toEqual(counted);
+  expect(counted).toEqual({ runs: 1, windows: 4, alerts: 1, withdrawals: 0 });
+  const left = await rows();
+  expect(left).toEqual([
+    expect.objectContaining({ state: 'loaded' }),
+    { run: doubted, state: 'loaded' },
+    { run: open, state: 'failed' },
+    { run: open, state: 'skipped' },
+  ]);
+
+  // The file is still known, and its answer can be folded again.
+  const again = await importInto(context, [NSE_UDIFF, BSE_UDIFF]);
+  expect(again.files.map(({ state }) => state).sort()).toEqual(['loaded', 'skipped']);
+});
