@@ -127,7 +127,7 @@ export const settingGroups = {
     ),
     EOD_KEEP_RUNS_DAYS: setting(
       integer(30, 100_000).default(400),
-      'Ended runs and their windows, alerts, and withdrawals that later answers made meaningless, are deleted when they are older than this many days: once a day by a worker, and by `eod prune`. Windows that something refers to stay: those of kept answers, of imported files (so that they are not imported again), of open rejects and of what is suspicious.',
+      'Days after which ended runs, their unused windows and alerts are deleted.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),

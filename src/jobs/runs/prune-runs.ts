@@ -1,7 +1,8 @@
 import { DAY_MS } from '../../core/days.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { pruneAlerts } from '../../load/state/alerts.ts';
-import { countOldRuns, deleteOldRuns } from '../../load/state/runs/retention.ts';
+import { deleteOldRuns } from '../../load/state/runs/runs.ts';
+import { countOldRuns, deleteOldWindows } from '../../load/state/windows/retention.ts';
 import { pruneWithdrawals } from '../../load/state/withdrawals.ts';
 import type { Context } from '../context.ts';
 
@@ -17,7 +18,9 @@ export async function pruneRuns(
 ) {
   const before = new Date(clock.now() - config.EOD_KEEP_RUNS_DAYS * DAY_MS);
   return {
-    ...(dryRun ? await countOldRuns(db.drizzle, before) : await deleteOldRuns(db, before)),
+    ...(dryRun
+      ? await countOldRuns(db.drizzle, before)
+      : { windows: await deleteOldWindows(db, before), runs: await deleteOldRuns(db.drizzle, before) }),
     alerts: await pruneAlerts(db.drizzle, before, dryRun),
     withdrawals: await pruneWithdrawals(db.drizzle, before, dryRun),
   };

@@ -4,6 +4,7 @@ import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
+import { oldRuns } from '../windows/retention.ts';
 import { isOpen, canBegin as windowsThatMay } from '../windows/transitions.ts';
 import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from './request.ts';
@@ -351,4 +352,9 @@ export async function rangeOfNight(
     .from(runs)
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, to)));
   return night?.isOver === true ? night : null;
+}
+
+/** Deletes runs that ended before a moment of which no window is left. @returns how many. */
+export async function deleteOldRuns(db: NodePgDatabase, before: Date): Promise<number> {
+  return (await db.execute(sql`delete from ${runs} where id in (${oldRuns(before)})`)).rowCount ?? 0;
 }

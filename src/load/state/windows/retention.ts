@@ -14,7 +14,7 @@ const isOldRun = (before: Date): SQL => sql`
 
 /**
  * The condition that nothing refers to a window: no kept answer, whose replay names its window; no reject; nothing that is
- * doubted; no history that a rebuild replaced, which `eod verify` has to know; and no imported file, which would be
+ * doubted; no history that a rebuild replaced, which the digests need; and no imported file, which would be
  * imported again.
  */
 const isUnused: SQL = sql`
@@ -26,7 +26,8 @@ const isUnused: SQL = sql`
 const oldWindows = (before: Date): SQL => sql`
   select w.id from ${windows} w join ${runs} r on r.id = w.run_id where ${isOldRun(before)} and ${isUnused}`;
 
-const oldRuns = (before: Date): SQL => sql`
+/** Selects the runs that ended before a moment of which no window stays. */
+export const oldRuns = (before: Date): SQL => sql`
   select r.id from ${runs} r where ${isOldRun(before)}
      and not exists (select from ${windows} w where w.run_id = r.id and not (${isUnused}))`;
 
@@ -38,15 +39,10 @@ export async function countOldRuns(db: NodePgDatabase, before: Date) {
   return found.rows[0] ?? { runs: 0, windows: 0 };
 }
 
-/**
- * Deletes runs that ended before a moment, and windows of such runs to which nothing refers. A run of which a window stays
- * does so too.
- *
- * @returns how many.
- */
-export async function deleteOldRuns(database: Database, before: Date) {
-  const deleted = { runs: 0, windows: 0 };
-  for (let gone = BATCH; gone === BATCH; deleted.windows += gone) {
+/** Deletes windows of runs that ended before a moment to which nothing refers. @returns how many. */
+export async function deleteOldWindows(database: Database, before: Date): Promise<number> {
+  let deleted = 0;
+  for (let gone = BATCH; gone === BATCH; deleted += gone) {
     gone = await transaction(database, async (tx) => {
       const removed = await tx.execute(
         sql`delete from ${windows} where id in (${oldWindows(before)} order by w.id limit ${BATCH} for update of w)`,
@@ -54,6 +50,5 @@ export async function deleteOldRuns(database: Database, before: Date) {
       return removed.rowCount ?? 0;
     });
   }
-  const removed = await database.drizzle.execute(sql`delete from ${runs} where id in (${oldRuns(before)})`);
-  return { ...deleted, runs: removed.rowCount ?? 0 };
+  return deleted;
 }
