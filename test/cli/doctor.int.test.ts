@@ -77,6 +77,7 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     settings: 'ok',
     disk: 'ok',
     database: 'ok',
+    'time zone': 'ok',
     pooler: 'ok',
     rights: 'ok',
     migrations: 'ok',
