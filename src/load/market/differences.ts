@@ -2,7 +2,6 @@ import type { ClientBase } from 'pg';
 import type { Field } from '../../operations/fields.ts';
 import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
-import { LOADS } from '../state/loads/loads.ts';
 import type { readWindowLoad } from '../state/runs/outcomes.ts';
 import type { Change, RowDifference } from '../state/runs/reports.ts';
 import { isWithinYears, list, quote } from './merge/merge-sql.ts';
@@ -158,8 +157,8 @@ export interface Versions {
 }
 
 /**
- * What differs in the tables of a data set between two versions, from their revisions. Lists at most `limit` rows,
- * updated ones first and new ones last, and says how many more there are.
+ * What differs in the tables of a data set between two versions. Lists at most `limit` rows, updated ones first and new
+ * ones last, and says how many more there are.
  */
 export async function compareVersions(
   client: Queryable,
@@ -170,15 +169,12 @@ export async function compareVersions(
   const counts = { inserted: 0, updated: 0, withdrawn: 0, relisted: 0 };
   const rows: RowDifference[] = [];
   for (const table of tablesFilledBy(dataSet)) {
-    const totals = await client.query<{ change: Change; rows: number }>(
-      `${compared(table)} select change, count(*)::int as rows from compared group by 1`,
-      [from.version, to.version],
-    );
-    for (const total of totals.rows) counts[total.change] += total.rows;
-    const shown = `${compared(table)} select change, before, after from compared
-        order by ${inOrder('change')}, ${list(table.key)} limit $3`;
-    const bounds = [from.version, to.version, limit - rows.length];
-    for (const row of await readDifferences(client, table, shown, bounds)) rows.push(row);
+    const values = [from.version, to.version, limit - rows.length, valuesOf(table)];
+    const found = await client.query<Changed & { total: number | null }>(changedSql(table), values);
+    for (const { total, ...row } of found.rows) {
+      if (total === null) rows.push(describeDifference(table, row));
+      else counts[row.change] += total;
+    }
   }
   const all = counts.inserted + counts.updated + counts.withdrawn + counts.relisted;
   return {
@@ -192,37 +188,29 @@ export async function compareVersions(
   };
 }
 
+/** The data columns that are not in the key. */
+const valuesOf = ({ fields, key }: TableDefinition): string[] =>
+  fields.map(({ column }) => column).filter((column) => !key.includes(column));
+
 /**
- * Rows that loads after version $1 and up to version $2 wrote or withdrew, as they were in both. Rows that are the
- * same in both (a correction that was taken back) are left out. Rows that came and went in between count as withdrawn.
+ * SQL for the rows in which versions $1 and $2 differ, by `market.<table>_changes`: how many there are of each kind of
+ * change, then the first $3 of them. $4: the data columns; a row in which none of them differs (a correction that was
+ * taken back) is left out.
  */
-function compared(table: TableDefinition): string {
+function changedSql(table: TableDefinition): string {
   const name = quote(table.name);
-  const keys = list(table.key);
-  const values = table.fields.map(({ column }) => column).filter((column) => !table.key.includes(column));
-  const same = table.key.map((column) => `h.${quote(column)} = k.${quote(column)}`).join(' and ');
   return `
-    with loaded as materialized (
-      select id from ${LOADS} where state > $1::bigint and state <= $2::bigint
-    ), touched as (
-      select ${keys} from market.${name} where load_id in (select id from loaded)
-      union select ${keys} from market_history.${name}
-       where load_id in (select id from loaded) or replaced_by_load_id in (select id from loaded)
-    ), compared as (
-      select ${list(table.key, 'k.')},
-        case when b.revision is not null then ${textsSql(table, 'b')} when a.revision is not null and w.revision is not null then ${textsSql(table, 'w')} end as before,
-        case when a.revision is not null then ${textsSql(table, 'a')} else ${textsSql(table, 'w')} end as after,
-        case when a.revision is null then 'withdrawn' when b.revision is not null then 'updated'
-          when w.revision is not null then 'relisted' else 'inserted' end as change
-      from touched k
-      left join market.${quote(`${table.name}_at`)}($2) a using (${keys})
-      left join market.${quote(`${table.name}_at`)}($1) b using (${keys})
-      left join lateral (
-        -- The last withdrawn revision: by the end if the row is gone then, else by the start.
-        select h.* from market_history.${name} h join ${LOADS} l on l.id = h.replaced_by_load_id
-         where ${same} and h.withdrawn and l.state <= case when a.revision is null then $2::bigint else $1::bigint end
-         order by h.revision desc limit 1) w on true
-      where a.revision is null or b.revision is null
-        or row(${list(values, 'a.')}) is distinct from row(${list(values, 'b.')})
-    )`;
+    with changed as materialized (
+      select case c.change when 'insert' then 'inserted' when 'update' then 'updated' when 'relist' then 'relisted' else 'withdrawn' end as _change, c.*
+        from market.${quote(`${table.name}_changes`)}($1::bigint, $2::bigint) c where c.change <> 'update' or c.old ?| $4::text[]
+    ), listed as (
+      select *, row_number() over (order by ${inOrder('_change')}, ${list(table.key)}) as _place from changed
+       order by _place limit $3
+    )
+    select _change as change, count(*)::int as total, null::jsonb as before, null::jsonb as after, 0 as _place from changed group by 1
+    union all
+    select _change, null, case when c.old is not null then ${textsSql(table, 'c')} || (
+        select coalesce(jsonb_object_agg(b.key, b.value), '{}') from jsonb_each(${textsSql(table, 'was')}) b where c.old ? b.key) end,
+      ${textsSql(table, 'c')}, _place
+      from listed c cross join lateral jsonb_populate_record(null::market.${name}, c.old) was order by _place`;
 }
