@@ -136,6 +136,7 @@ test.each(tampered)('%s that is changed is found, with its load', async (what, c
 
 test.each([
   ['not withdrawn', "withdrawn = false, trade_date = '1999-01-04'"],
+  ['withdrawn by the load that wrote it', "withdrawn = true, trade_date = '1999-01-04'"],
   [
     'of an operation that does not fill the table',
     "load_id = (select min(id) from etl.loads where operation = 'GetCircuitBreakers')",

@@ -348,7 +348,7 @@ describe('a replay', () => {
     const [before, after] = [0, 40].map((read) => JSON.stringify({ rows: 40, read_anew: read, past: 40 }));
     expect([...seen].filter((one) => one !== before)).toEqual([after]);
 
-    const [{ first }] = await all(context, 'select market.state()::int as first');
+    const [{ first }] = await all(context, 'select max(state)::int as first from etl.past_begins');
     expect(first).toBeGreaterThan(state);
     const refused = (when: string) =>
       expect(rowsIn(when)).rejects.toMatchObject({
@@ -470,7 +470,7 @@ describe('a replay', () => {
   });
 });
 
-test('records of a day, quarter or exchange that was not asked for are rejected, and leave no trace but rejects', async () => {
+test('records of a day, quarter, exchange or instrument that was not requested are rejected, and leave no trace but rejects', async () => {
   const context = await openStore();
   const strays: SourceRecord[] = [
     { ...records(30, 31)[0], TradDt: '08-28-2025' },
@@ -480,7 +480,7 @@ test('records of a day, quarter or exchange that was not asked for are rejected,
   const loaded = await fetched(1, [...records(0, 40), ...strays])(context);
   expect(loaded).toMatchObject({
     counts: { inserted: 40, rejected: 3, withdrawn: 0 },
-    suspicious: '3 records are of a day, quarter or exchange that was not asked for',
+    suspicious: '3 records are of a day, quarter, exchange or instrument that was not requested',
   });
   const problems = await all(context, 'select problems from etl.rejects order by position');
   expect(problems.map((row) => row.problems[0].message)).toEqual([
@@ -504,7 +504,7 @@ test('a day that was loaded is in doubt again after an answer with records nobod
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
   const stray = { ...records(30, 31)[0], TradDt: '08-28-2025' };
   expect(await fetched(3, [...records(0, 40), stray])(context)).toMatchObject({
-    suspicious: 'a record is of a day, quarter or exchange that was not asked for',
+    suspicious: 'a record is of a day, quarter, exchange or instrument that was not requested',
   });
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   // An older one does not resolve it, a newer one does.

@@ -18,7 +18,7 @@ import { takePlace } from '../../src/load/state/place.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
-import { fetched, fixReading, records, replay, rowsOf } from './replay-support.ts';
+import { ask, fetched, fixReading, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2025-09-12T16:00:00Z');
@@ -154,6 +154,59 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
+});
+
+test('a late first load of an old answer does not move back how far answers are pruned', async () => {
+  const context = await openContext();
+  const pruned = async () =>
+    (await context.db.pool.query('select place::text, state::int from etl.pruned')).rows;
+  for (const minute of [1, 3, 4]) await fetched(minute, records(0, 20, { ClosePrice: minute }))(context);
+  await prune(context.db, new Date());
+  const [before] = await pruned();
+  await fetched(2, records(0, 20, { ClosePrice: 2 }), 7)(context, { day: '2025-08-28' });
+  await prune(context.db, new Date());
+  const [after] = await pruned();
+  expect(after?.place).toBe(before?.place);
+  expect(after?.state).toBeGreaterThanOrEqual(before?.state);
+  // Neither is a rebuild refused, nor does what comes later have to do without what was pruned.
+  expect(await replay(context, {}, { rebuild: true })).toMatchObject({ state: 'completed' });
+  await fetched(5, records(0, 20, { ClosePrice: 5 }))(context);
+  await fetched(6, records(0, 20, { ClosePrice: 6 }))(context);
+  expect(await replay(context, {}, { rebuild: true })).toMatchObject({ state: 'completed' });
+  const found = await context.db.pool.query(
+    'select distinct close_price::int as close from market.bhavcopy_cm where trade_date = $1',
+    ['2025-08-29'],
+  );
+  expect(found.rows).toEqual([{ close: 6 }]);
+});
+
+test('a replay ends well while answers are pruned, also those of which nothing was loaded', async () => {
+  const context = await openContext();
+  const send = (minute: number, purpose: SourceRecord) =>
+    ask(context, {
+      operation: 'GetCorporateActionsCategories',
+      from: '2025-08-29',
+      sent: [purpose],
+      calledAt: Date.UTC(2025, 7, 29, 16, minute),
+      microseconds: 1,
+    });
+  for (let round = 0; round < 6; round += 1) {
+    for (let minute = 0; minute < 8; minute += 1) await send(10 * round + minute, { Unknown: minute });
+    await send(10 * round + 9, { CorporateActiontype: `Dividend ${round}`, PurposeCode: 'DP' });
+    const runId = await planReplay(context, {}, { rebuild: round % 2 === 0 });
+    const [report] = await Promise.all([
+      workReplay(context, runId ?? 0, new AbortController().signal).then(() =>
+        reportRun(context.db.drizzle, runId ?? 0),
+      ),
+      prune(context.db, new Date()),
+      prune(context.db, new Date()),
+    ]);
+    expect(report).toMatchObject({ state: 'completed', failures: [] });
+  }
+  const stored = await context.db.pool.query(
+    'select count(*)::int as rows from market.corporate_action_categories',
+  );
+  expect(stored.rows).toEqual([{ rows: 1 }]);
 });
 
 test('an answer that is read otherwise since is applied in full although an older one is not kept any more', async () => {

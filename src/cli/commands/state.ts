@@ -76,16 +76,28 @@ async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Pro
   if (state !== undefined && state > newest)
     throw usageError(`there is no state ${state}: the newest is ${newest}`);
   const found = await verify(db, state ?? newest, cli.life.signal);
-  const isAsNoted = digest === undefined || found.digest === digest;
+  // Interrupted, it may not have come to the digest.
+  const isAsNoted =
+    found.digest === null && cli.life.signal.aborted ? null : digest === undefined || found.digest === digest;
   if (json === true) printJson(cli, { ...found, isAsNoted });
   else print(cli, verificationText(found, isAsNoted));
-  cli.exitCode = cli.life.cutShort() ?? (found.isIntact && isAsNoted ? EXIT.done : EXIT.failed);
+  cli.exitCode =
+    cli.life.cutShort() ?? (found.isIntact === true && isAsNoted === true ? EXIT.done : EXIT.failed);
 }
 
-function verificationText(found: Verification, isAsNoted: boolean): string {
+export function verificationText(found: Verification, isAsNoted: boolean | null): string {
   const { state, digest, checked, replaced, differences, strayRows } = found;
   const before =
-    replaced === 0 ? '' : `; of ${plural(replaced, 'load')} whose rows a rebuild has replaced only the chain`;
+    replaced === 0
+      ? ''
+      : `; of ${plural(replaced, 'load')} only the chain, because the load of a later rebuild covers their rows`;
+  const isRight = isAsNoted === false ? false : found.isIntact;
+  const verdict =
+    isRight === null
+      ? 'interrupted before the end, and nothing found that differs'
+      : isRight
+        ? 'all rows are as they were loaded'
+        : 'not all rows are as they were loaded';
   return [
     ...firstLines(
       differences,
@@ -96,8 +108,8 @@ function verificationText(found: Verification, isAsNoted: boolean): string {
     ...strayRows.map(
       ({ table, rows }) => `${table}: ${plural(rows, 'row')} of no load, or of a day that it did not change`,
     ),
-    ...(isAsNoted ? [] : [`the digest of state ${state} is another than the one given`]),
-    `${plural(checked, 'load')} checked up to state ${state}${before}: ${found.isIntact && isAsNoted ? 'all rows are as they were loaded' : 'not all rows are as they were loaded'}`,
+    ...(isAsNoted !== false ? [] : [`the digest of state ${state} is another than the one given`]),
+    `${plural(checked, 'load')} checked up to state ${state}${before}: ${verdict}`,
     `digest ${digest ?? 'none'}`,
   ].join('\n');
 }

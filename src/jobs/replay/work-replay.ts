@@ -4,6 +4,7 @@ import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
 import { readKeptAnswer } from '../../load/state/answers/answers.ts';
+import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
 import { sessionsToReplay } from '../../load/state/sessions.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
@@ -30,6 +31,7 @@ async function workAlone(context: Context, runId: number, signal: AbortSignal): 
   // When this is repeated after an outage, it continues with the remaining windows.
   const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
     await workWindows({ ...context, db }, runId, signal);
+    await insertCoveringLoads(db.drizzle, runId);
     await closeRun({ ...context, db }, runId);
   });
   if (!worked) throw usageError(`run ${runId} is being worked on by another process`);

@@ -199,7 +199,7 @@ function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
 function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   if (strays === 0) return [];
   return [
-    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not asked for`,
+    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter, exchange or instrument that was not requested`,
     ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
   ];
 }

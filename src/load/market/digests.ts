@@ -70,11 +70,22 @@ function rowsSql(table: TableDefinition, isRebuilt: boolean): string {
   const of = (column: string) =>
     isRebuilt ? `(select l.state from ${LOADS} l where l.id = t.${column}) <= $1` : `t.${column} = $1`;
   const ending = `concat_ws(' ', t.withdrawn, t.replaced_by_load_id, t.valid_from, t.valid_to, ${written})`;
-  return `select encode(sha256(convert_to(coalesce(string_agg(hash, '' order by hash), ''), 'UTF8')), 'hex') as digest from (
-      select ${written} as hash from ${live} t where ${of('load_id')} and ${where}
+  const hashes = `select ${written} as hash from ${live} t where ${of('load_id')} and ${where}
       union all select ${written} from ${history} t where ${of('load_id')} and ${where}
-      union all select ${ending} from ${history} t where ${of('replaced_by_load_id')} and ${where}) rows`;
+      union all select ${ending} from ${history} t where ${of('replaced_by_load_id')} and ${where}`;
+  return isRebuilt
+    ? digestInGroups(hashes, 'right(hash, 3)')
+    : `select ${digestOfTexts('hash', 'hash')} as digest from (${hashes}) rows`;
 }
+
+/** The digest of some texts, in an order. */
+const digestOfTexts = (text: string, order: string) =>
+  `encode(sha256(convert_to(coalesce(string_agg(${text}, '' order by ${order}), ''), 'UTF8')), 'hex')`;
+
+/** The digest of any number of hashes: in groups, because a text of Postgres has at most a gigabyte. */
+const digestInGroups = (hashes: string, group: string) =>
+  `select ${digestOfTexts('digest', 'part')} as digest from (
+     select ${group} as part, ${digestOfTexts('hash', 'hash')} as digest from (${hashes}) hashes group by 1) groups`;
 
 /** The tables that loads of an operation may have changed, in the order of their names. */
 const tablesOf = (operation: string): TableDefinition[] =>
@@ -163,28 +174,36 @@ export interface Difference {
 }
 
 export interface Verification {
-  readonly isIntact: boolean;
+  /** Null if it was interrupted before anything was found that differs. */
+  readonly isIntact: boolean | null;
   readonly state: number;
   readonly digest: string | null;
   /** Loads whose rows were digested again. */
   readonly checked: number;
-  /** Loads whose rows a rebuild has replaced: only the chain was checked. Its own load covers all rows of its days. */
+  /** Loads whose rows a later rebuild covers, all of their days and tables: of themselves only the chain was checked. */
   readonly replaced: number;
   readonly differences: readonly Difference[];
   /** Rows of no load, or of days that their load did not change. */
   readonly strayRows: readonly { readonly table: string; readonly rows: number }[];
 }
 
-/** Has a rebuild replaced rows of a load? Then they are covered by the load of the rebuild. */
-function replaces(rebuild: Awaited<ReturnType<typeof readRebuilds>>[number], load: DigestedLoad): boolean {
-  const { from, to } = load;
-  if (rebuild.version <= load.version || rebuild.exchange !== load.exchange || from === null || to === null)
-    return false;
-  return (
-    isUpTo(rebuild.from ?? '', to) &&
-    isUpTo(from, rebuild.to ?? '') &&
-    tablesChangedBy(load).some(({ name }) => rebuild.rebuilt?.includes(name))
-  );
+type Rebuild = Awaited<ReturnType<typeof readRebuilds>>[number];
+
+/** The tables of a load, and those of them that a later rebuild may have changed on days of the load. */
+function comparedWith(rebuilds: readonly Rebuild[], load: DigestedLoad) {
+  const { version, exchange, from, to } = load;
+  const names = from === null || to === null ? [] : tablesChangedBy(load).map(({ name }) => name);
+  const later = rebuilds.filter((one) => one.version > version && one.exchange === exchange);
+  const some = (meets: (rebuild: Rebuild) => boolean) => (name: string) =>
+    later.some((one) => one.rebuilt?.includes(name) === true && meets(one));
+  return {
+    /** Do rebuilds contain all days and tables of the load? Then their digests cover all of its rows. */
+    isCovered:
+      names.length > 0 &&
+      names.every(some((one) => isUpTo(one.from, from ?? '') && isUpTo(to ?? '', one.to))),
+    /** May a rebuild have changed some of its rows? */
+    isTouched: names.some(some((one) => isUpTo(one.from, to ?? '') && isUpTo(from ?? '', one.to))),
+  };
 }
 
 /** Is a day, which may be infinite, not after another one? */
@@ -194,7 +213,7 @@ const isUpTo = (one: string, other: string) => one === '-infinity' || other === 
 const MOST_DIFFERENCES = 100;
 
 /**
- * Works out again, from the stored rows and their history, the digest of each load up to a version, and compares them
+ * Computes again, from the stored rows and their history, the digest of each load up to a version, and compares them
  * with those that are stored.
  */
 export async function verify(db: Database, version: number, signal: AbortSignal): Promise<Verification> {
@@ -208,16 +227,19 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
       await atOneMoment(tx);
       const rebuilds = await readRebuilds(tx);
       for (const load of loads) {
-        const isReplaced = rebuilds.some((later) => replaces(later, load));
-        const rows = isReplaced ? load.rowsDigest : await digestOf(tx, load);
-        if (isReplaced) replaced += 1;
+        if (signal.aborted) return;
+        const { isCovered, isTouched } = comparedWith(rebuilds, load);
+        const rows = isCovered ? load.rowsDigest : await digestOf(tx, load);
+        if (isCovered) replaced += 1;
         else checked += 1;
         chain = chainOf(chain, load, load.rowsDigest ?? rows ?? '');
         // Without a stored digest, on a replica, there is nothing to compare it with.
         if (load.chainDigest === null) continue;
         const problem =
           rows !== load.rowsDigest
-            ? 'its rows are not those that it wrote'
+            ? isTouched
+              ? 'a rebuild that did not end well has replaced some of its rows, so the others cannot be checked'
+              : 'its rows are not those that it wrote'
             : chain !== load.chainDigest
               ? 'its digest does not follow from the one before'
               : null;
@@ -229,9 +251,10 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
     });
     after = loads.at(-1)?.version ?? version;
   }
-  const strayRows = await findStrayRows(db);
+  const strayRows = await findStrayRows(db, signal);
+  const isDifferent = differences.length > 0 || strayRows.length > 0;
   return {
-    isIntact: differences.length === 0 && strayRows.length === 0 && !signal.aborted,
+    isIntact: isDifferent ? false : signal.aborted ? null : true,
     state: version,
     digest,
     checked,
@@ -245,24 +268,22 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
  * Rows that no digest covers: of a load that is not there, of another exchange, of an operation that does not fill the
  * table, or of a day that the load did not change.
  */
-async function findStrayRows(db: Database): Promise<{ table: string; rows: number }[]> {
+async function findStrayRows(db: Database, signal: AbortSignal): Promise<{ table: string; rows: number }[]> {
   const found: { table: string; rows: number }[] = [];
   await transaction(db, async (tx) => {
     await fixTexts(tx);
     for (const table of tables) {
       const { name, dateColumn } = table;
       for (const schema of ['market', 'market_history']) {
+        if (signal.aborted) return;
         const isOutside =
           dateColumn === null
             ? 'false'
             : `t.${quote(dateColumn)} not between l.changed_from and l.changed_to`;
-        // What a late answer listed and a later one did not is written to history as withdrawn at once: no state had it.
-        const isOfNoState =
-          schema === 'market' ? 'false' : '(t.withdrawn and t.load_id = t.replaced_by_load_id)';
         const { rows } = await tx.client.query<{ rows: number }>(
           `select count(*)::int as rows from ${schema}.${quote(name)} t left join ${LOADS} l on l.id = t.load_id
             where l.id is null or l.exchange <> t.exchange or l.operation <> all ($1)
-               or ((l.changed_from is null or ${isOutside}) and not ${isOfNoState})`,
+               or l.changed_from is null or ${isOutside}`,
           [namesFilling([table])],
         );
         const strays = rows[0]?.rows ?? 0;

@@ -22,6 +22,7 @@ import { endingWindow, storeWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import { sampleDifferences } from './differences.ts';
 import type { ReadAgain } from './fold/fold.ts';
+import { hasAskedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
 import {
   changedDays,
@@ -127,6 +128,11 @@ function scopeOfLoad(
 ): Parameters<typeof hasLaterOrOwnLoad>[1] {
   const { operation, exchange, coverage } = load;
   const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
+  // Where no answer lists its tables in full, and rows have the requested symbol, only answers about the same instruments have rows in common.
+  const isApart =
+    tables.length > 0 &&
+    scopes.every(({ lists }) => lists === 'none') &&
+    tables.every(({ table }) => hasAskedSymbol(table));
   const { dates } = dataSetNamed(operation).request;
   const isDated = dates !== 'none' && scopes.every((scope) => scope.days !== null);
   const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
@@ -134,8 +140,7 @@ function scopeOfLoad(
     operations: [...new Set([operation, ...scopes.flatMap((scope) => scope.operations)])],
     exchange,
     days: isDated ? { from: days[0] ?? from, to: days.at(-1) ?? to } : null,
-    // Where no answer lists its tables in full, only answers about the same instruments have rows in common.
-    instruments: scopes.length > 0 && scopes.every(({ lists }) => lists === 'none') ? instruments : [],
+    instruments: isApart ? instruments : [],
   };
 }
 

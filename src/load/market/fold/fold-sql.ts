@@ -183,7 +183,7 @@ function storeStatement(
         ? `
     select count(*) filter (where _action = 'insert') as inserted, count(*) filter (where _action in ('update', 'relist')) as updated,
       count(*) filter (where _live and _action = 'none') as unchanged, count(*) filter (where _action <> 'none') as changed,
-      count(*) filter (where _action in ('insert', 'update', 'relist')) as written from compared`
+      count(*) filter (where _action <> 'none') as written from compared`
         : `, counted as (
       select c._action, c._live and ${agrees} as agrees from ${late.own} o join compared c on ${sameKey('c', 'o')} where o._rank = 1
     )
@@ -192,7 +192,7 @@ function storeStatement(
       count(*) filter (where _action in ('update', 'relist') and agrees) as updated,
       count(*) filter (where _action = 'none' and agrees) as unchanged,
       count(*) filter (where _action <> 'insert' and not agrees) as stale,
-      (select count(*) from compared where _action in ('insert', 'update', 'relist')) as written
+      (select count(*) from compared where _action <> 'none') as written
       from counted`
     }`;
 }

@@ -27,7 +27,7 @@ import {
   scopeOfDays,
   type TableLoad,
 } from './fold.ts';
-import { foldSql, listedInFull } from './fold-sql.ts';
+import { foldSql, hasAskedSymbol, listedInFull } from './fold-sql.ts';
 
 // An answer is merged if it was loaded after all others about its rows, and folded with them if not.
 
@@ -141,7 +141,7 @@ async function foldAnswers(
   // Where the day of a row comes from the request, only requests for the same days can list it.
   const concerned = {
     ...scope,
-    sameInstruments: few,
+    sameInstruments: few && hasAskedSymbol(table),
     sameDays: few && day !== undefined && day.from !== 'answer',
   };
   const pruned = await prunedUpTo(tx, scope);

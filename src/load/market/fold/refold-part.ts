@@ -167,6 +167,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   for (const table of tables) await ensureStage(tx.client, table);
   const scope = scopeOfPart(part);
   const pruned = await prunedUpTo(tx, scope);
+  // Those that were never loaded are pruned without the locks of tables, so they are listed once they are locked.
+  await lockAnswers(
+    tx,
+    (await answersOfPart(tx, scope)).map(({ answerId }) => answerId),
+  );
   const listed = (await answersOfPart(tx, scope)).filter(
     ({ load }) => load === null || load.version > (pruned?.version ?? 0),
   );
@@ -176,8 +181,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     if (!one.kept) continue;
     const { answerId } = one;
     const read = await judging.read(answerId);
-    // Pruned meanwhile, because it left nothing but rejects.
-    if (read === null) continue;
+    if (read === null) throw new Error(`answer ${answerId} was pruned while it was locked`);
     const { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent } = read;
     const isNew = load === null && outcome.state !== 'failed';
     const own = { id: isNew ? await nextLoadId(tx) : loadId, runId };
@@ -210,10 +214,6 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     rejected,
     withdrawn: total('withdrawn'),
   };
-  await lockAnswers(
-    tx,
-    answers.map(({ answerId }) => answerId),
-  );
   await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
   const place = answers.at(-1)?.place ?? BEFORE_ALL;
   for (const { table, withdrawals } of folded) {

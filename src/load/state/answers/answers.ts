@@ -269,10 +269,7 @@ const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
     lt(answers.fetched_at, before.toISOString()),
     or(
       sql`not exists (select from ${loads} where ${loads.place} = ${answers.place})`,
-      sql.join(
-        [sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo.place) ?? [])],
-        sql` or `,
-      ),
+      sql.join([sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo) ?? [])], sql` or `),
     ),
   );
 
@@ -322,16 +319,22 @@ export async function prune(database: Database, before: Date) {
     });
     if (upTo !== null) groups.push({ group, upTo });
   }
-  const old = db
-    .select({ id: answers.id })
-    .from(answers)
-    .where(isPrunable(before, groups))
-    .orderBy(answers.id)
-    .limit(BATCH)
-    .for('update');
   let forgotten = 0;
-  for (let gone = BATCH; gone === BATCH; forgotten += gone) {
-    gone = (await db.update(answers).set({ hash: null }).where(inArray(answers.id, old))).rowCount ?? 0;
+  for (let found = BATCH; found === BATCH; ) {
+    await transaction(database, async (tx) => {
+      const old = await tx
+        .select({ id: answers.id })
+        .from(answers)
+        .where(isPrunable(before, groups))
+        .orderBy(answers.id)
+        .limit(BATCH)
+        .for('update');
+      found = old.length;
+      const ids = old.map(({ id }) => id);
+      // Asked again, because a replay may have loaded some of them while their locks were waited for.
+      const isOld = and(inArray(answers.id, ids), isPrunable(before, groups));
+      forgotten += (await tx.update(answers).set({ hash: null }).where(isOld)).rowCount ?? 0;
+    });
   }
   const orphans = await db
     .select({ hash: responseBodies.hash })

@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, isNotNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Place } from '../../../core/place.ts';
+import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { isInUse, tableGroupOf } from '../../../operations/registry.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
@@ -17,7 +17,7 @@ export interface Pruned {
 }
 
 /** Under the name of any member: an operation that is enabled later may be the first of the group then. */
-const ofGroup = ({ operations, exchange }: LoadGroup) =>
+export const ofGroup = ({ operations, exchange }: LoadGroup) =>
   and(
     inArray(pruned.operation, [...tableGroupOf(operations[0] ?? '').members]),
     eq(pruned.exchange, exchange),
@@ -53,15 +53,18 @@ export async function groupsToPrune(db: NodePgDatabase, before: Date): Promise<L
 /**
  * The last place up to which the answers of a group can be pruned: all of them were fetched before a moment, and they,
  * but no later one, are loaded in some version. Answers since a withdrawal that was held back stay: they are folded if a
- * person accepts it.
+ * person accepts it. It is never before the place up to which they are pruned already, although an earlier answer may
+ * have been loaded since: of the later ones nothing but their rows is left.
  *
  * @returns null if there is none.
  */
 export async function placeToPrune(
   db: NodePgDatabase,
-  { operations, exchange }: LoadGroup,
+  group: LoadGroup,
   before: Date,
 ): Promise<Pruned | null> {
+  const { operations, exchange } = group;
+  const known = await prunedUpTo(db, group);
   const ofThese = and(inArray(loads.operation, [...operations]), eq(loads.exchange, exchange));
   const found = await db.execute<{ place: Place; version: number }>(sql`
     with loaded as (
@@ -74,13 +77,14 @@ export async function placeToPrune(
     )
     select ${placeText(sql`place`)} as place, version::float8 as version from cuts
      where fetched_at < ${before.toISOString()}::timestamptz and (next is null or version < next)
+       and place >= ${known?.place ?? BEFORE_ALL}::timestamptz
        and place < coalesce((select min(w.place) from ${withdrawals} w where w.state = 'refused' and w.exchange = ${exchange}
          and w.operation = any(${sql.param(operations)}::text[])), 'infinity')
      order by cuts.place desc limit 1`);
   return found.rows[0] ?? null;
 }
 
-/** Notes how far the answers of a group are pruned. Call it with the tables of the group locked. */
+/** Notes how far the answers of a group are pruned: never less far. Call it with the tables of the group locked. */
 export async function notePruned(
   db: NodePgDatabase,
   group: LoadGroup,
@@ -94,9 +98,18 @@ export async function notePruned(
       place,
       state: version,
     })
-    .onConflictDoUpdate({ target: [pruned.operation, pruned.exchange], set: { place, state: version } });
+    .onConflictDoUpdate({
+      target: [pruned.operation, pruned.exchange],
+      set: { place, state: version },
+      setWhere: lte(pruned.place, place),
+    });
 }
 
-/** The condition that an answer is of a group, and not later than a place. */
-export const isUpTo = ({ operations, exchange }: LoadGroup, place: Place) =>
-  and(inArray(answers.operation, [...operations]), eq(answers.exchange, exchange), lte(answers.place, place));
+/** The condition that an answer is of a group, not later than a place, and was not loaded after a version. */
+export const isUpTo = ({ operations, exchange }: LoadGroup, { place, version }: Pruned) =>
+  and(
+    inArray(answers.operation, [...operations]),
+    eq(answers.exchange, exchange),
+    lte(answers.place, place),
+    sql`not exists (select from ${loads} where ${loads.place} = ${answers.place} and ${loads.state} > ${version})`,
+  );

@@ -1,12 +1,12 @@
-import { and, eq, gt, gte, inArray, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { prunedUpTo } from '../answers/pruned.ts';
+import { ofGroup } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instruments.ts';
-import { answers } from '../schema/source.ts';
+import { answers, pruned } from '../schema/source.ts';
 import { loads, runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
@@ -67,6 +67,10 @@ export interface Written {
 /** The channel on which the commit of each load is told: LISTEN eod. */
 const CHANNEL = 'eod';
 
+/** SQL that notifies of a load that was made, and the days of each table that it changed. */
+const notifying = (tables: SQL) =>
+  sql`pg_notify(${CHANNEL}, json_build_object('state', state, 'run', run_id, 'operation', operation, 'exchange', exchange, 'tables', ${tables})::text)`;
+
 /** A day as others are told it: null where rows have no day. */
 export const toldDay = (day: string) => (day.endsWith('infinity') ? null : day);
 
@@ -120,7 +124,7 @@ export async function insertLoad(
       ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next
     returning state, run_id, operation, exchange)
-    select pg_notify(${CHANNEL}, json_build_object('state', state, 'run', run_id, 'operation', operation, 'exchange', exchange, 'tables', ${JSON.stringify(tables)}::json)::text) from made`,
+    select ${notifying(sql`${JSON.stringify(tables)}::json`)} from made`,
   );
 }
 
@@ -153,6 +157,30 @@ export async function insertLoads(
       a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
       from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
       join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
+}
+
+/**
+ * Inserts loads that cover a rebuild, once it has ended: one for the tables of each exchange whose parts have all been
+ * replaced. Nothing was written by them, but their digests are those of all rows of their tables, so that also the rows
+ * of parts that did not differ are verified. A rebuild that changed nothing gets none.
+ */
+export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Promise<void> {
+  const ofRebuild = sql`l.run_id = ${runId} and l.exchange = p.exchange and l.place = ${BEFORE_ALL}::timestamptz`;
+  await db.execute(sql`
+    with parts as materialized (
+      select exchange, min(operation) as operation, min(id) as window_id, min(from_date) as from_date, max(to_date) as to_date
+        from ${windows} where run_id = ${runId} and params ->> 'history' = 'replaced' group by exchange, params ->> 'tables'
+        having bool_and(state in ('loaded', 'empty'))
+    ), made as (
+    insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
+      place, fetched_at, has_new_names, committed_at, state)
+    select ${nextId(loads)}, p.window_id, ${runId}, p.operation, p.exchange, p.from_date, p.to_date, '{}', '', false,
+      ${BEFORE_ALL}::timestamptz, ${BEFORE_ALL}::timestamptz, false, next.committed_at, next.state + row_number() over (order by p.window_id) - 1
+      from parts p, etl.next_state() next
+     where exists (select from ${loads} l where ${ofRebuild} and l.changed_from is not null
+       and l.state > coalesce((select max(l.state) from ${loads} l where ${ofRebuild} and l.changed_from is null), 0))
+    returning state, run_id, operation, exchange)
+    select ${notifying(sql`'[]'::json`)} from made`);
 }
 
 /**
@@ -205,13 +233,14 @@ export async function countUnkeptLoads(
   days: DayRange | null = null,
 ): Promise<number> {
   const isKept = sql`exists (select from ${answers} a where a.place = ${loads.place} and a.hash is not null)`;
-  const pruned = await prunedUpTo(db, asked);
+  // One statement, so that it sees how far answers are pruned as of when it looks which are kept.
   return db.$count(
     loads,
     and(
       isOf(asked),
-      gt(loads.state, pruned?.version ?? 0),
-      gt(loads.place, pruned?.place ?? BEFORE_ALL),
+      // Without those of rebuilds, which no answer made.
+      gt(loads.place, BEFORE_ALL),
+      sql`not exists (select from ${pruned} where ${ofGroup(asked)} and (${loads.state} <= ${pruned.state} or ${loads.place} <= ${pruned.place}))`,
       days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
       sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
     ),

@@ -113,6 +113,10 @@ const rebuiltTables = sql<
   string | null
 >`case when ${loads.place} = ${ANY_PLACE}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
 
+// The load that covers all of a rebuild changed no row itself, and its digest is that of all rows of its tables.
+const digestedFrom = sql`coalesce(${loads.changed_from}, case when ${rebuiltTables} is not null then '-infinity'::date end)`;
+const digestedTo = sql`coalesce(${loads.changed_to}, case when ${rebuiltTables} is not null then 'infinity'::date end)`;
+
 const loadFacts = sql<string>`jsonb_build_array(${loads.id}, ${loads.window_id}, ${loads.run_id}, ${loads.from_date},
   ${loads.to_date}, ${loads.instruments}, ${loads.variant}, ${placeText(loads.place)}, ${isoText(sql`${loads.fetched_at}`)},
   ${isoText(sql`${loads.committed_at}`)}, ${loads.inserted}, ${loads.updated}, ${loads.withdrawn})::text`;
@@ -128,8 +132,8 @@ export async function readDigests(
       version: loads.state,
       operation: loads.operation,
       exchange: loads.exchange,
-      from: sql<string | null>`${loads.changed_from}::text`,
-      to: sql<string | null>`${loads.changed_to}::text`,
+      from: sql<string | null>`${digestedFrom}::text`,
+      to: sql<string | null>`${digestedTo}::text`,
       facts: loadFacts,
       rebuilt: rebuiltTables,
       rowsDigest: loads.rows_digest,
@@ -144,20 +148,18 @@ export async function readDigests(
   return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
 
-/** The loads of rebuilds that changed something, in the order of their versions. */
-export async function readRebuilds(
-  db: NodePgDatabase,
-): Promise<readonly Pick<DigestedLoad, 'version' | 'exchange' | 'from' | 'to' | 'rebuilt'>[]> {
+/** The loads of rebuilds, in the order of their versions. */
+export async function readRebuilds(db: NodePgDatabase) {
   const found = await db
     .select({
       version: loads.state,
       exchange: loads.exchange,
-      from: sql<string>`${loads.changed_from}::text`,
-      to: sql<string>`${loads.changed_to}::text`,
+      from: sql<string>`${digestedFrom}::text`,
+      to: sql<string>`${digestedTo}::text`,
       rebuilt: rebuiltTables,
     })
     .from(loads)
-    .where(and(eq(loads.place, ANY_PLACE), isNotNull(loads.changed_from), isNotNull(rebuiltTables)))
+    .where(and(eq(loads.place, ANY_PLACE), isNotNull(rebuiltTables)))
     .orderBy(asc(loads.state));
   return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }

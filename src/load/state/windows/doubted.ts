@@ -1,5 +1,6 @@
 import {
   and,
+  type Column,
   count,
   desc,
   eq,
@@ -19,6 +20,10 @@ import type { DayRange } from '../../../core/days.ts';
 import { answers } from '../schema/source.ts';
 import { rejects, runs, windows, withdrawals } from '../schema/work.ts';
 
+/** The place of the last answer of a window. */
+const placeOf = (windowId: Column) =>
+  sql`(select max(a.place) from ${answers} a where a.window_id = ${windowId})`;
+
 /**
  * Windows whose answers somebody should look at, each with its reasons: one of its records was not asked for and is still
  * an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and no later
@@ -34,7 +39,7 @@ function doubtedWindows(db: NodePgDatabase) {
     .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), notInArray(itsRun.kind, ['preview', 'replay'])))
     .where(
       and(
-        sql`${later.id} > ${windows.id}`,
+        sql`${placeOf(later.id)} > ${placeOf(windows.id)}`,
         eq(later.operation, windows.operation),
         eq(later.exchange, windows.exchange),
         lte(later.from_date, windows.from_date),
@@ -50,7 +55,7 @@ function doubtedWindows(db: NodePgDatabase) {
   return sql`
     select id, string_agg(reason, '; ') as reason from (
       select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
-          || ' of a day, quarter or exchange that was not asked for' as reason
+          || ' of a day, quarter, exchange or instrument that was not requested' as reason
         from ${rejects} where is_stray and resolved_at is null group by window_id
       union all
       -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
