@@ -67,8 +67,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after the given day: what was known on that day.';
 
-CREATE OR REPLACE VIEW market.prices_adjusted AS SELECT * FROM market.adjusted_prices();
-COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices through today.';
+CREATE OR REPLACE VIEW market.prices_adjusted AS
+  SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
+         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price
+    FROM market.adjusted_prices();
+COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices through today, its prices rounded to 4 decimals.';
 COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
 COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';

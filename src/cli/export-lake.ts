@@ -11,11 +11,12 @@ import { count, plural } from './output.ts';
 
 export interface ExportFlags extends RangeFlags, JsonFlag {
   readonly symbol?: string;
+  readonly series?: string;
   readonly exchange?: string;
   readonly format?: string;
   readonly out?: string;
   readonly partition?: string;
-  readonly doubles?: boolean;
+  readonly decimals?: boolean;
   readonly lake?: string;
   readonly all?: boolean;
   readonly sinceState?: number;
@@ -23,7 +24,7 @@ export interface ExportFlags extends RangeFlags, JsonFlag {
 }
 
 /** Flags that choose rows or another form, which a lake has not. */
-const OF_FILES = ['from', 'to', 'symbol', 'exchange', 'format', 'out'] as const;
+const OF_FILES = ['from', 'to', 'symbol', 'series', 'exchange', 'format', 'out'] as const;
 
 /** `eod export --lake DIR`: brings the lake up to date, and runs a command unless it has succeeded with these files. */
 export async function exportLake(
@@ -55,7 +56,7 @@ export async function exportLake(
       tables: flags.all === true ? null : tables,
       by,
       sinceState: flags.sinceState,
-      doubles: flags.doubles === true,
+      doubles: flags.decimals !== true,
     },
     { timeoutMs: 0, signal: cli.life.signal },
     progress.add,

@@ -240,7 +240,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['export --all --lake x --partition week', '--partition: unknown value "week" (known: month, year)'],
   ['export bhavcopy_cm --partition month --out x', '--partition: unknown value "month" (known: year)'],
   [
-    'export bhavcopy_cm --from 2025-02-30 --symbol TCS --doubles',
+    'export bhavcopy_cm --from 2025-02-30 --symbol TCS --decimals',
     '--from: "2025-02-30" is not a day; write it as 2025-02-27',
   ],
   ['diff', 'which operation? Name it with --operation'],

@@ -273,11 +273,11 @@ describe('a lake of its own', () => {
     // Of other types, none of its rows can stay as they were.
     const all = join(temporaryFolder(), 'types');
     await exported('bhavcopy_cm', '--lake', all);
-    const doubles = await exported(
-      ...['bhavcopy_cm', 'market.BHAVCOPY_CM', '--lake', all, '--doubles', '--since-state', state],
+    const decimals = await exported(
+      ...['bhavcopy_cm', 'market.BHAVCOPY_CM', '--lake', all, '--decimals', '--since-state', state],
     );
-    expect(doubles.tables).toMatchObject([{ rows: manifestOf(all).tables[0]?.rows }]);
-    expect(doubles.tables[0]?.written).toBe(doubles.tables[0]?.files);
+    expect(decimals.tables).toMatchObject([{ rows: manifestOf(all).tables[0]?.rows }]);
+    expect(decimals.tables[0]?.written).toBe(decimals.tables[0]?.files);
     // Nothing has changed since: a file that tells the columns, without rows, until there are some.
     const none = join(temporaryFolder(), 'none');
     const now = String(Number(state) + 1);
@@ -467,6 +467,44 @@ describe('a lake of its own', () => {
     writeFileSync(join(folder, '_manifest.json'), '{"format": 9}');
     const unknown = await runCli(['export', 'bhavcopy_cm', '--lake', folder], { cwd: folder, env });
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('export to an empty folder') });
+  });
+
+  test('deletes nothing outside its folder, whatever its manifest names', async () => {
+    const around = temporaryFolder();
+    const folder = join(around, 'lake');
+    await exported('bhavcopy_cm', '--lake', folder);
+    const manifest = manifestOf(folder);
+    const [table, file] = [manifest.tables[0], manifest.files[0]];
+    const victim = join(around, 'victim', '7-0123abcd.parquet');
+    mkdirSync(dirname(victim));
+    writeFileSync(victim, 'of another lake');
+    const longAgo = new Date(Date.now() - 3_700_000);
+    utimesSync(victim, longAgo, longAgo);
+    const named = '../victim/7-0123abcd.parquet';
+    const since = longAgo.toISOString();
+    const changed: object[] = [
+      { tables: [{ ...table, table: '../victim' }] },
+      { tables: [{ ...table, table: 'market_history.../../victim' }] },
+      { tables: [{ ...table, namesFile: named }] },
+      { tables: [{ ...table, table: '' }] },
+      { files: [{ ...file, file: named }] },
+      { files: [{ ...file, file: victim }] },
+      { files: [{ ...file, file: 'bhavcopy_cm/../../victim/7-0123abcd.parquet' }] },
+      { files: [{ ...file, table: '..' }] },
+      { replaced: [{ file: named, since }] },
+    ];
+    for (const change of changed) {
+      writeFileSync(join(folder, '_manifest.json'), JSON.stringify({ ...manifest, ...change }));
+      const found = await runCli(['export', 'bhavcopy_cm', '--lake', folder], { cwd: folder, env });
+      expect({ change, code: found.code, stderr: found.stderr }).toEqual({
+        change,
+        code: 2,
+        stderr: expect.stringContaining('is not a manifest that this version of eod wrote'),
+      });
+      expect(existsSync(victim)).toBe(true);
+    }
+    writeFileSync(join(folder, '_manifest.json'), JSON.stringify(manifest));
+    expect(await exported('bhavcopy_cm', '--lake', folder)).toMatchObject({ isChanged: false });
   });
 
   test('is complete at whatever moment its export is killed', async () => {

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
@@ -71,7 +71,7 @@ print(json.dumps({
   test('every type and every row', async (context) => {
     if (python === null) return context.skip();
     const cwd = temporaryFolder();
-    const { json, stderr } = await exported(cwd, 'odd', '--out', 'odd.parquet');
+    const { json, stderr } = await exported(cwd, 'odd', '--out', 'odd.parquet', '--decimals');
     expect(json).toMatchObject({
       table: 'market.odd',
       rows: 45_000,
@@ -153,10 +153,10 @@ print(json.dumps({
     for (const row of read.rows) expect(Number(row[4])).toBe(Number(row[0]) * 0.1);
   });
 
-  test('as doubles, an empty table, and the adjusted prices', async (context) => {
+  test('as doubles unless decimals are requested, an empty table, and the adjusted prices', async (context) => {
     if (python === null) return context.skip();
     const cwd = temporaryFolder();
-    await exported(cwd, 'odd', '--doubles');
+    await exported(cwd, 'odd');
     await exported(cwd, 'bhavcopy_cm');
     const types = async (file: string) =>
       runPython<{ arrow: Record<string, string>; count: number[] }>(python as string, SCRIPT, [
@@ -171,7 +171,7 @@ print(json.dumps({
     await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY', close_price: '1500.05' })]);
     await exported(cwd, 'prices_adjusted');
     expect(await types('prices_adjusted.parquet')).toMatchObject({
-      arrow: { close_price: 'decimal128(6, 2)' },
+      arrow: { close_price: 'double' },
       count: [1, 1, 1],
     });
   });
@@ -290,6 +290,7 @@ test('a large table takes little memory', async () => {
 test('mistakes are told before anything is written', async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, 'file'), '');
+  await execute(url, 'create view market."../../x" as select 1 as n');
   await execute(url, 'create view market.dayless as select null::date as trade_date');
   for (const [args, says] of [
     [['dayless', '--partition', 'year'], 'market.dayless has rows without a day'],
@@ -301,15 +302,61 @@ test('mistakes are told before anything is written', async () => {
     [['corporate_action_categories', '--partition', 'year'], 'has no column to choose days by'],
     [['odd', '--partition', 'month'], '--partition: unknown value "month"'],
     [['odd', '--format', 'xlsx'], '--format: unknown value "xlsx"'],
-    [['odd', '--format', 'csv', '--doubles'], '--doubles is for Parquet'],
+    [['odd', '--format', 'csv', '--decimals'], '--decimals is for Parquet'],
     [['odd', '--out', 'file/below.csv'], '--out: '],
     [['odd', '--out', '-'], 'eod query --csv'],
     [['odd', '--from', '2025-02-01', '--to', '2025-01-01'], 'reversed'],
     [['odd', '--symbol', ','], '--symbol names no symbol'],
+    [['odd', '--series', 'EQ'], 'has no column to choose series by'],
+    [['odd', '--out', '../made/odd.parquet'], 'there is no folder'],
+    [['odd', '--out', '../made/'], 'there is no folder'],
+    [['market.../../x', '--out', './'], '"../../x" cannot be the name of a file'],
+    [['market.../../x', '--lake', 'lake'], '"market.../../x" cannot be the name of a file or folder'],
   ] as const) {
     const { code, stderr } = await runCli(['export', ...args], options(cwd));
     expect({ args, code }).toEqual({ args, code: 2 });
     expect(stderr).toContain(says);
   }
   expect(readdirSync(cwd)).toEqual(['file']);
+  expect(readdirSync(dirname(cwd))).not.toContain('made');
+  // What is named for it can be exported, also outside the working folder.
+  const elsewhere = temporaryFolder();
+  await exported(cwd, 'market.../../x', '--out', join(elsewhere, 'x.csv'));
+  expect(readdirSync(elsewhere)).toEqual(['x.csv']);
+  await execute(url, 'drop view market."../../x"');
+});
+
+test('rows are sorted by day and key, and chosen by series', async () => {
+  const cwd = temporaryFolder();
+  const days = ['2024-03-04', '2024-03-01'];
+  const names = [
+    ['ZEE', 'EQ'],
+    ['ABB', 'EQ'],
+    ['ABB', 'BE'],
+  ] as const;
+  const rows = days.flatMap((trade_date) =>
+    names.map(([symbol, series]) => bhavRow({ symbol, series, trade_date })),
+  );
+  await loadBhav(openPool(url), rows);
+  const csv = async (...flags: string[]) => {
+    await exported(
+      cwd,
+      'bhavcopy_cm',
+      '--from',
+      '2024-03-01',
+      '--to',
+      '2024-03-04',
+      '--out',
+      'sorted.csv',
+      ...flags,
+    );
+    const [head = '', ...lines] = readFileSync(join(cwd, 'sorted.csv'), 'utf8').trimEnd().split('\n');
+    const at = ['trade_date', 'symbol', 'series'].map((name) => head.split(',').indexOf(name));
+    return lines.map((line) => at.map((one) => line.split(',')[one]).join(' '));
+  };
+  const all = days
+    .toSorted()
+    .flatMap((day) => ['ABB BE', 'ABB EQ', 'ZEE EQ'].map((name) => `${day} ${name}`));
+  expect(await csv()).toEqual(all);
+  expect(await csv('--series', 'be')).toEqual(all.filter((one) => one.endsWith('BE')));
 });

@@ -1,6 +1,6 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
 import { progressLine, sizeText } from '../bytes-read.ts';
@@ -30,6 +30,7 @@ export const commands: Commands = {
       to: 'only days up to this one, YYYY-MM-DD',
     })
       .option('--symbol <list>', 'only rows with these symbols, e.g. INFY,TCS')
+      .option('--series <list>', 'only rows of these series, e.g. EQ,BE')
       .addOption(exchangeOption())
       .option('--format <format>', `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`)
       .option('--out <path>', 'the file, or the folder to write it to (default: this folder)')
@@ -52,7 +53,10 @@ export const commands: Commands = {
         '--on-change <command>',
         'with --lake: a command for the shell, run unless it has succeeded with these files',
       )
-      .option('--doubles', 'write decimal numbers to Parquet as DOUBLE, which keeps at least 15 digits')
+      .option(
+        '--decimals',
+        'write decimal numbers to Parquet as DECIMAL with all of their digits (default: as DOUBLE, which keeps 15)',
+      )
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -81,17 +85,14 @@ const FLAG_NAMES = { all: '--all', sinceState: '--since-state', onChange: '--on-
 async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
   const exchanges = parseExchanges(flags.exchange);
-  const symbols = flags.symbol
-    ?.split(',')
-    .map((symbol) => symbol.trim().toUpperCase())
-    .filter((symbol) => symbol !== '');
-  if (symbols?.length === 0) throw usageError('--symbol names no symbol');
+  const symbols = listed('--symbol', flags.symbol);
+  const series = listed('--series', flags.series);
   const ending = FORMATS.find((one) => flags.out?.endsWith(`.${one}`) === true);
   const format =
     flags.format === undefined ? (ending ?? 'parquet') : parseChoice('--format', flags.format, FORMATS);
   const byYear = flags.partition !== undefined;
   if (byYear) parseChoice('--partition', flags.partition ?? '', ['year']);
-  if (flags.doubles === true && format !== 'parquet') throw usageError('--doubles is for Parquet only');
+  if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals is for Parquet only');
   if (flags.out === '-')
     throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
   const fileFor = await outputFile(cli, flags.out, byYear, format);
@@ -116,9 +117,10 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
       from,
       to,
       symbols,
+      series,
       exchanges,
       byYear,
-      doubles: flags.doubles === true,
+      doubles: flags.decimals !== true,
       fileFor,
       onPartial: (file) => void partials.push(file),
     },
@@ -134,9 +136,19 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
   print(cli, lines.length === 0 ? `${exported.table}: no such rows, so no file` : lines.join('\n'));
 }
 
+/** The names that a flag lists, in upper case; undefined if it is not given. */
+function listed(flag: string, text: string | undefined): string[] | undefined {
+  const names = text
+    ?.split(',')
+    .map((name) => name.trim().toUpperCase())
+    .filter((name) => name !== '');
+  if (names?.length === 0) throw usageError(`${flag} names no ${flag.slice(2)}`);
+  return names;
+}
+
 /** The filters of an export that found no row, as the end of the sentence that says so. */
 function filterText(flags: ExportFlags): string {
-  const given = (['symbol', 'exchange', 'from', 'to'] as const).flatMap((name) =>
+  const given = (['symbol', 'series', 'exchange', 'from', 'to'] as const).flatMap((name) =>
     flags[name] === undefined ? [] : [`--${name} ${flags[name]}`],
   );
   return given.length === 0 ? 'is stored' : `matches ${given.join(' ')}`;
@@ -152,9 +164,17 @@ async function outputFile(
   const path = resolve(cwd, out ?? '.');
   const isFolder =
     byYear || out?.endsWith('/') === true || (existsSync(path) && statSync(path).isDirectory());
-  await mkdir(isFolder ? path : dirname(path), { recursive: true }).catch((error) => {
+  const folder = isFolder ? path : dirname(path);
+  // Outside, it is more often a mistake in the path than a wish.
+  if (relative(cwd, folder).split(sep)[0] === '..' && !existsSync(folder))
+    throw usageError(`--out: there is no folder ${folder}; outside the working folder, make it first`);
+  await mkdir(folder, { recursive: true }).catch((error) => {
     throw usageError(`--out: ${path} cannot be used: ${messageOf(error)}`);
   });
   if (!isFolder) return () => path;
-  return (name, year) => join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);
+  const { checkNamesFiles } = await import('../../load/export/relation.ts');
+  return (name, year) => {
+    checkNamesFiles(name, byYear ? 'export a view of another name' : 'name one with --out FILE');
+    return join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);
+  };
 }

@@ -9,6 +9,7 @@ import {
   columnList,
   findRelation,
   missingSymbols,
+  orderSql,
   type Relation,
   type RowChoice,
   shortName,
@@ -75,7 +76,7 @@ export function exportTable(
         request.onPartial(partial);
         const handle = await open(partial, 'w');
         try {
-          const rows = await write.file(handle, chosenRows(relation, choice));
+          const rows = await write.file(handle, `${chosenRows(relation, choice)}${orderSql(relation)}`);
           await handle.sync();
           written.push({ file, partial, rows, bytes: (await handle.stat()).size });
         } finally {

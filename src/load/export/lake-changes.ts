@@ -2,7 +2,7 @@ import pg, { type ClientBase } from 'pg';
 import { namesFilling, tables } from '../../operations/registry.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { PAST_BEGINS } from '../state/loads/versions.ts';
-import { chosenRows, type Relation } from './relation.ts';
+import { canNameFiles, chosenRows, type Relation } from './relation.ts';
 
 export type PartitionBy = 'month' | 'year';
 
@@ -171,9 +171,6 @@ export async function partitionsOfNames(
   return rows.map(({ partition }) => partition);
 }
 
-/** Names of tables that can be those of folders, and have no dot, which stands behind a schema. */
-const OF_FOLDER = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
-
 /** The names of all tables and views of `market`, as an export takes them, and of those whose name it cannot take. */
 export async function allRelations(client: ClientBase): Promise<{ all: string[]; unusable: string[] }> {
   const { rows } = await client.query<{ name: string }>(
@@ -181,16 +178,9 @@ export async function allRelations(client: ClientBase): Promise<{ all: string[];
       where relnamespace = 'market'::regnamespace and relkind in ('r', 'p', 'v', 'm') and not relispartition order by 1`,
   );
   const names = rows.map(({ name }) => name);
+  const isUsable = (name: string) => canNameFiles(`market.${name}`);
   return {
-    all: names.filter((name) => OF_FOLDER.test(name)),
-    unusable: names.filter((name) => !OF_FOLDER.test(name)),
+    all: names.filter(isUsable),
+    unusable: names.filter((name) => !isUsable(name)),
   };
-}
-
-/** The rows of a relation in an order that makes equal rows equal files. */
-export function orderSql(relation: Relation): string {
-  const { key } = tables.find(({ name }) => name === relation.name) ?? { key: [] };
-  const sorted = key.filter((column) => relation.columns.some(({ name }) => name === column));
-  const columns = [...(relation.dayColumn === null ? [] : [relation.dayColumn]), ...sorted];
-  return columns.length === 0 ? '' : ` order by ${[...new Set(columns)].map(pg.escapeIdentifier).join(', ')}`;
 }

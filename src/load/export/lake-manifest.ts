@@ -4,18 +4,23 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { sha256 } from '../../core/sha256.ts';
+import { canNameFiles } from './relation.ts';
 
 export const MANIFEST = '_manifest.json';
 
 const need = z.object({ scale: z.number(), integers: z.number() }).nullable();
 
+// Files that a manifest names are written anew and deleted, so it may name none that could not be of this lake.
+const tableName = z.string().refine(canNameFiles);
+const fileBelow = z.string().regex(/^([^./\\\0][^/\\\0]*\/)+\d+-[0-9a-f]{8}\.(parquet|json)$/u);
+
 const lakeFile = z.object({
   /** `bhavcopy_cm`; with its schema unless that is `market`. */
-  table: z.string(),
+  table: tableName,
   /** `2026` or `2026-03`; `none` for rows without a day; `all` of a table without days. */
   partition: z.string(),
   /** Below the lake, with slashes. */
-  file: z.string(),
+  file: fileBelow,
   rows: z.number(),
   bytes: z.number(),
   sha256: z.string(),
@@ -26,7 +31,7 @@ const lakeFile = z.object({
 });
 
 const lakeTable = z.object({
-  table: z.string(),
+  table: tableName,
   /** The state that its files show. */
   state: z.number(),
   /** Only partitions that changed after this state were written, by a request; null: all of them. */
@@ -38,7 +43,7 @@ const lakeTable = z.object({
   /** The columns, and how many digits of each numeric the files can hold; null as text. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), decimal: need.optional() })),
   /** The file that tells what prices of each name were adjusted by. */
-  namesFile: z.string().nullable(),
+  namesFile: fileBelow.nullable(),
 });
 
 const manifest = z.object({
@@ -51,7 +56,7 @@ const manifest = z.object({
   tables: z.array(lakeTable),
   files: z.array(lakeFile),
   /** Files that are not part of the lake any more and are deleted an hour after this moment, ISO 8601. */
-  replaced: z.array(z.object({ file: z.string(), since: z.string() })),
+  replaced: z.array(z.object({ file: fileBelow, since: z.string() })),
 });
 
 export type LakeFile = z.infer<typeof lakeFile>;

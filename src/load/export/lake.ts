@@ -19,7 +19,6 @@ import {
   isToldByLoads,
   type NameFactors,
   NO_DAY,
-  orderSql,
   type PartitionBy,
   partitionsOf,
   partitionsOfNames,
@@ -36,7 +35,7 @@ import {
   writeWhole,
 } from './lake-manifest.ts';
 import { type DecimalNeed, MOST_DIGITS, measureColumns, parquetColumn, writeParquet } from './parquet.ts';
-import { columnList, findRelation, type Relation, shortName } from './relation.ts';
+import { checkNamesFiles, columnList, findRelation, orderSql, type Relation, shortName } from './relation.ts';
 
 export interface LakeRequest {
   readonly folder: string;
@@ -94,6 +93,10 @@ export function writeLake(
     const relations: Relation[] = [];
     for (const name of request.tables ?? all) {
       const relation = await findRelation(client, name);
+      checkNamesFiles(
+        `${relation.schema}.${relation.name}`,
+        'give it another one, or a view of another name',
+      );
       if (!relations.some((one) => shortName(one) === shortName(relation))) relations.push(relation);
     }
     const lake = await usableFolder(request.folder);

@@ -26,6 +26,7 @@ export interface RowChoice {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly symbols?: readonly string[] | undefined;
+  readonly series?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
 }
 
@@ -90,23 +91,26 @@ function nameInSql({ schema, name }: Pick<Relation, 'schema' | 'name'>): string 
  *
  * @throws PipelineError `usage` if the relation lacks the column to choose by.
  */
-export function chosenRows(relation: Relation, { from, to, symbols, exchanges }: RowChoice): string {
+export function chosenRows(relation: Relation, { from, to, symbols, series, exchanges }: RowChoice): string {
   const literal = pg.escapeLiteral;
   const by = (column: string | null, what: string) => {
     if (column !== null) return pg.escapeIdentifier(column);
     throw usageError(`${relation.schema}.${relation.name} has no column to choose ${what} by`);
   };
   const day = () => by(relation.dayColumn, 'days');
-  const exchange = relation.columns.some(({ name }) => name === 'exchange') ? 'exchange' : null;
+  const named = (column: string) => relation.columns.find(({ name }) => name === column)?.name ?? null;
   const conditions = [
     ...(from === undefined ? [] : [`${day()} >= ${literal(from)}`]),
     ...(to === undefined ? [] : [`${day()} <= ${literal(to)}`]),
     ...(symbols === undefined
       ? []
       : [`${by(relation.symbolColumn, 'symbols')} in (${symbols.map(literal).join(', ')})`]),
+    ...(series === undefined
+      ? []
+      : [`${by(named('series'), 'series')} in (${series.map(literal).join(', ')})`]),
     ...(exchanges === undefined
       ? []
-      : [`${by(exchange, 'exchanges')} in (${exchanges.map(literal).join(', ')})`]),
+      : [`${by(named('exchange'), 'exchanges')} in (${exchanges.map(literal).join(', ')})`]),
   ];
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
   return `from ${nameInSql(relation)}${where}`;
@@ -146,4 +150,34 @@ export async function yearsOf(client: ClientBase, relation: Relation, choice: Ro
   );
   const { first = null, last = 0 } = rows[0] ?? {};
   return first === null ? [] : Array.from({ length: last - first + 1 }, (_, at) => first + at);
+}
+
+/** Names of tables that can be those of folders and files: no other one leads out of its folder, or into one of ours. */
+const OF_FILES = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
+
+/** Can files be named after a table or view, which may have its schema before it? */
+export const canNameFiles = (name: string): boolean =>
+  OF_FILES.test(name.replace(new RegExp(`^(${SCHEMAS.join('|')})\\.`), ''));
+
+/** @throws PipelineError `usage` if no file can be named after a table or view. */
+export function checkNamesFiles(name: string, remedy: string): void {
+  if (!canNameFiles(name)) throw usageError(`"${name}" cannot be the name of a file or folder: ${remedy}`);
+}
+
+/** What names the rows of views that have no key of their own. */
+const VIEW_KEY = ['exchange', 'symbol', 'series'];
+
+/** The rows of a relation by day and key, so that equal rows make equal files. */
+export function orderSql({
+  name,
+  columns,
+  dayColumn,
+}: Pick<Relation, 'name' | 'columns' | 'dayColumn'>): string {
+  const key = tables.find((table) => table.name === name)?.key ?? VIEW_KEY;
+  const sorted = [...new Set([dayColumn, ...key])].filter((one) =>
+    columns.some((column) => column.name === one),
+  );
+  return sorted.length === 0
+    ? ''
+    : ` order by ${sorted.map((one) => pg.escapeIdentifier(one ?? '')).join(', ')}`;
 }
