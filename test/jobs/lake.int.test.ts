@@ -27,7 +27,7 @@ function bhavCopies(lines: readonly string[]): string[] {
       .map((line) => {
         const [, symbol, isin, close] = line.split(' ');
         const prices = Array(6).fill(close).join();
-        return `${day},${day},CM,NSE,STK,1,${isin},${symbol},EQ,${symbol} LTD,${prices},100,1000,3,F1,1`;
+        return `${day},${day},CM,NSE,STK,1,${isin},${symbol},EQ,${symbol} LTD,${prices},100,${Number(close) * 100},3,F1,1`;
       });
     files += 1;
     return newFile(`nse-${files}-${day}.csv`, [HEADER, ...rows]);
@@ -112,7 +112,7 @@ const FOLLOWED = [
 ];
 
 test('a lake that follows has what one written anew has, and writes only what changed', async () => {
-  const follow = (folder: string) => exported(...FOLLOWED, '--lake', folder);
+  const follow = (folder: string) => exported(...FOLLOWED, '--lake', folder, '--decimals');
   const first = await follow(lake);
   expect(first).toMatchObject({ isChanged: true, stateBefore: null });
   expect(manifestOf(lake).files.filter(({ table }) => table === 'bhavcopy_cm')).toMatchObject([

