@@ -185,7 +185,8 @@ test('a lake that follows has what one written anew has, and writes only what ch
       .flat()
       .map(({ symbol, trade_date, close_price }) => ({
         ...{ symbol, day: (trade_date as Date).toISOString().slice(0, 10) },
-        close: Number(close_price),
+        // The reader multiplies decimals as doubles.
+        close: Number(Number(close_price).toFixed(4)),
       }))
       .sort((a, b) => (`${a.symbol} ${a.day}` < `${b.symbol} ${b.day}` ? -1 : 1)),
   ).toEqual(rows);
