@@ -64,8 +64,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
       ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
+   WHERE b.trade_date <= through
 $$;
-COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after the given day: what was known on that day.';
+COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';
 
 CREATE OR REPLACE VIEW market.prices_adjusted AS
   SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
@@ -153,5 +154,6 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
       ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
+   WHERE b.trade_date <= through
 $$;
 COMMENT ON FUNCTION market.total_return_prices(date) IS 'market.adjusted_prices with dividends and the distributions of trusts reinvested as well, each at the last close before its ex-date.';

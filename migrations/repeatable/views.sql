@@ -13,8 +13,12 @@ CREATE OR REPLACE VIEW market.prices AS
          r.turnover / nullif(r.traded_quantity, 0) AS vwap,
          r.traded_quantity, r.turnover, r.trade_count,
          d.delivered_quantity, d.delivered_percent,
-         (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
-           WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date) AS band_hit
+         coalesce(
+           (SELECT string_agg(c.band, '' ORDER BY c.band) FROM market.circuit_breakers c
+             WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date),
+           (SELECT 'none' FROM etl.coverage k
+             WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
+               AND k.instrument = '' AND k.state IN ('loaded', 'empty') LIMIT 1)) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
              CASE WHEN b.trade_date = ANY (a.first_sessions) THEN (
@@ -81,7 +85,7 @@ COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
 COMMENT ON COLUMN market.prices.trade_count IS 'Number of trades.';
 COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file or answer with it was loaded, or the exchange publishes none. Unit: shares.';
 COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of traded_quantity, as printed. Unit: percent.';
-COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, or HL for both; null for none.';
+COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, HL for both, or none; null where the price bands of the day are not loaded.';
 
 -- Immutable, so that a wrong period is an error before anything is read.
 CREATE OR REPLACE FUNCTION market.period_unit(period text) RETURNS text
@@ -108,7 +112,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          (array_agg(p.close_price ORDER BY p.trade_date DESC) FILTER (WHERE p.close_price IS NOT NULL))[1], sum(p.traded_quantity)
     FROM market.adjusted_prices(through) p
     JOIN market.instruments i ON i.exchange = p.exchange AND i.instrument_id = p.instrument_id
-   WHERE p.trade_date BETWEEN since AND through
+   WHERE p.trade_date >= since
    GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date
 $$;
 COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of sessions up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a session; symbol and series are those it was last seen under, so that its candles go on through renames.';

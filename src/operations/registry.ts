@@ -12,7 +12,7 @@ import {
   loadDeclared,
   tablesTakenBy,
 } from './declared.ts';
-import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
+import { type DataSet, type Operation, type Shape, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
 /** The default exports of those files in a folder whose names match, sorted by name. */
@@ -172,6 +172,19 @@ export function dataSetsFilling(filled: readonly TableDefinition[]): DataSet[] {
 /** Their names. */
 export const namesFilling = (filled: readonly TableDefinition[]): string[] =>
   dataSetsFilling(filled).map(({ name }) => name);
+
+/** What the responses that fill a table list in full, see `Shape.fullSet`. */
+export function listedInFull(table: TableDefinition): Shape['fullSet'] {
+  const shapes = dataSetsFilling([table]).flatMap(({ shapes }) => shapes);
+  return shapes.find((shape) => shape.table === table && shape.fullSet !== 'none')?.fullSet ?? 'none';
+}
+
+/**
+ * The column of the days by which responses are compared with stored rows. Null where a table has none, and where
+ * responses list a whole exchange: then they are compared with all rows, whatever days these are of.
+ */
+export const comparedDay = (table: TableDefinition): string | null =>
+  listedInFull(table) === 'exchange' ? null : table.dateColumn;
 
 const findByName =
   <Item extends DataSet>(items: readonly Item[]) =>

@@ -116,7 +116,6 @@ describe('lists of corporate actions', () => {
     expect(await closes('2024-01-02', 'NEWNAME')).toEqual([
       '2024-01-01 OLDNAME 100 600 100',
       '2024-01-02 OLDNAME 102 600 102',
-      '2024-01-03 NEWNAME 51 600 51',
     ]);
     expect(await closes('2024-01-03', 'PLAIN')).toEqual([
       '2024-01-01 PLAIN 10 3000 50',

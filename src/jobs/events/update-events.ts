@@ -82,8 +82,9 @@ const noticeSets = fromOperations(() =>
  */
 async function readChanged({ db }: Context) {
   const decisions = await readDecisions(db.drizzle);
-  // Rows of an older version may lack columns.
+  // Rows of an older version may lack columns, and hold events that no longer followed when it wrote them.
   const rules = [
+    'all rows of the exchange',
     packageVersion(),
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
@@ -184,7 +185,7 @@ async function storeEvents(
   context: Context,
   changed: readonly (readonly [exchange: string, rows: readonly Row[]])[],
 ): Promise<boolean> {
-  const { db, clock, config } = context;
+  const { db, clock, config, log } = context;
   const day = today(clock, config.EOD_TIMEZONE);
   const runId = await reserveRunId(db.drizzle);
   const ids = await reserveWindowIds(db.drizzle, changed.length);
@@ -229,6 +230,12 @@ async function storeEvents(
       trusted: true,
     });
     stored &&= counts !== null;
+    if ((counts?.withdrawn ?? 0) > 0) {
+      log.warn(
+        { runId, exchange: window.exchange, events: counts?.withdrawn },
+        'withdrew corporate events that no longer follow from the notices, the owners of symbols and the decisions',
+      );
+    }
   }
   await finishRun(db.drizzle, runId);
   return stored;

@@ -6,7 +6,7 @@ import { usageError } from '../../core/errors.ts';
 import { exchangeOfSegment } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { hasAskedSymbol, listedInFull } from '../../load/market/fold/fold-sql.ts';
+import { hasAskedSymbol } from '../../load/market/fold/fold-sql.ts';
 import { unkeptError } from '../../load/market/fold/refold-part.ts';
 import { hasRows } from '../../load/market/stored-values.ts';
 import {
@@ -21,7 +21,14 @@ import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/
 import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import { skipWindow } from '../../load/state/windows/windows.ts';
-import { isInUse, namesFilling, operations, tableGroupOf, tables } from '../../operations/registry.ts';
+import {
+  isInUse,
+  listedInFull,
+  namesFilling,
+  operations,
+  tableGroupOf,
+  tables,
+} from '../../operations/registry.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
 

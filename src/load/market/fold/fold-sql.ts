@@ -1,5 +1,5 @@
 import type { Shape } from '../../../operations/operation.ts';
-import { dataSetsFilling } from '../../../operations/registry.ts';
+import { comparedDay, listedInFull } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import { ANSWERS } from '../../state/answers/facts.ts';
 import { LOADS } from '../../state/loads/loads.ts';
@@ -62,12 +62,6 @@ interface FoldSql extends ApplySql {
   readonly storeDayRows: string;
 }
 
-/** What the answers that fill a table list in full, see `Shape.fullSet`. */
-export function listedInFull(table: TableDefinition): Shape['fullSet'] {
-  const shapes = dataSetsFilling([table]).flatMap(({ shapes }) => shapes);
-  return shapes.find((shape) => shape.table === table && shape.fullSet !== 'none')?.fullSet ?? 'none';
-}
-
 /** The statements for a table and for rows of these days, see `mergeSql`. */
 export const foldSql = builtOnce(build);
 
@@ -83,7 +77,8 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
   const folded = partsOf(table, { tables, years: null });
   const own = `pg_temp.${temporary('own_')}`;
   const { sameKey, stage } = folded;
-  const day = table.dateColumn === null ? '' : quote(table.dateColumn);
+  const compared = comparedDay(table);
+  const day = compared === null ? '' : quote(compared);
   return {
     target: tables.target,
     // The statements need no index but the primary keys.
@@ -260,9 +255,8 @@ function isConcerned(
   if (lists === 'none') {
     return `${days}::date[] is not null and exists (select from ${own} o where ${sameKey('o', row)})`;
   }
-  return table.dateColumn === null
-    ? `${days}::date[] is not null`
-    : `${row}.${quote(table.dateColumn)} = any(${days}::date[])`;
+  const day = comparedDay(table);
+  return day === null ? `${days}::date[] is not null` : `${row}.${quote(day)} = any(${days}::date[])`;
 }
 
 function replaceStatements(

@@ -1,6 +1,6 @@
 import type { Place } from '../../../core/place.ts';
 import type { Shape } from '../../../operations/operation.ts';
-import { namesFilling } from '../../../operations/registry.ts';
+import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import { countValues, type Rows } from '../../../operations/rows.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
@@ -32,7 +32,7 @@ import {
   withdrawnIn,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import { foldSql, listedInFull } from './fold-sql.ts';
+import { foldSql } from './fold-sql.ts';
 
 // Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
 // tables, and the result replaces what is stored. The load of a late answer calls it (merge-or-fold.ts), and a replay

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { messageOf, PipelineError } from '../../../core/errors.ts';
+import { listedInFull } from '../../../operations/registry.ts';
 import type { Rows } from '../../../operations/rows.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../state/answers/answers.ts';
@@ -27,7 +28,7 @@ import {
   scopeOfDays,
   type TableLoad,
 } from './fold.ts';
-import { foldSql, hasAskedSymbol, listedInFull } from './fold-sql.ts';
+import { foldSql, hasAskedSymbol } from './fold-sql.ts';
 
 // An answer is merged if it was loaded after all others about its rows, and folded with them if not.
 

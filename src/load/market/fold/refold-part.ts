@@ -3,7 +3,7 @@ import { usageError } from '../../../core/errors.ts';
 import { groupBy } from '../../../core/group-by.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
-import { dataSetNamed, namesFilling } from '../../../operations/registry.ts';
+import { dataSetNamed, listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseError } from '../../database/errors.ts';
@@ -48,7 +48,6 @@ import {
 import { mergeSql } from '../merge/merge-sql.ts';
 import { addNamesAfterManyRows, rereadNames } from '../observed-aliases/observed-aliases.ts';
 import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
-import { listedInFull } from './fold-sql.ts';
 import { mergeOrFold } from './merge-or-fold.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in

@@ -1,6 +1,7 @@
+import { comparedDay } from '../../../operations/registry.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../../operations/table.ts';
 import { LOADS } from '../../state/loads/loads.ts';
-import { DAY_ROWS, storeDayRows } from '../../state/withdrawals.ts';
+import { DAY_ROWS, NO_DAY, storeDayRows } from '../../state/withdrawals.ts';
 
 /** The statements that apply an answer to a table, or to the temporary table of a fold. */
 export interface ApplySql {
@@ -9,8 +10,8 @@ export interface ApplySql {
   readonly merge: Statement;
   /**
    * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be
-   * withdrawn, $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY where
-   * the table has none), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days
+   * withdrawn, $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY for a
+   * whole exchange), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days
    * were listed, or null: if no more are stored, none is missing, and they are not compared, $9: the place of the answer.
    */
   readonly withdraw: Statement;
@@ -44,7 +45,7 @@ interface MergeSql extends ApplySql {
   readonly mergeFew: Statement;
   /** Withdraws rows by their keys, $2 (a JSON array), but none written by an answer fetched after $3. $1: load. */
   readonly withdrawKeys: string;
-  /** Counts the rows of some days. $1: exchange, $2: days, not used where the table has no date column. */
+  /** Counts the rows of some days. $1: exchange, $2: days, not used where responses list a whole exchange. */
   readonly countRows: string;
   /** Reads the rows of some days, for their hint bits. $1: exchange, $2: days. */
   readonly readDays: string;
@@ -75,11 +76,12 @@ export interface Years {
   readonly last: number;
 }
 
-/** The years of days, if the table is partitioned by them and there are any. */
+/** The years of days, if the table is partitioned by them and there are any; NO_DAY stands for all days. */
 function yearsOf({ partitioned }: TableDefinition, days: Iterable<string>): Years | null {
   if (!partitioned) return null;
   let [first, last] = [Infinity, -Infinity];
   for (const day of days) {
+    if (day === NO_DAY) return null;
     const year = Number(day.slice(0, 4));
     if (year < first) first = year;
     if (year > last) last = year;
@@ -120,6 +122,7 @@ export const list = (names: readonly string[], prefix = '') =>
 function build(table: TableDefinition, years: Years | null): MergeSql {
   const parts = partsOf(table, { years });
   const { stage, target, columns } = parts;
+  const day = comparedDay(table);
   const named = (name: string, text: string): Statement =>
     years === null ? { name: `${name}_${table.name}`, text } : { text };
   return {
@@ -139,7 +142,7 @@ function build(table: TableDefinition, years: Years | null): MergeSql {
     withdraw: named('withdraw', withdrawStatement(table, parts)),
     withdrawKeys: withdrawKeysStatement(table, parts),
     countRows: `select count(*)::int as rows from ${target} t where t.exchange = $1 and ${
-      table.dateColumn === null ? '$2::date[] is not null' : `t.${quote(table.dateColumn)} = any($2::date[])`
+      day === null ? '$2::date[] is not null' : `t.${quote(day)} = any($2::date[])`
     }`,
     // Counts a system column, so that the rows themselves are visited, not only an index, but none of their columns read.
     readDays: `select count(t.ctid) from ${target} t
@@ -379,8 +382,8 @@ export function archive(
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
   const { target, history, stage, sameKey, isWithin, dayRows } = parts;
   const key = (prefix: string) => list(table.key, prefix);
-  const dayOf = (row: string) =>
-    table.dateColumn === null ? '($6::date[])[1]' : `${row}.${quote(table.dateColumn)}`;
+  const day = comparedDay(table);
+  const dayOf = (row: string) => (day === null ? '($6::date[])[1]' : `${row}.${quote(day)}`);
   const scope = (row: string) => `${row}.exchange = $2 and ${dayOf(row)} = any($6::date[])${isWithin(row)}`;
   const keys = `jsonb_build_object(${table.key.map((column) => `'${column}', g.${quote(column)}::text`).join(', ')})`;
   // Keys are subtracted as sets. An anti join would compare each row of the day with each row listed,

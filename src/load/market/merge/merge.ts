@@ -5,7 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
-import { tables } from '../../../operations/registry.ts';
+import { comparedDay, tables } from '../../../operations/registry.ts';
 import { COMPARED_KINDS, countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
@@ -67,7 +67,7 @@ export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
   readonly renamed: number;
   /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
-  /** Days whose stored rows were compared with the rows that the answer lists (NO_DAY where the table has no days). */
+  /** Days whose stored rows were compared with the rows that the answer lists (NO_DAY for a whole exchange). */
   readonly checkedDays: readonly string[];
 }
 
@@ -214,10 +214,11 @@ export function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boo
   return new Set(rows.map((row) => key.map((column) => row[column]).join('\0'))).size < rows.length;
 }
 
-/** The days of the rows; NO_DAY where the table has no days. */
-export function daysOfRows({ dateColumn }: TableDefinition, rows: Rows): Set<string> {
-  if (dateColumn === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
-  return new Set(countValues(rows, dateColumn).keys() as Iterable<string>);
+/** The days by which the rows are compared with stored ones; NO_DAY where that are all rows of the exchange. */
+export function daysOfRows(table: TableDefinition, rows: Rows): Set<string> {
+  const day = comparedDay(table);
+  if (day === null) return new Set(rows.length === 0 ? [] : [NO_DAY]);
+  return new Set(countValues(rows, day).keys() as Iterable<string>);
 }
 
 /** Of an answer that changed nothing. */
@@ -398,30 +399,32 @@ async function withdraw(
     gone: row.gone,
     most: row.most,
     left: row.left,
-    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days !== null && days.from !== days.to),
+    heldBack: row.allowed ? null : reasonToHoldBack(table, row, days),
     rows: row.rows,
   }));
 }
 
 function reasonToHoldBack(
-  { name, dateColumn }: TableDefinition,
+  { name }: TableDefinition,
   { day, gone, before, most, emptied }: DayCheck,
-  several: boolean,
+  days: DayRange | null,
 ): string {
   const once = before < most ? ` (there once were ${most})` : '';
-  const missing = `${gone} of ${before} rows of market.${name}${several ? ` of ${day}` : ''} were not listed any more${once}`;
+  const ofDay = days !== null && days.from !== days.to ? ` of ${day}` : '';
+  const missing = `${gone} of ${before} rows of market.${name}${ofDay} were not listed any more${once}`;
   if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
-  return `${missing}, ${dateColumn === null ? 'and no other row was' : 'and no other row of their day was'}; the answer is taken as incomplete, so none was withdrawn`;
+  return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the answer is taken as incomplete, so none was withdrawn`;
 }
 
-/** First and last day on which a load may have written rows; `-infinity` and `infinity` where the table has no days. */
+/** First and last day on which a load may have written rows; `-infinity` and `infinity` where that may be any. */
 export function changedDays(
   table: TableDefinition,
   rows: Rows,
   fullSet: FullSet | undefined,
 ): { readonly from: string; readonly to: string } {
-  const days = rows.length === 0 ? [] : daySpan(table, rows);
-  if (table.dateColumn !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
+  const day = comparedDay(table);
+  const days = rows.length === 0 || day === null ? [] : daySpan(table, rows);
+  if (day !== null && fullSet?.days) days.push(fullSet.days.from, fullSet.days.to);
   days.sort();
   return { from: days[0] ?? '-infinity', to: days.at(-1) ?? 'infinity' };
 }
@@ -456,7 +459,7 @@ export async function setHintBits(
     written,
   }: { readonly exchange: string; readonly days: Iterable<string>; readonly written: number },
 ): Promise<void> {
-  if (table.dateColumn === null || written < MANY_ROWS) return;
+  if (comparedDay(table) === null || written < MANY_ROWS) return;
   await afterCommit(database, 'read the days that were written', () =>
     database.pool.query(mergeSql(table).readDays, [exchange, [...days]]),
   );

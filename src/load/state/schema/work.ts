@@ -254,9 +254,9 @@ describe(
     state:
       'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market.<table>_at(state) shows it.',
     changed_from:
-      'First day of the rows that it changed; null if it changed none, -infinity if they have no day.',
+      'First day of the rows that it changed; null if it changed none, -infinity if they may be of any day or have none.',
     changed_to:
-      'Last day of the rows that it changed; null if it changed none, infinity if they have no day.',
+      'Last day of the rows that it changed; null if it changed none, infinity if they may be of any day or have none.',
     has_new_names:
       'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
     digest:

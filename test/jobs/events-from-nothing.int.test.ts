@@ -1,0 +1,243 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect } from 'vitest';
+import { decideEvent } from '../../src/jobs/events/decide-event.ts';
+import { updateCorporateEvents } from '../../src/jobs/events/update-events.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
+import { load } from '../load/support.ts';
+import { forAllAsync } from '../support/for-all.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { importInto, openStore, test } from './import-support.ts';
+
+type Context = Awaited<ReturnType<typeof openStore>>;
+
+const folder = temporaryFolder();
+let files = 0;
+const importLines = (context: Context, lines: readonly string[]) => {
+  const path = join(folder, `${++files}.csv`);
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  return importInto(context, [path]);
+};
+
+const ISINS = { A: 'INE000A01010', B: 'INE000B01018' };
+const SHARES = ['A', 'B'] as const;
+const DAYS = ['2026-08-10', '2026-08-11', '2026-08-13', '2026-08-14', '2026-08-18', '2026-08-19'] as const;
+const MONTHS = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ');
+
+/** A session of NSE: by symbol, the ISIN of whose share it has. */
+const pricesOfNse = (context: Context, day: string, isins: Readonly<Record<string, string>>) => {
+  const [year, month, date] = day.split('-');
+  return importLines(context, [
+    'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,',
+    ...Object.entries(isins).map(
+      ([symbol, isin]) =>
+        `${symbol},EQ,100,100,100,100,100,100,100,10000,${date}-${MONTHS[Number(month) - 1]}-${year},5,${isin},`,
+    ),
+  ]);
+};
+
+const pricesOfBse = (context: Context, day: string) =>
+  importLines(context, [
+    'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,XpryDt,FininstrmActlXpryDt,StrkPric,OptnTp,FinInstrmNm,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,UndrlygPric,SttlmPric,OpnIntrst,ChngInOpnIntrst,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty,Rmks,Rsvd1,Rsvd2,Rsvd3,Rsvd4',
+    ...SHARES.map(
+      (share, at) =>
+        `${day},${day},CM,BSE,STK,${500_001 + at},${ISINS[share]},${share}LTD,A,,,,,${share},100,100,100,100,100,100,,,,,40,4000,8,F1,1,,,,,`,
+    ),
+  ]);
+
+const listOf = (context: Context, lines: readonly string[]) =>
+  importLines(context, ['exchange,symbol,ex_date,kind,ratio,note', ...lines]);
+
+const actions = operationNamed('GetCorporateActions').shapes[0].table;
+
+/** The source service sends a corporate action, or corrects one: its id is the same, its day may be another. */
+async function announce(
+  context: Context,
+  { id, exDate, type, detail }: { id: string; exDate: string | null; type: string; detail: string },
+) {
+  const blank = Object.fromEntries(actions.fields.map(({ column }) => [column, null]));
+  const row = {
+    ...blank,
+    exchange: 'NSE',
+    scrip_code: 0,
+    action_id: id,
+    symbol: 'A',
+    corporate_action_type: type,
+    ratio_amount: detail,
+    prov_xdate: exDate,
+  };
+  await load(context.db, { batches: [{ table: actions, rows: [row] }] });
+  await updateCorporateEvents(context);
+}
+
+const COLUMNS =
+  'event_id, exchange, symbol, ex_date::text, kind, item, instrument_id, ratio_new, ratio_old, amount::text, status, status_reason, listed_by';
+
+/** Events and adjusted prices, without what says when they were written. */
+async function seen({ db }: Context) {
+  const events = await db.pool.query(`select ${COLUMNS} from market.corporate_events order by 1`);
+  const prices = await db.pool.query(
+    `select exchange, symbol, trade_date::text, price_factor::text from market.adjusted_prices('2026-12-31') order by 1, 2, 3`,
+  );
+  const factors = await db.pool.query(
+    `select exchange, instrument_id, valid_from::text, ratio_old, ratio_new from market.price_factors('2026-12-31') order by 1, 2, 3`,
+  );
+  return { events: events.rows, prices: prices.rows, factors: factors.rows };
+}
+
+/** The same, computed from notices, owners of symbols and decisions alone. */
+async function seenFromNothing(context: Context) {
+  await context.db.pool.query(
+    'truncate market.corporate_events, market_history.corporate_events, etl.event_progress',
+  );
+  await context.db.pool.query(`delete from etl.day_rows where table_name = 'corporate_events'`);
+  await updateCorporateEvents(context);
+  return seen(context);
+}
+
+const factorOf = async ({ db }: Context, day: string) =>
+  (
+    await db.pool.query<{ factor: string }>(
+      `select trim_scale(price_factor)::text as factor from market.adjusted_prices('2026-12-31') where exchange = 'NSE' and symbol = 'A' and trade_date = $1`,
+      [day],
+    )
+  ).rows[0]?.factor;
+
+const ids = async ({ db }: Context) =>
+  (
+    await db.pool.query<{ id: string }>(
+      `select event_id || ' ' || status as id from market.corporate_events order by 1`,
+    )
+  ).rows.map(({ id }) => id);
+
+const day = fc.constantFrom(...DAYS);
+const share = fc.constantFrom(...SHARES);
+
+/** Steps of a stream, each with what it is called in a failure. */
+const step: fc.Arbitrary<readonly [name: string, run: (context: Context) => Promise<unknown>]> = fc.oneof(
+  fc
+    .record({
+      id: fc.constantFrom('17', '18'),
+      exDate: fc.option(day, { freq: 6 }),
+      type: fc.constantFrom('Bonus issue', 'Dividend'),
+      detail: fc.constantFrom('1:1', '5'),
+    })
+    .map(
+      (action) =>
+        [`announce ${JSON.stringify(action)}`, (context: Context) => announce(context, action)] as const,
+    ),
+  fc
+    .record({
+      exchange: fc.constantFrom('NSE', 'BSE'),
+      share,
+      exDate: day,
+      event: fc.constantFrom('split,2:1', 'split,5:1', 'bonus,1:1', 'dividend,5'),
+    })
+    .map(({ exchange, share, exDate, event }) => {
+      const line = `${exchange},${share}${exchange === 'BSE' ? 'LTD' : ''},${exDate},${event},`;
+      return [`list ${line}`, (context: Context) => listOf(context, [line])] as const;
+    }),
+  day.map((at) => [`prices of NSE ${at}`, (context: Context) => pricesOfNse(context, at, ISINS)] as const),
+  day.map((at) => [`prices of BSE ${at}`, (context: Context) => pricesOfBse(context, at)] as const),
+  day.map(
+    (at) =>
+      [
+        `other owners ${at}`,
+        (context: Context) => pricesOfNse(context, at, { A: ISINS.B, NEW: ISINS.A }),
+      ] as const,
+  ),
+  fc.tuple(share, day, fc.constantFrom('split', 'bonus'), fc.constantFrom('ignore', '3:1', 'reset')).map(
+    ([symbol, at, kind, what]) =>
+      [
+        `decide NSE:${symbol}:${at}:${kind} ${what}`,
+        (context: Context) =>
+          decideEvent(
+            context,
+            `NSE:${symbol}:${at}:${kind}`,
+            what === 'ignore' ? null : what === 'reset' ? 'reset' : { new: 3, old: 1 },
+          ).catch((error) => {
+            if (what !== 'reset') throw error;
+          }),
+      ] as const,
+  ),
+);
+
+describe('corporate events and adjusted prices equal those computed from nothing', () => {
+  test('after a corrected ex-date', async ({ context }) => {
+    await pricesOfNse(context, '2026-08-10', ISINS);
+    const bonus = { id: '17', type: 'Bonus issue', detail: '1:1' };
+    await announce(context, { ...bonus, exDate: '2026-08-13' });
+    expect(await factorOf(context, '2026-08-10')).toBe('0.5');
+    await announce(context, { ...bonus, exDate: '2026-08-18' });
+    expect(await ids(context)).toEqual(['NSE:A:2026-08-18:bonus applied']);
+    expect(await factorOf(context, '2026-08-10')).toBe('0.5');
+    const { rows } = await context.db.pool.query(
+      `select ex_date::text, withdrawn from market_history.corporate_events`,
+    );
+    expect(rows).toEqual([{ ex_date: '2026-08-13', withdrawn: true }]);
+    // The state before the correction, and what the correction changed, can still be queried.
+    const changes = await context.db.pool.query(
+      `select change, ex_date::text from market.corporate_events_changes(market.state() - 1, market.state()) order by 1`,
+    );
+    expect(changes.rows).toEqual([
+      { change: 'insert', ex_date: '2026-08-18' },
+      { change: 'withdraw', ex_date: '2026-08-13' },
+    ]);
+    await announce(context, { ...bonus, exDate: null });
+    expect(await ids(context)).toEqual([]);
+    expect(await factorOf(context, '2026-08-10')).toBe('1');
+  });
+
+  test('after the own list of an exchange has the event on another day than the one it was copied from', async ({
+    context,
+  }) => {
+    await pricesOfNse(context, '2026-08-10', ISINS);
+    await pricesOfBse(context, '2026-08-10');
+    await listOf(context, ['NSE,A,2026-08-13,split,2:1,']);
+    expect(await ids(context)).toEqual([
+      'BSE:ALTD:2026-08-13:split applied',
+      'NSE:A:2026-08-13:split applied',
+    ]);
+    await listOf(context, ['BSE,ALTD,2026-08-14,split,2:1,']);
+    expect(await ids(context)).toEqual([
+      'BSE:ALTD:2026-08-14:split applied',
+      'NSE:A:2026-08-13:split applied',
+    ]);
+  });
+
+  test('at the next run of a database that kept events that do not follow, which is logged', async ({
+    context,
+  }) => {
+    await pricesOfNse(context, '2026-08-10', ISINS);
+    await listOf(context, ['NSE,A,2026-08-18,split,2:1,']);
+    // As an earlier version left it.
+    await context.db.pool.query(
+      `insert into market.corporate_events select (jsonb_populate_record(e, '{"ex_date": "2026-08-13", "event_id": "NSE:A:2026-08-13:split"}')).* from market.corporate_events e`,
+    );
+    await context.db.pool.query(`update etl.event_progress set digest = 'of an earlier version'`);
+    expect(await factorOf(context, '2026-08-10')).toBe('0.25');
+    const logged: string[] = [];
+    const warn = (facts: { exchange: string; events: number }, message: string) =>
+      logged.push(`${facts.exchange} ${facts.events} ${message}`);
+    const log = Object.assign(Object.create(context.log), { warn });
+    await updateCorporateEvents({ ...context, log });
+    expect(await factorOf(context, '2026-08-10')).toBe('0.5');
+    expect(logged).toEqual([
+      'NSE 1 withdrew corporate events that no longer follow from the notices, the owners of symbols and the decisions',
+    ]);
+  });
+
+  test('after any stream of notices, lists, corrections, renames, prices and decisions', async () => {
+    await forAllAsync(
+      [fc.array(step, { minLength: 6, maxLength: 14 })],
+      { numRuns: 4, endOnFailure: true },
+      async (steps) => {
+        const context = await openStore();
+        for (const [, run] of steps) await run(context);
+        const left = await seen(context);
+        expect(left, steps.map(([name]) => name).join('\n')).toEqual(await seenFromNothing(context));
+      },
+    );
+  });
+});
