@@ -304,3 +304,46 @@ COMMENT ON COLUMN market.band_hits.return_percent IS 'Change against the adjuste
 COMMENT ON COLUMN market.band_hits.next_session IS 'The next session of the instrument, in whatever series; null where there is none yet.';
 COMMENT ON COLUMN market.band_hits.next_close_price IS 'Closing price of that session. Unit: rupees.';
 COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that session against its adjusted previous close. Unit: percent.';
+
+-- An event of a share has a row for each of its lines in market.corporate_events, because prices are adjusted by line. A
+-- share is known on both exchanges by its ISINs; of several lines on NSE the first stands for it. What a person has
+-- decided comes first, then an exchange's own list, then NSE.
+CREATE OR REPLACE VIEW market.share_events AS
+  WITH elsewhere AS MATERIALIZED (
+    SELECT b.instrument_id, min(n.instrument_id) AS share_id
+      FROM market.instrument_aliases b
+      JOIN market.instrument_aliases n ON n.kind = 'isin' AND n.alias = b.alias AND n.exchange = 'NSE'
+     WHERE b.kind = 'isin' AND b.exchange <> 'NSE'
+     GROUP BY b.instrument_id
+  ), events AS (
+    SELECT e.*, coalesce(s.share_id, e.instrument_id, e.exchange || ' ' || e.symbol) AS share
+      FROM market.corporate_events e LEFT JOIN elsewhere s USING (instrument_id)
+  ), listed AS (
+    SELECT share, ex_date, kind, item, array_agg(DISTINCT coalesce(listed_by, exchange) ORDER BY coalesce(listed_by, exchange)) AS exchanges
+      FROM events GROUP BY share, ex_date, kind, item
+  )
+  SELECT DISTINCT ON (e.share, e.ex_date, e.kind, e.item)
+         e.instrument_id, e.exchange, e.symbol, e.ex_date, e.kind, e.item, e.event_id, l.exchanges, e.record_date, e.purpose,
+         e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.is_special, e.is_reinvested
+    FROM events e JOIN listed l USING (share, ex_date, kind, item)
+   ORDER BY e.share, e.ex_date, e.kind, e.item, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
+         (e.listed_by = e.exchange) IS TRUE DESC, e.exchange DESC, e.symbol;
+COMMENT ON VIEW market.share_events IS 'market.corporate_events with one row an event of a share, whichever exchanges list it: so amounts can be added up. Where the exchanges have different ex-dates, it is an event of each.';
+COMMENT ON COLUMN market.share_events.instrument_id IS 'The share on the exchange of the row: market.instruments.instrument_id; null where it is not known.';
+COMMENT ON COLUMN market.share_events.exchange IS 'Exchange whose row is shown: the one with a decision by hand, else one that lists it, NSE before BSE.';
+COMMENT ON COLUMN market.share_events.symbol IS 'Ticker symbol there.';
+COMMENT ON COLUMN market.share_events.ex_date IS 'First day on which the share trades without the right.';
+COMMENT ON COLUMN market.share_events.kind IS 'Kind of event, as in market.corporate_events.';
+COMMENT ON COLUMN market.share_events.item IS 'Tells events of one kind and day apart: the amount of a dividend; else empty.';
+COMMENT ON COLUMN market.share_events.event_id IS 'Names the event in commands.';
+COMMENT ON COLUMN market.share_events.exchanges IS 'Exchanges that list it.';
+COMMENT ON COLUMN market.share_events.record_date IS 'Day whose holders have the right.';
+COMMENT ON COLUMN market.share_events.purpose IS 'What the company does, as printed.';
+COMMENT ON COLUMN market.share_events.ratio_new IS 'Shares after the event for ratio_old shares before it. Unit: shares.';
+COMMENT ON COLUMN market.share_events.ratio_old IS 'Shares before the event. Unit: shares.';
+COMMENT ON COLUMN market.share_events.price_factor IS 'ratio_old ÷ ratio_new. Unit: quotient.';
+COMMENT ON COLUMN market.share_events.amount IS 'Dividend or interest, or the premium of a rights issue. Unit: rupees a share.';
+COMMENT ON COLUMN market.share_events.status IS 'applied, needs_review or ignored, as in market.corporate_events.';
+COMMENT ON COLUMN market.share_events.status_reason IS 'Why it is not applied, or who decided.';
+COMMENT ON COLUMN market.share_events.is_special IS 'True for a special dividend, which is paid once.';
+COMMENT ON COLUMN market.share_events.is_reinvested IS 'True if total returns reinvest its amount.';

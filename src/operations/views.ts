@@ -8,4 +8,5 @@ export const VIEWS: readonly string[] = [
   'prices',
   'prices_adjusted',
   'series_aliases',
+  'share_events',
 ];

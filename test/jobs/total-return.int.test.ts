@@ -72,10 +72,7 @@ describe('prices with dividends reinvested', () => {
       '2024-02-01 EQ 96 600 0.96 100',
       '2024-02-05 EQ 96 600 1 96',
     ]);
-    expect(await closesOf(context, '2024-02-04', 'ONE')).toEqual([
-      '2024-02-01 EQ 100 600 1 100',
-      '2024-02-05 EQ 96 600 1 96',
-    ]);
+    expect(await closesOf(context, '2024-02-04', 'ONE')).toEqual(['2024-02-01 EQ 100 600 1 100']);
     expect(await closesOf(context, '2024-02-05', 'TWO')).toEqual([
       '2024-02-01 EQ 95 600 0.95 100',
       '2024-02-05 EQ 95 600 1 95',
@@ -137,7 +134,7 @@ describe('prices with dividends reinvested', () => {
       const { db } = await openStore();
       for (const condition of ["symbol = 'ABC'", "instrument_id = 'NSE:ABC'", "trade_date > '2024-01-01'"]) {
         const { rows } = await db.pool.query<{ 'QUERY PLAN': string }>(
-          `explain select * from market.${prices}('2024-02-09') where ${condition}`,
+          `explain select * from market.${prices}('9999-12-31') where ${condition}`,
         );
         const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
         expect(plan).not.toContain('Function Scan');
@@ -212,8 +209,9 @@ describe('prices with dividends reinvested', () => {
             [through],
           );
           const closes = new Map(found.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));
-          expect(found).toHaveLength(sessions.length);
-          for (const { id, day = '', close } of sessions) {
+          const until = sessions.filter((session) => (session.day as string) <= through);
+          expect(found).toHaveLength(until.length);
+          for (const { id, day = '', close } of until) {
             const held = sharesHeld(
               sessions.filter((one) => one.id === id),
               events.filter((one) => one.id === id),

@@ -82,6 +82,13 @@ beforeAll(async () => {
        ('2023-12-29', 'ALPHA', 'EQ', 'H'), ('2023-12-29', 'BETA', 'EQ', 'L'), ('2024-01-03', 'ALPHA', 'EQ', 'H'),
        ('2024-01-03', 'ALPHA', 'EQ', 'L'), ('2024-01-05', 'EPSILON', 'EQ', 'H'), ('2024-01-05', 'NOBODY', 'EQ', 'L')) v(day, symbol, series, band)`,
   );
+  // Nothing is known of the bands of 2024-01-02; on 2024-01-09 there were none.
+  await context.db.pool.query(
+    `insert into etl.coverage (operation, exchange, day, last_place, last_said, last_records, loaded_place, loaded_records)
+     select 'GetCircuitBreakers', 'NSE', day::date, '2024-02-01', said, records, loaded::timestamptz, nullif(records, 0)
+       from (values ('2023-12-29', 'loaded', 2, '2024-02-01'), ('2024-01-03', 'loaded', 2, '2024-02-01'),
+                    ('2024-01-05', 'loaded', 2, '2024-02-01'), ('2024-01-09', 'empty', 0, null)) v(day, said, records, loaded)`,
+  );
 }, 120_000);
 
 describe('market.prices', () => {
@@ -143,10 +150,10 @@ describe('market.prices', () => {
       'ALPHA EQ ALPHA LTD - 0 3 - - -',
       'EPSILON EQ EPSILON LTD 75 100 3 - - -',
       'ALPHA EQ ALPHA LTD 21.5 6000 3 - - HL',
-      'BETA BE BETA LTD 10.6 500 3 - - -',
-      'DELTA EQ DELTA LTD - - 3 - - -',
-      'DELTA N1 DELTA LTD 999 1 3 - - -',
-      'GAMMA EQ GAMMA LTD 33 100 3 - - -',
+      'BETA BE BETA LTD 10.6 500 3 - - none',
+      'DELTA EQ DELTA LTD - - 3 - - none',
+      'DELTA N1 DELTA LTD 999 1 3 - - none',
+      'GAMMA EQ GAMMA LTD 33 100 3 - - none',
     ]);
   });
 });

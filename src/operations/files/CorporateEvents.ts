@@ -5,7 +5,7 @@ import { defineTable } from '../table.ts';
 const table = defineTable({
   name: 'corporate_events',
   comment:
-    'What lists and answers about corporate actions mean for a share, one row an event; worked out from market.corporate_action_notices, market.corporate_actions and decisions by hand.',
+    'What lists and responses about corporate actions mean for a share: one row an event and exchange with a line of the share (one row an event: market.share_events); computed from market.corporate_action_notices, market.corporate_actions and decisions by hand.',
   key: ['exchange', 'symbol', 'ex_date', 'kind', 'item'],
   fields: [
     text('symbol', 'symbol', 'Ticker symbol as the list writes it.', { required: true }),
