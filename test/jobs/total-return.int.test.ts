@@ -22,7 +22,7 @@ const prices = (day: string, lines: readonly Line[]) => {
     'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN,',
     ...lines.map(
       ({ symbol, series, isin, close }) =>
-        `${symbol},${series},${close},${close},${close},${close},${close},${close},600,1000,${date}-${MONTHS[Number(month) - 1]}-${year},5,${isin},`,
+        `${symbol},${series},${close},${close},${close},${close},${close},${close},600,${close * 600},${date}-${MONTHS[Number(month) - 1]}-${year},5,${isin},`,
     ),
   ]);
 };
