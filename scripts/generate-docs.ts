@@ -293,16 +293,7 @@ function reference(all: readonly Described[], resultOf: (name: string) => string
 }
 
 /** The tables of etl that people query. Of the others the page has a line each, and psql the columns. */
-const READ_BY_PEOPLE = [
-  'runs',
-  'loads',
-  'withdrawals',
-  'coverage',
-  'rejects',
-  'sessions',
-  'source_fields',
-  'findings',
-].map((name) => `etl.${name}`);
+const READ_BY_PEOPLE = ['runs', 'loads', 'coverage', 'rejects', 'findings'].map((name) => `etl.${name}`);
 
 /** The tables of the schema etl, with the columns of those that people query. */
 function tableList(): string {
