@@ -1,73 +1,17 @@
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { Check } from '../../src/cli/doctor/check.ts';
-import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
-import { runCli, runJson } from '../support/cli.ts';
+import { expect } from 'vitest';
+import { runCli } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { emptyDatabase, testDatabase } from '../support/database.ts';
-import { startServer } from '../support/http-server.ts';
 import { query } from '../support/query.ts';
 import { freePrefix } from '../support/redis.ts';
-import { startRedis } from '../support/redis-server.ts';
-import { openSandbox } from '../support/sandbox.ts';
-import { execute } from '../support/template.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { examine as examineIn, KEY, openPatient } from './doctor-support.ts';
 import { test } from './support.ts';
 
-interface Examination {
-  readonly isOk: boolean;
-  readonly checks: readonly Check[];
-  readonly version: string;
-  readonly node: string;
-  readonly platform: string;
-}
-
-const cwd = temporaryFolder();
-const KEY = 'a key for tests';
-const { url: DATABASE_URL } = await testDatabase();
-const sandbox = await openSandbox({ accessKey: KEY });
-const redis = await startRedis();
-if (redis === undefined)
-  throw new Error('there is no redis-server on the PATH: node scripts/ensure-services.mjs');
-closeAfterFile(() => redis.stop());
-
-const SETTINGS = { DATABASE_URL, REDIS_URL: redis.url, EOD_BASE_URL: sandbox.url, EOD_ACCESS_KEY: KEY };
-
-async function examine(env: Readonly<Record<string, string>>, ...flags: string[]) {
-  const result = await runJson<Examination>(['doctor', ...flags], { cwd, env });
-  const check = (name: string) => {
-    const found = result.json.checks.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`there is no check "${name}"`);
-    return found;
-  };
-  const states = Object.fromEntries(result.json.checks.map(({ name, state }) => [name, state]));
-  return { ...result, check, states };
-}
-
-const made: string[] = [];
-afterAll(async () => {
-  for (const role of made) await execute(DATABASE_URL, `drop owned by ${role}; drop role ${role}`);
-});
-
-test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused, with what to do', async (encoding) => {
-  const { url } = await emptyDatabase(`encoding '${encoding}' locale_provider libc locale 'C'`);
-  const { check } = await examine({ ...SETTINGS, DATABASE_URL: url });
-  expect(check('database')).toMatchObject({
-    state: 'failed',
-    found: expect.stringMatching(new RegExp(`whose encoding is ${encoding}$`)),
-    remedy: "use a database in UTF8: create database NAME encoding 'UTF8' template template0",
-  });
-  const migrated = await runCli(['migrate'], { cwd, env: { DATABASE_URL: url } });
-  expect(migrated).toMatchObject({ code: 2, stdout: '' });
-  expect(migrated.stderr.replace(/\s+/g, ' ')).toContain(
-    `the database has the encoding ${encoding}, which cannot store every name as the source sends it: create one in UTF8`,
-  );
-  expect(await query(url, "select from pg_namespace where nspname = 'etl'")).toEqual([]);
-});
+const { cwd, DATABASE_URL, redis, sandbox, SETTINGS } = await openPatient();
+const examine = (env: Readonly<Record<string, string>>, ...flags: string[]) => examineIn(cwd, env, ...flags);
 
 test('where all is well nothing fails, and two calls were made and counted', async () => {
   const { requests } = sandbox.stats();
@@ -112,110 +56,12 @@ test('where all is well nothing fails, and two calls were made and counted', asy
   expect(stdout).not.toContain(KEY);
 });
 
-test('a format other than that of the newest kept answer is a warning, before it makes revisions', async () => {
-  const { url } = await testDatabase();
-  const settings = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
-  const day = ['--from', '2025-02-27', '--to', '2025-02-27'];
-  const load = (EOD_FORMAT: string) =>
-    runCli(['backfill', 'GetTotalTradeHighlights', '--force', ...day], {
-      cwd,
-      env: { ...settings, EOD_FORMAT },
-    });
-  const formatCheck = async (EOD_FORMAT: string) =>
-    (await examine({ ...settings, EOD_FORMAT }, '--offline')).check('format');
-  for (const [kept, other] of [
-    ['Json', 'Xml'],
-    ['Xml', 'CsvContent'],
-    ['Csv', 'Json'],
-  ] as const) {
-    expect(await load(kept)).toMatchObject({ code: 0 });
-    expect(await formatCheck(kept)).toMatchObject({ state: 'ok' });
-    expect(await formatCheck(other)).toMatchObject({
-      state: 'warning',
-      found: expect.stringMatching(
-        `^EOD_FORMAT is ${other}, the newest kept answer is ${kept}: .* a revision`,
-      ),
-      remedy: `set EOD_FORMAT=${kept}, unless the change is meant`,
-    });
-  }
-});
-
-describe('what is known of the answers', () => {
-  test('coverage that was changed by hand is found, and a replay mends it', async ({ url }) => {
-    const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
-    const checked = async () => (await examine(env, '--offline')).check('coverage');
-    const days = ['--from', '2025-02-26', '--to', '2025-02-27'];
-    for (const operation of ['GetTotalTradeHighlights', 'GetCircuitBreakers']) {
-      expect(await runCli(['backfill', operation, ...days], { cwd, env })).toMatchObject({ code: 0 });
-    }
-    expect(await checked()).toMatchObject({ state: 'ok', found: 'the coverage is what its answers said' });
-    const where = "where operation = 'GetCircuitBreakers' and exchange = 'NSE' and day = '2025-02-27'";
-    const replay = [
-      'replay',
-      'GetCircuitBreakers',
-      '--exchange',
-      'NSE',
-      '--from',
-      '2025-02-27',
-      '--to',
-      '2025-02-27',
-    ];
-    for (const [change, register] of [
-      [`update etl.coverage set loaded_records = loaded_records + 1 ${where}`, 'loaded'],
-      [`update etl.coverage set last_said = 'empty' ${where}`, 'last'],
-      [`delete from etl.coverage ${where}`, 'last, loaded'],
-    ] as const) {
-      await execute(url, change);
-      expect(await checked()).toEqual({
-        name: 'coverage',
-        state: 'failed',
-        found: `the coverage is not what the answers said: 1 question of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
-        remedy: expect.stringContaining(`"eod ${replay.join(' ')}"`),
-      });
-      expect(await runCli(replay, { cwd, env })).toMatchObject({ code: 0 });
-      expect(await checked()).toMatchObject({ state: 'ok' });
-    }
-    // An answer of an older version, of which nothing was kept.
-    await execute(url, 'update etl.answers set said = null, questions = null');
-    expect(await checked()).toMatchObject({ state: 'ok' });
-  });
-
-  test('a clock that was set back is told, with what follows', async ({ url }) => {
-    const places = async () =>
-      (await examine({ ...SETTINGS, DATABASE_URL: url }, '--offline')).check('places');
-    await execute(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
-    expect(await places()).toEqual({
-      name: 'places',
-      state: 'warning',
-      found: expect.stringMatching(/^the last answer has a place 2h 00m ahead of the clock of Postgres/),
-      remedy: expect.stringContaining('The order of answers stays right'),
-    });
-    await execute(url, "update etl.clock set last = clock_timestamp() - interval '2 hours 30 seconds'");
-    expect(await places()).toMatchObject({ state: 'ok' });
-    await execute(url, 'delete from etl.clock');
-    expect(await places()).toMatchObject({
-      state: 'failed',
-      found: 'etl.clock has no row: no answer can get a place',
-    });
-  });
-});
-
 test('--offline makes no call', async () => {
   const { requests } = sandbox.stats();
   const { code, states } = await examine(SETTINGS, '--offline');
   expect(code).toBe(0);
   expect(states).toMatchObject({ source: 'skipped', 'access key': 'skipped', clock: 'ok', quota: 'ok' });
   expect(sandbox.stats().requests).toBe(requests);
-});
-
-test('an hour that is used up is not overdrawn', async () => {
-  const { requests } = sandbox.stats();
-  await query(DATABASE_URL, 'update etl.call_budget set calls = 900');
-  const { code, check } = await examine(SETTINGS);
-  expect(check('source')).toMatchObject({ state: 'skipped', found: expect.stringContaining('are used up') });
-  expect(check('quota')).toMatchObject({ state: 'warning', found: expect.stringMatching(/^0 of 900/) });
-  expect({ code, asked: sandbox.stats().requests - requests }).toEqual({ code: 0, asked: 0 });
-  await query(DATABASE_URL, 'delete from etl.call_budget');
 });
 
 test('a page for people: each check, each remedy, within 80 columns', async () => {
@@ -264,52 +110,6 @@ test('with everything down or silent each check still says its own', async () =>
   expect(`${stdout}${stderr}`).not.toMatch(/hunter2|kiwi-key/);
 });
 
-test('a role with a reader’s rights, and a database without tables', async () => {
-  const role = `reader${Date.now()}`;
-  made.push(role);
-  await execute(
-    DATABASE_URL,
-    `create role ${role} login password 'kiwi'; grant usage on schema market to ${role}`,
-  );
-  const login = new URL(DATABASE_URL);
-  login.username = role;
-  login.password = 'kiwi';
-  const reader = await examine({ ...SETTINGS, DATABASE_URL: login.href });
-  expect(reader.code).toBe(1);
-  expect(reader.check('rights').found).toMatch(
-    new RegExp(`^the role ${role} may not use the schemas .*etl.*; read etl\\.\\S+.* more; change rows of`),
-  );
-  expect(reader.check('source').found).toContain('not counted');
-  const empty = await examine({ ...SETTINGS, DATABASE_URL: (await emptyDatabase()).url }, '--offline');
-  expect(empty.check('migrations')).toMatchObject({
-    state: 'failed',
-    found: 'there are no tables yet',
-    remedy: expect.stringContaining('eod migrate'),
-  });
-  expect(empty.states).toMatchObject({ database: 'ok', rights: 'ok', quota: 'skipped' });
-});
-
-test('a queue in Postgres: whether its tables are there', async () => {
-  const { REDIS_URL: _, ...env } = { ...SETTINGS, EOD_QUEUE_PREFIX: freePrefix() };
-  const before = (await examine(env, '--offline')).check('queue');
-  expect(before).toMatchObject({ state: 'warning', found: expect.stringContaining('not there yet') });
-  expect(await runCli(['migrate'], { cwd, env })).toMatchObject({ code: 0 });
-  expect((await examine(env, '--offline')).check('queue')).toMatchObject({ state: 'ok', remedy: null });
-});
-
-test('a Redis that drops jobs, one that might, one that keeps them', async () => {
-  const client = new Redis(redis.url);
-  closeAfterFile(() => void client.disconnect());
-  const states = async (settings: Readonly<Record<string, string>>) => {
-    for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
-    const { states } = await examine({ REDIS_URL: redis.url, EOD_DATA_DIR: 'none' }, '--offline');
-    return [states['queue eviction'], states['queue persistence']];
-  };
-  expect(await states({ 'maxmemory-policy': 'allkeys-lru' })).toEqual(['warning', 'warning']);
-  expect(await states({ maxmemory: '100mb' })).toEqual(['failed', 'warning']);
-  expect(await states({ 'maxmemory-policy': 'noeviction', appendonly: 'yes' })).toEqual(['ok', 'ok']);
-});
-
 test('jobs that the queue has lost', async ({ url }) => {
   const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
   const flags = ['--from', '2025-09-01', '--to', '2025-09-05', '--exchange', 'NSE', '--detach'];
@@ -329,16 +129,6 @@ test('jobs that the queue has lost', async ({ url }) => {
   client.disconnect();
 });
 
-test('a clock that holds local time as UTC is recognised', async () => {
-  const url = await startServer((_, response) => {
-    response.setHeader('date', new Date(Date.now() - 19_800_000).toUTCString());
-    response.end('[]');
-  });
-  const { check } = await examine({ EOD_BASE_URL: url, EOD_ACCESS_KEY: KEY });
-  expect(check('clock').state).toBe('failed');
-  expect(check('clock').found).toMatch(/^ours is 5h 30m ahead of the source's; .* offset of a time zone/);
-});
-
 test('without a configuration it says what is missing; with one that cannot be read the exit code is 2', async () => {
   const bare = await examine({});
   expect(bare.code).toBe(1);
@@ -354,53 +144,4 @@ test('without a configuration it says what is missing; with one that cannot be r
   const { code, stderr } = await runCli(['doctor'], { cwd, env: { EOD_CONCURRENCY: 'many' } });
   expect(code).toBe(2);
   expect(stderr).toContain('EOD_CONCURRENCY');
-});
-
-describe('a private Postgres as an interrupted first command leaves it', () => {
-  const own = temporaryFolder();
-  const closed = join(own, 'closed');
-  const options = { cwd: own, env: { EOD_DATA_DIR: closed } };
-  let data = '';
-
-  beforeAll(async () => {
-    // Into such a folder of root, like /root, the account that the server runs under may not go.
-    mkdirSync(closed, { mode: 0o700 });
-    const server = await startEmbeddedPostgres({ dataDir: join(closed, 'postgres') });
-    await server.stop();
-    data = JSON.parse(readFileSync(join(closed, 'postgres', 'server.json'), 'utf8')).data;
-  });
-  afterAll(() => rmSync(dirname(data), { recursive: true, force: true }));
-
-  test('no warning of tables that the next command makes by itself', async () => {
-    const { json } = await runJson<Examination>(['doctor', '--offline'], options);
-    expect(json.checks).toContainEqual({
-      name: 'migrations',
-      state: 'skipped',
-      found: 'there are no tables yet; the next command that uses them brings them up to date',
-      remedy: null,
-    });
-    expect(json.checks.filter(({ state }) => state === 'warning')).toEqual([]);
-  });
-
-  test('doctor and config name the folder in which its files really are, and why', async () => {
-    const isRoot = process.getuid?.() === 0;
-    expect(data.startsWith(closed)).toBe(!isRoot);
-    const { json } = await runJson<Examination>(['doctor', '--offline'], options);
-    const found = (name: string) => json.checks.find((one) => one.name === name)?.found;
-    const place = isRoot ? data : closed;
-    expect(found('database')).toContain(`the private Postgres in ${place}: version`);
-    expect(found('disk')).toMatch(
-      new RegExp(
-        `free in ${place} \\(the private Postgres${isRoot ? ', because Postgres does not run as root' : ''}`,
-      ),
-    );
-    const { json: settings } = await runJson<Record<string, { value: unknown; instead?: unknown }>>(
-      ['config'],
-      options,
-    );
-    expect(settings.EOD_DATA_DIR).toMatchObject({ value: closed, from: 'environment' });
-    expect(settings.EOD_DATA_DIR?.instead).toEqual(
-      isRoot ? { path: data, why: expect.stringMatching(/may not enter .*closed/) } : undefined,
-    );
-  });
 });

@@ -1,0 +1,148 @@
+import { get } from 'node:http';
+import type { Queue } from 'bullmq';
+import { expect, onTestFinished, test } from 'vitest';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { pauseRun } from '../../src/load/state/runs/runs.ts';
+import { manualClock } from '../sandbox/support.ts';
+import { runCli } from '../support/cli.ts';
+import { startServer } from '../support/http-server.ts';
+import { ended, mostly } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
+
+const LIMITED = 'Calls per hour are limited.';
+
+const QUARTER = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-06-16', to: '2025-09-11' };
+
+const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
+
+const queueOf = ({ queues }: Setup) => queues.windows.backfill as unknown as Queue;
+
+/** Milliseconds for which the queue hands out no job. */
+const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);
+
+/** A job that another worker has begun would limit the queue once more, by the time at which it began. */
+const whenLimited = (setup: Setup) =>
+  waitFor(async () => (await queueOf(setup).getActiveCount()) === 0 && (await limitedFor(setup)) > 0);
+
+async function stateTally(setup: Setup, runId: number) {
+  return tally((await windowsOf(setup, runId)).map(({ state }) => state));
+}
+
+const closedHours = async ({ db }: Setup) =>
+  (await db.pool.query('select from etl.call_budget where refused_at is not null')).rowCount;
+
+test.each(mostly('redis'))(
+  'a limit that is raised takes effect when a worker starts (queue on %s)',
+  async (backend) => {
+    const clock = manualClock(at('22:10:00'));
+    const settings = { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0' };
+    const setup = await openSetup({ backend, clock, settings });
+    const runId = await start(setup, QUARTER);
+    const first = await startWorker(setup);
+    await whenLimited(setup);
+    await waitFor(async () => (await stateTally(setup, runId)).loaded === 8);
+    // Workers that run on look again after a minute.
+    expect(await limitedFor(setup)).toBeLessThanOrEqual(60_000);
+    await first.stop();
+    const raised = { ...setup, config: { ...setup.config, EOD_CALLS_PER_HOUR: 900 } };
+    const second = await startWorker(raised);
+    onTestFinished(() => second.stop());
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', windows: { loaded: 62 } });
+  },
+);
+
+test('while only paused runs are open, the status does not say that anything waits for the next hour', async () => {
+  const clock = manualClock(at('22:10:00'));
+  const faults = [{ kind: 'diagnostic' as const, value: LIMITED }];
+  const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
+  const runId = await start(setup, QUARTER);
+  await setup.work();
+  await waitFor(async () => (await closedHours(setup)) === 1);
+  await pauseRun(setup.db.drizzle, runId);
+  const env = { DATABASE_URL: setup.db.url, EOD_ACCESS_KEY: setup.config.EOD_ACCESS_KEY ?? '' };
+  const { stdout } = await runCli(['status'], { cwd: temporaryFolder(), env });
+  expect(stdout).toMatch(/^ +1 +backfill +paused/m);
+  expect(stdout).not.toMatch(/waiting|limited|refuse/i);
+});
+
+test.each([
+  [-30, '23:00:05', '23:00:34'],
+  [-180, '23:02:55', '23:03:04'],
+  [180, '22:56:55', '22:57:04'],
+])(
+  "an hour begins when it does by the source's Date header (%i s ahead of ours)",
+  async (ahead, before, after) => {
+    const clock = manualClock(at('22:50:00'));
+    const setup = await openSetup({
+      clock,
+      sourceClock: { now: () => clock.now() + ahead * 1_000 },
+      settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
+      behaviour: { callsPerHour: 8 },
+    });
+    const runId = await start(setup, { ...QUARTER, from: '2025-08-20' });
+    await setup.work();
+    await whenLimited(setup);
+    expect(await stateTally(setup, runId)).toMatchObject({ loaded: 8, pending: 8 });
+    // By the source's clock it is yet to turn.
+    clock.moveTo(at(before));
+    await setup.work();
+    await whenLimited(setup);
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({});
+    clock.moveTo(at(after));
+    await setup.work();
+    expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 16 });
+    expect(setup.sandbox.stats().byDiagnostic).toEqual({});
+  },
+);
+
+test.each([
+  [30, ['23:00:05', '23:01:06']],
+  [180, ['23:00:05', '23:01:06', '23:02:07', '23:03:08']],
+])(
+  'a refusal at the turn of the hour does not close it: a source %i s behind is asked again each minute',
+  async (behind, looks) => {
+    const clock = manualClock(at('22:50:00'));
+    const sandbox = await openSandbox({
+      clock: { now: () => clock.now() - behind * 1_000 },
+      instrumentsPerExchange: 40,
+      behaviour: { callsPerHour: 8 },
+    });
+    const sourceUrl = await startServer((request, response) => {
+      response.sendDate = false;
+      get(`${sandbox.url}${request.url}`, (answer) => {
+        const { date: _date, ...headers } = answer.headers;
+        response.writeHead(answer.statusCode ?? 500, headers);
+        answer.pipe(response);
+      });
+    });
+    const setup = await openSetup({
+      clock,
+      sourceUrl,
+      settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
+    });
+    const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
+    // One worker at a time: each has to find out by itself that the source is behind.
+    let worker = await startWorker(setup);
+    onTestFinished(() => worker.stop());
+    const startAnother = async (time = '') => {
+      await worker.stop();
+      clock.moveTo(at(time));
+      worker = await startWorker(setup);
+    };
+    await whenLimited(setup);
+    const last = looks.length - 1;
+    for (const [refused, time] of looks.slice(0, last).entries()) {
+      await startAnother(time);
+      await waitFor(() => sandbox.stats().byDiagnostic[LIMITED] === refused + 1);
+      await whenLimited(setup);
+      expect(await closedHours(setup)).toBe(0);
+    }
+    await startAnother(looks[last]);
+    // The calls that were refused count in the hour they were meant for.
+    await waitFor(async () => (await stateTally(setup, runId)).loaded === 16 - last);
+    expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: last });
+  },
+);

@@ -1,0 +1,277 @@
+import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { dayAt, daysBetween } from '../../src/core/days.ts';
+import type { Behaviour } from '../../src/sandbox/index.ts';
+import { startServer } from '../support/http-server.ts';
+import { ended } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import {
+  accountsOf,
+  clockFrom,
+  coverageRows,
+  EVENING,
+  openSetup,
+  type Setup,
+  type SetupOptions,
+  start,
+  tally,
+  windowsOf,
+} from './support.ts';
+
+/** 26 days with 18 sessions: one window of an operation that takes 30 days a call. */
+const MONTH = { from: '2025-08-11', to: '2025-09-05' };
+
+const HIGHLIGHTS = { ...MONTH, operations: ['GetTotalTradeHighlights'] };
+
+const span = ({ from, to }: { from: string; to: string }) => daysBetween(from, to) + 1;
+
+const calendar = loadCalendar();
+
+/** The pieces hold the sessions of the whole, each once, and none of them is without a session. */
+function expectWhole(pieces: readonly { from: string; to: string }[], { from, to }: typeof MONTH): void {
+  const sessions = pieces.map((piece) => calendar.sessions('NSE', piece.from, piece.to));
+  expect(sessions.flat().sort()).toEqual(calendar.sessions('NSE', from, to));
+  expect(Math.min(...sessions.map((some) => some.length))).toBeGreaterThan(0);
+}
+
+/** What the same run loads from a source without faults. */
+async function undisturbed(options: SetupOptions = {}): Promise<{ rows: string; coverage: unknown }> {
+  const setup = await openSetup(options);
+  await setup.run(HIGHLIGHTS);
+  return { rows: await rowsOf(setup), coverage: await coverageRows(setup) };
+}
+
+async function rowsOf({ db }: Setup): Promise<string> {
+  const found = await db.pool.query<{ rows: string }>(
+    `select string_agg(concat_ws('|', exchange, trade_date, trade_highlight, scrip_count, trade_count, shares_volume_crore), e'\\n'
+       order by exchange, trade_date, trade_highlight) as rows from market.total_trade_highlights`,
+  );
+  return found.rows[0]?.rows ?? '';
+}
+
+const limitsOf = async ({ db }: Setup) =>
+  (await db.pool.query('select operation, days from etl.range_limits')).rows;
+
+test('days too far back, refused with the number of days that are kept, are no limit of the length', async () => {
+  const setup = await openSetup({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: { historyDays: 30, namesHistory: true },
+  });
+  // Three windows of thirty days; it is the twelfth of September.
+  const asked = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
+  const report = await setup.run(asked);
+  expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
+  for (const { day, state } of await coverageRows(setup)) {
+    if (state !== 'holiday') expect([day, state]).toEqual([day, day >= '2025-08-13' ? 'loaded' : 'blocked']);
+  }
+  expect(await limitsOf(setup)).toEqual([]);
+  expect(report.requests).toBeLessThan(20);
+  const next = await start(setup, { ...asked, force: true });
+  expect((await windowsOf(setup, next)).map(span)).toContain(30);
+});
+
+/**
+ * A sandbox behind a server that answers some ranges only, and refuses the others with this line, whatever length it
+ * names. `refused` are the first days of those.
+ */
+async function sourceThat(answers: (from: string, to: string) => boolean, line: string) {
+  const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const refused: string[] = [];
+  const source = { url: '', refused, answers };
+  source.url = await startServer(async (request, response) => {
+    const url = new URL(request.url ?? '', sandbox.url);
+    const [from = '', to = ''] = ['from', 'to'].map((name) =>
+      dayAt(Number(url.searchParams.get(name)), 'Asia/Kolkata'),
+    );
+    if (!source.answers(from, to)) {
+      refused.push(from);
+      response.end(line);
+      return;
+    }
+    const answer = await fetch(url);
+    response.setHeader('content-type', answer.headers.get('content-type') ?? '');
+    response.end(await answer.text());
+  });
+  return source;
+}
+
+const LINES = ['Date is out of allowed range.', 'Date is out of allowed range of 30 days.'];
+
+const CASES: [operation: string, calls: string][][] = [
+  [
+    ['GetTotalTradeHighlights', '1'],
+    ['GetBhavCopyCM', '4'],
+  ],
+  [
+    ['GetTotalTradeHighlights', '4'],
+    ['GetTop5GainersLosers', '4'],
+  ],
+];
+
+describe.each(LINES)('days too far back, refused with "%s"', (line) => {
+  const REACH = '2025-07-30';
+  const asked = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
+  const sessions = () => calendar.sessions('BSE', asked.from, asked.to);
+  const expectAllInReach = async (setup: Setup) => {
+    const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
+    expect(coverage.map(({ day }) => day)).toEqual(sessions());
+    for (const { day, state, diagnostic } of coverage) {
+      expect([day, state, diagnostic]).toEqual(day >= REACH ? [day, 'loaded', null] : [day, 'blocked', line]);
+    }
+  };
+
+  test.each(CASES[LINES.indexOf(line)] ?? [])(
+    '%s, %s calls at a time: all days in reach are loaded, the edge is looked for once',
+    async (name, calls) => {
+      const source = await sourceThat((from) => from >= REACH, line);
+      const settings = { EOD_CONCURRENCY: calls };
+      const setup = await openSetup({ sourceUrl: source.url, settings });
+      const report = await setup.run({ ...asked, operations: [name] });
+      expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
+      await expectAllInReach(setup);
+      // Each worker may ask for a window before the first is refused.
+      expect(source.refused.length).toBeLessThanOrEqual(
+        Math.ceil(Math.log2(span(asked))) + 2 * Number(calls),
+      );
+      expect(await limitsOf(setup)).toEqual([]);
+
+      // It is remembered: what is out of reach costs no call, until a day is over.
+      const before = source.refused.length;
+      const again = { ...asked, operations: [name], to: '2025-07-29' };
+      expect(await ended(setup, await start(setup, again))).toMatchObject({ state: 'failed', requests: 0 });
+      expect(source.refused.length).toBe(before);
+    },
+  );
+
+  test('a range that is out of reach as a whole costs few calls, on an empty database too', async () => {
+    const source = await sourceThat((from) => from >= REACH, line);
+    const setup = await openSetup({ sourceUrl: source.url });
+    const highlights = { ...asked, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
+    const report = await setup.run(highlights);
+    expect(report).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 1 } });
+    expect(source.refused.length).toBeLessThanOrEqual(Math.ceil(Math.log2(173)) + 2 * 4);
+  });
+});
+
+test('a source that reaches further back by now is noticed once a day is over', async () => {
+  const source = await sourceThat((from) => from >= '2025-09-02', LINES[0] as string);
+  const setup = await openSetup({ sourceUrl: source.url });
+  expect(await setup.run(HIGHLIGHTS)).toMatchObject({ state: 'failed' });
+  source.answers = () => true;
+  await setup.db.pool.query("update etl.history_limits set refused_at = refused_at - interval '25 hours'");
+  const next = await ended(setup, await start(setup, HIGHLIGHTS));
+  expect(next).toMatchObject({ state: 'completed' });
+  const { rows } = await setup.db.pool.query('select refused_day from etl.history_limits');
+  expect(rows).toEqual([{ refused_day: null }]);
+});
+
+test('a source that has one past day only, as that of a trial key: the day is found', async () => {
+  const only = '2025-08-28';
+  const source = await sourceThat((from, to) => from === only && to === only, LINES[0] as string);
+  const setup = await openSetup({ sourceUrl: source.url });
+  await setup.run({ ...HIGHLIGHTS, exchanges: ['BSE'] });
+  const loaded = (await coverageRows(setup)).filter(({ state }) => state === 'loaded');
+  expect(loaded.map(({ day }) => day)).toEqual([only]);
+});
+
+test('a limit that is not named is found, stored once it is proven, and raised by a longer answer', async () => {
+  const setup = await openSetup({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: {
+      faults: [{ kind: 'diagnostic', value: 'Date is out of allowed range.', minDays: 8, first: 3 }],
+    },
+  });
+  await setup.run(HIGHLIGHTS);
+  // Halves of 26 days: 13 were refused, 7 answered.
+  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
+  const plan = async () =>
+    Math.max(...(await windowsOf(setup, await start(setup, { ...HIGHLIGHTS, force: true }))).map(span));
+  // Monday to Friday.
+  expect(await plan()).toBe(5);
+  // After a week the whole length is tried again.
+  await setup.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
+  expect(await plan()).toBe(26);
+  // Meanwhile the source has no limit: what is answered raises ours.
+  const { rows } = await setup.db.pool.query('select max(id)::int as id from etl.runs');
+  await ended(setup, rows[0].id);
+  expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
+});
+
+test('a limit of one day costs a call for each session, beside the one that was refused', async () => {
+  const daily = await openSetup({ behaviour: { maxRangeDays: { GetTotalTradeHighlights: 1 } } });
+  const report = await daily.run(HIGHLIGHTS);
+  expect(report).toMatchObject({ state: 'completed', requests: 1 + 18 });
+  expect(daily.sandbox.stats().byDiagnostic).toEqual({ 'Date is out of allowed range of 1 day.': 1 });
+  expect(Object.keys(tally((await coverageRows(daily)).map(({ day }) => day)))).toHaveLength(18 + 2);
+  await accountsOf(daily, report);
+});
+
+test('a refusal that names no limit is halved; days beyond the reach end as blocked, the others load', async () => {
+  const setup = await openSetup({ behaviour: { historyDays: 20 } });
+  const report = await setup.run(HIGHLIGHTS);
+  expect(report.state).toBe('failed');
+  const coverage = await coverageRows(setup);
+  const sessions = coverage.filter(({ state }) => state !== 'holiday');
+  for (const { day, state, diagnostic } of sessions) {
+    const reached = day >= '2025-08-23';
+    expect([day, state, diagnostic]).toEqual([
+      day,
+      reached ? 'loaded' : 'blocked',
+      reached ? null : 'Date is out of allowed range.',
+    ]);
+  }
+  await accountsOf(setup, report);
+});
+
+const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
+  ['no answer in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
+  ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
+  ['half of its records', { kind: 'half-list', minDays: 4 }, {}, 3],
+  ['a connection that breaks in the body', { kind: 'truncate', minDays: 2 }, {}, 1],
+];
+
+describe('a long range that does not come whole is split in half, as often as it takes', () => {
+  test.each(FAULTS)('%s', async (_, fault, settings, longest) => {
+    const plain = await undisturbed();
+    const setup = await openSetup({ settings, behaviour: { faults: [fault] } });
+    const report = await setup.run(HIGHLIGHTS);
+    expect(report.state).toBe('completed');
+    const windows = await windowsOf(setup, report.runId);
+    const [whole, ...rest] = windows;
+    expect(whole).toMatchObject({ state: 'split', ...MONTH });
+    const asked = rest.filter(({ state }) => state !== 'split');
+    expectWhole(asked, MONTH);
+    expect(Math.max(...asked.map(span))).toBeLessThanOrEqual(longest);
+    // Every piece is about half of its parent, and each window was asked once.
+    for (const piece of rest) {
+      const parent = windows.find(({ id }) => id === piece.parent);
+      expect(span(piece)).toBeLessThanOrEqual(Math.ceil(span(parent ?? piece) / 2));
+    }
+    expect(new Set(windows.map(({ requests }) => requests))).toEqual(new Set([1]));
+    expect(await rowsOf(setup)).toBe(plain.rows);
+    expect(await coverageRows(setup)).toEqual(plain.coverage);
+    await accountsOf(setup, report);
+  });
+
+  test('an answer larger than the cap', async () => {
+    const setup = await openSetup({ instruments: 200, settings: { EOD_MAX_RESPONSE_MB: '1' } });
+    const report = await setup.run({ ...MONTH, operations: ['GetConsolidatedPledge'], exchanges: ['BSE'] });
+    expect(report.state).toBe('completed');
+    expect((await windowsOf(setup, report.runId))[0]).toMatchObject({ state: 'split', requests: 1 });
+    await accountsOf(setup, report);
+  });
+});
+
+test('an error page or nothing at all is asked again as it was: less would not bring more', async () => {
+  const setup = await openSetup({
+    settings: { EOD_CONCURRENCY: '1' },
+    behaviour: {
+      faults: [
+        { kind: 'html', first: 1 },
+        { kind: 'empty-body', first: 2 },
+      ],
+    },
+  });
+  const report = await setup.run(HIGHLIGHTS);
+  expect(report).toMatchObject({ state: 'completed', requests: 3, windows: { total: 1, loaded: 1 } });
+});

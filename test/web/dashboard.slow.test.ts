@@ -1,0 +1,273 @@
+import type { BrowserContext, Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { cancelRun } from '../../src/jobs/runs/run-control.ts';
+import { reportRun } from '../../src/load/state/runs/reports.ts';
+import { pauseRun } from '../../src/load/state/runs/runs.ts';
+import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
+import { testDatabase } from '../support/database.ts';
+import { backends, backfill, openPipeline, start } from '../support/pipeline.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { clock, DAY, HOSTILE, logged, openDashboard, serve } from './dashboard-support.ts';
+
+const EVENT = 'NSE:ABC:2024-02-05:demerger';
+
+const PATHS = [
+  '/',
+  '/coverage',
+  '/coverage/GetBhavCopyCM/NSE',
+  `/coverage/GetBhavCopyCM/NSE/${DAY}`,
+  '/runs',
+  '/runs/1',
+  '/runs/2',
+  '/quality',
+  '/freshness',
+  '/rows?year=2025',
+  '/dictionary',
+  '/dictionary/GetCorporateActionsCategories',
+  '/dictionary/views/prices',
+  '/no-such-page',
+];
+
+const browser = await launchBrowser();
+const { pipeline, url, actionsUrl } = await openDashboard();
+
+/** A page that keeps what must not happen: requests to others, violations of the policy, dialogs, errors. */
+async function watch(context: BrowserContext): Promise<{ page: Page; wrong: string[] }> {
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (protocol !== 'data:' && hostname !== '127.0.0.1') wrong.push(`request: ${request.url()}`);
+  });
+  page.on('console', (message) => {
+    // The browser says so of each page that is not there.
+    if (/error|warning/.test(message.type()) && !message.text().includes('404')) wrong.push(message.text());
+  });
+  page.on('pageerror', (error) => wrong.push(error.message));
+  page.on('dialog', (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  return { page, wrong };
+}
+
+const isWide = (page: Page) =>
+  page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+
+describe('every page', () => {
+  test.each([
+    { colorScheme: 'light', rules: 'all', width: 1440, other: 360 },
+    { colorScheme: 'dark', rules: 'colors', width: 360, other: 1440 },
+  ] as const)(
+    'fits, is accessible and keeps to itself: $colorScheme, $width pixels, then $other',
+    async ({ colorScheme, rules, width, other }) => {
+      const context = await browser.newContext({ colorScheme });
+      const { page, wrong } = await watch(context);
+      for (const path of PATHS) {
+        await page.setViewportSize({ width, height: 900 });
+        const answer = await page.goto(`${actionsUrl}${path}`);
+        expect([path, answer?.status()]).toEqual([path, path === '/no-such-page' ? 404 : 200]);
+        expect(await page.locator('h1').count()).toBe(1);
+        expect([path, await isWide(page)]).toEqual([path, false]);
+        expect([path, await accessibilityProblems(page, rules)]).toEqual([path, []]);
+        await page.setViewportSize({ width: other, height: 900 });
+        expect([path, other, await isWide(page)]).toEqual([path, other, false]);
+      }
+      expect(wrong).toEqual([]);
+      await context.close();
+    },
+  );
+
+  test('a table that is wider than a phone has a shadow where there is more', async () => {
+    const context = await browser.newContext({ viewport: { width: 360, height: 700 } });
+    const page = await context.newPage();
+    await page.goto(`${url}/runs/1`);
+    const table = page.locator('.scroll').first();
+    await table.scrollIntoViewIfNeeded();
+    expect(await table.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+    // The last pixels of the table, without its lines and texts.
+    const edge = async () => {
+      const box = await table.boundingBox();
+      if (box === null) throw new Error('the table is not visible');
+      return page.screenshot({ clip: { x: box.x + box.width - 2, y: box.y + 50, width: 2, height: 4 } });
+    };
+    const more = await edge();
+    await table.evaluate((one) => one.scrollTo({ left: one.scrollWidth }));
+    expect(Buffer.compare(more, await edge())).not.toBe(0);
+    await context.close();
+  });
+
+  test('shows what the source has sent as text', async () => {
+    const context = await browser.newContext();
+    const { page, wrong } = await watch(context);
+    for (const path of ['/quality', '/runs/1', `/coverage/GetBhavCopyCM/NSE/${DAY}`]) {
+      await page.goto(`${url}${path}`);
+      expect(await page.locator('main').innerText()).toContain('<img src=x onerror=alert(1)>');
+      expect(await page.locator('img[src="x"]').count()).toBe(0);
+    }
+    expect(wrong).toEqual([]);
+    await context.close();
+  });
+
+  test('is whole without scripts, and begins with a link to its content', async () => {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    await page.goto(url);
+    expect(await page.locator('main').innerText()).toContain('GetBhavCopyCM NSE');
+    await page.keyboard.press('Tab');
+    expect(await page.locator(':focus').getAttribute('href')).toBe('#main');
+    await page.goto(`${url}/coverage/GetBhavCopyCM/NSE`);
+    await page.getByRole('link', { name: /^11 September 2025: complete/ }).click();
+    expect(new URL(page.url()).pathname).toBe(`/coverage/GetBhavCopyCM/NSE/${DAY}`);
+    expect(await page.locator('main').innerText()).toMatch(/Kept answers[\s\S]*SHA-256/);
+    await context.close();
+  });
+});
+
+test('a page shows itself anew, unless somebody is at work on it', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.clock.install();
+  await page.goto(`${url}/runs`);
+  const rows = () => page.locator('tbody tr').count();
+  const before = await rows();
+  const runId = await start(
+    pipeline,
+    backfill({ from: '2025-09-01', to: '2025-09-01', operations: ['GetBhavCopyCM'], exchanges: ['BSE'] }),
+  );
+  await page.locator('tbody a').first().focus();
+  await page.clock.runFor(16_000);
+  expect(await rows()).toBe(before);
+  await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+  await page.clock.runFor(16_000);
+  await page.waitForFunction((count) => document.querySelectorAll('tbody tr').length > count, before);
+  await context.close();
+  await cancelRun(pipeline, runId);
+});
+
+describe('buttons', () => {
+  const press = async (path: string, name: string | RegExp) => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${actionsUrl}${path}`);
+    await page.getByRole('button', { name }).first().click();
+    const [said = '', notice = said] = await page.locator('main, .notice').allInnerTexts();
+    await context.close();
+    return notice;
+  };
+
+  test('resume and cancel a run, fill gaps, retry rejects, decide an event; who did is logged', async () => {
+    const { drizzle, pool } = pipeline.db;
+    expect(await press('/runs/1', 'Resume')).toBe('Run 1 is resumed.');
+    expect((await reportRun(drizzle, 1)).state).toBe('running');
+    await pauseRun(drizzle, 1);
+    expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
+    expect((await reportRun(drizzle, 1)).state).toBe('cancelled');
+
+    expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ asks for what is missing\.$/);
+    const { rows } = await pool.query("select id, requested_by from etl.runs where kind = 'gap_fill'");
+    expect(rows).toEqual([{ id: expect.any(String), requested_by: 'anybody@127.0.0.1 (dashboard)' }]);
+    await press(`/runs/${rows[0].id}`, 'Cancel');
+
+    expect(await press('/quality', 'Retry rejects')).toMatch(
+      /is reading the rejected records again|No reject can be read/,
+    );
+    expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
+    const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
+    expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
+    expect(logged.filter((line) => line.includes('"notice"')).length).toBe(6);
+    expect(logged.join('\n')).toContain('"address":"127.0.0.1","action":"/actions/runs/1/resume"');
+  });
+});
+
+test.each(backends)('the queues are shown, and nothing else can be done there, on %s', async (backend) => {
+  const { environment } = pipeline;
+  const database = await testDatabase();
+  const context = await openPipeline({
+    databaseUrl: database.url,
+    sourceUrl: environment.EOD_BASE_URL ?? '',
+    backend,
+    clock,
+  });
+  const served = await serve(context);
+  const runId = await start(context, backfill({ from: DAY, to: DAY, operations: ['GetBhavCopyCM'] }));
+  const data = { database: context.queues.databaseId, operation: 'GetBhavCopyCM', exchange: 'NSE' };
+  await context.queues.ticks.addBulk([{ name: 'tick', data, opts: {} }]);
+  const worker = context.queues.work(
+    'ticks',
+    async () => {
+      throw new Error(HOSTILE);
+    },
+    { concurrency: 1 },
+  );
+  await waitFor(async () => (await context.queues.ticks.getJobCounts()).failed === 1, {
+    what: 'a failed job',
+  });
+  await worker.close();
+  // Each queue in one of the two schemes: the pages are the same.
+  const colorScheme = backend === 'redis' ? 'dark' : 'light';
+  const [width, other] = backend === 'redis' ? [360, 1440] : [1440, 360];
+  const visitor = await browser.newContext({ colorScheme });
+  const { page, wrong } = await watch(visitor);
+  const look = async (path: string, text: string) => {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(`${served}/queues${path}`);
+    await page.getByText(text).locator('visible=true').first().waitFor();
+    const problems = await accessibilityProblems(page);
+    if (await isWide(page)) problems.push('too wide');
+    await page.setViewportSize({ width: other, height: 900 });
+    if (await isWide(page)) problems.push(`too wide for ${other}`);
+    wrong.push(...problems.map((problem) => `${path} ${colorScheme} ${width}: ${problem}`));
+  };
+  await look('', 'backfill');
+  await look('/queue/backfill', `run-${runId}-window-1`);
+  await look(`/queue/backfill/run-${runId}-window-1`, 'windowId');
+  await look('/queue/ticks?status=failed', 'onerror=alert(1)');
+  await visitor.close();
+  expect(wrong).toEqual([]);
+  const still = await browser.newContext({ javaScriptEnabled: false });
+  const plain = await still.newPage();
+  await plain.goto(`${served}/queues`);
+  await plain.getByRole('link', { name: 'Runs' }).click();
+  expect(new URL(plain.url()).pathname).toBe('/runs');
+  await still.close();
+  for (const path of ['pause', 'backfill/pause', 'backfill/retry/failed', 'backfill/empty']) {
+    const answer = await fetch(`${served}/queues/api/queues/${path}`, { method: 'PUT' });
+    expect(answer.status).toBe(405);
+  }
+  expect(await context.queues.windows.backfill.isPaused()).toBe(false);
+  expect((await fetch(`${served}/queues/static/../../package.json`)).status).toBe(404);
+
+  // The rest of it is what somebody sees who has just begun.
+  expect(await (await fetch(served)).text()).toMatch(/Nothing is loaded yet[\s\S]*eod backfill --all --from/);
+  const empty = {
+    '/quality': 'eod reconcile',
+    '/freshness': 'eod up',
+    '/rows': 'eod gaps',
+    '/coverage': 'eod backfill',
+  };
+  for (const [path, command] of Object.entries(empty)) {
+    expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
+  }
+  // Nothing found is no judgement of days that were not checked.
+  const quality = async () => (await fetch(`${served}/quality`)).text();
+  const heading = 'The data sets do not contradict each other.';
+  await context.db.pool.query(
+    "insert into etl.coverage (operation, exchange, day, last_place, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
+  );
+  const unchecked = await quality();
+  expect(unchecked).toContain('No check has run yet.');
+  expect(unchecked).toContain('eod reconcile --from 2025-09-10 --to 2025-09-10');
+  expect(unchecked).not.toContain(heading);
+  expect(unchecked).not.toContain('Nothing needs a person');
+  await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
+  expect(await quality()).toContain(heading);
+
+  // A database that is away is told as such, without its name.
+  await database.drop();
+  const away = await fetch(served);
+  expect(away.status).toBeGreaterThanOrEqual(500);
+  expect(await away.text()).toMatch(/Something went wrong(?![\s\S]*eod_test)/);
+  expect((await fetch(`${served}/healthz`)).status).toBe(200);
+});
