@@ -11,7 +11,7 @@ import { operations } from '../../src/operations/registry.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { losePart } from '../support/lose-part.ts';
-import { backends, openPipeline, type Pipeline } from '../support/pipeline.ts';
+import { mostly, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -43,7 +43,7 @@ describe('the declared schedules', () => {
   });
 });
 
-describe.each(backends)('schedules kept in %s', (backend) => {
+describe.each(mostly('redis'))('schedules kept in %s', (backend) => {
   let database: TestDatabase;
   let one: Pipeline;
   let other: Pipeline;

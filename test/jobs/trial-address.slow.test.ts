@@ -1,0 +1,133 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
+import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
+import { readStatus } from '../../src/jobs/runs/read-status.ts';
+import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
+import type { Sandbox } from '../../src/sandbox/index.ts';
+import { runCli } from '../support/cli.ts';
+import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { replay } from './replay-support.ts';
+
+const TRIAL_DAY = '2025-02-27';
+
+/** The source may have another day for some operations. */
+const MOVERS_DAY = '2025-02-25';
+
+/** A year later, in the morning: nothing of today is published. */
+const clock = { now: () => Date.parse('2026-03-10T09:30:00+05:30') };
+
+const INSTRUMENTS = 3;
+
+async function trialAddress(): Promise<Sandbox> {
+  const behaviour = { trialDay: TRIAL_DAY, trialDays: { GetTop5GainersLosers: MOVERS_DAY } };
+  return openSandbox({ clock, instrumentsPerExchange: 60, behaviour });
+}
+
+describe('with EOD_TRIAL_DAY', () => {
+  let sandbox: Sandbox;
+  let pipeline: Pipeline;
+  beforeAll(async () => {
+    sandbox = await trialAddress();
+    pipeline = await openPipeline({
+      sourceUrl: sandbox.url,
+      clock,
+      settings: { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
+    });
+  });
+
+  test('a day whose records are of another day is not lost', async () => {
+    expect(await readLostDays(pipeline.db.pool)).toEqual([]);
+    const { rows } = await pipeline.db.pool.query(
+      `select * from etl.findings where "check" like 'lost_day%'`,
+    );
+    expect(rows).toEqual([]);
+    // The day that was asked for counts as loaded, although the rows are of the other day.
+    const known = await pipeline.db.pool.query(
+      `select day::text, state from etl.coverage where operation = 'GetTop5GainersLosers' and state = 'loaded'`,
+    );
+    expect(known.rows).toEqual([{ day: TRIAL_DAY, state: 'loaded' }]);
+  });
+
+  test('status and gaps look at that day, whatever the day of the machine', async () => {
+    const { gaps } = await readGaps(pipeline, {});
+    expect(gaps).toEqual([]);
+    const { operations } = await readStatus(pipeline);
+    const bhav = operations.filter(({ operation }) => operation === 'GetBhavCopyCM');
+    expect(bhav.map(({ lastLoaded }) => lastLoaded)).toEqual([TRIAL_DAY, TRIAL_DAY]);
+  });
+
+  test('a backfill of more days asks once, and one without that day asks nothing', async () => {
+    const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    const week = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-20', to: TRIAL_DAY }));
+    expect(week).toMatchObject({ state: 'completed', requests: 1, inserted: 0, withdrawn: 0, rejected: 0 });
+    expect(week.unchanged).toBeGreaterThan(0);
+    const before = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-10', to: '2025-02-14' }));
+    expect(before).toMatchObject({ state: 'completed', requests: 0 });
+    expect(before.skips).toEqual([
+      { reason: `a trial address has no other day than ${TRIAL_DAY} (EOD_TRIAL_DAY)`, windows: 1 },
+    ]);
+  });
+});
+
+test('a rebuild from the kept answers, on another day and without the setting, has the same rows and coverage', async () => {
+  const { url } = await trialAddress();
+  const settings = { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) };
+  const pipeline = await openPipeline({ sourceUrl: url, clock, settings });
+  await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
+  const known = async () => ({
+    market: await marketContents(pipeline),
+    coverage: (
+      await pipeline.db.pool.query(
+        `select operation, exchange, day::text, instrument, variant, state, records::int from etl.coverage
+          where state <> 'holiday' order by 1, 2, 3, 4, 5`,
+      )
+    ).rows,
+  });
+  const before = await known();
+  const later = await openPipeline({
+    databaseUrl: pipeline.environment.DATABASE_URL as string,
+    clock: { now: () => clock.now() + 30 * 86_400_000 },
+  });
+  expect(await replay(later, {}, { rebuild: true })).toMatchObject({ state: 'completed', rejected: 0 });
+  expect(await known()).toEqual(before);
+});
+
+describe('without it', () => {
+  const hint = `this looks like a trial address, which always answers for ${TRIAL_DAY}: if it is one, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
+
+  test('the reject, the report and the coverage say what it looks like', async () => {
+    const { url } = await trialAddress();
+    const pipeline = await openPipeline({ sourceUrl: url, clock });
+    const report = await runToEnd(
+      pipeline,
+      backfill({ from: '2026-03-09', to: '2026-03-09', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
+    );
+    expect(report).toMatchObject({ state: 'failed', inserted: 0 });
+    expect(report.failures[0]?.error).toContain(hint);
+    const rejects = await pipeline.db.pool.query('select distinct problems from etl.rejects');
+    expect(rejects.rows).toEqual([
+      {
+        problems: [
+          { path: 'tradDt', message: expect.stringContaining(TRIAL_DAY) },
+          { path: '', message: hint },
+        ],
+      },
+    ]);
+    const { gaps } = await readGaps(pipeline, { from: '2026-03-09', to: '2026-03-09' });
+    expect(gaps.find(({ exchange }) => exchange === 'NSE')?.detail).toContain(hint);
+  });
+
+  test('eod doctor says it, and with the setting that all is well', async () => {
+    const { url } = await trialAddress();
+    const env = { EOD_BASE_URL: url, EOD_ACCESS_KEY: 'a key for tests' };
+    const cwd = temporaryFolder();
+    const found = async (settings: Record<string, string>) => {
+      const { stdout } = await runCli(['doctor', '--json'], { cwd, env: { ...env, ...settings } });
+      return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === 'source');
+    };
+    expect(await found({})).toMatchObject({ state: 'warning', remedy: hint });
+    expect(await found({ EOD_TRIAL_DAY: TRIAL_DAY })).toMatchObject({ state: 'ok' });
+  });
+});
