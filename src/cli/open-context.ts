@@ -22,7 +22,7 @@ import { explainMissingRight, migrateDatabase, schemaState } from '../load/datab
 import type { RetryOptions } from '../load/database/retry.ts';
 import { timeZoneProblem } from '../load/database/time-zone.ts';
 import { declaredDifferences, refusalText } from '../load/market/schema/create-tables.ts';
-import { useStoredOperations } from '../load/state/operations.ts';
+import { useStoredOperations } from '../load/state/enabled-operations.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { Database } from '../load/database/database.ts';
-import { databaseError, isSocketError } from '../load/database/errors.ts';
+import { databaseError, isSocketError } from '../load/database/database-errors.ts';
 import { sharesSessions } from '../load/database/pooler.ts';
 import { inSeconds, pauseBeforeRetry, type RetryOptions } from '../load/database/retry.ts';
 

@@ -10,7 +10,7 @@ import { allOperations } from '../operations/registry.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import type { OperationDataSets } from './datasets/dataset.ts';
 import { dataSets } from './datasets/index.ts';
-import { Responder } from './http/server.ts';
+import { Responder } from './http/sandbox-server.ts';
 import type { SandboxStats } from './http/stats.ts';
 import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';

@@ -17,7 +17,7 @@ function asset(name: string, type: string): Asset {
 /** The files that pages load. */
 export const ASSETS = {
   style: asset('style.css', 'text/css; charset=utf-8'),
-  script: asset('dashboard.js', 'text/javascript; charset=utf-8'),
+  script: asset('refresh.js', 'text/javascript; charset=utf-8'),
   board: asset('board.js', 'text/javascript; charset=utf-8'),
   icon: asset('icon.svg', 'image/svg+xml'),
 } as const;

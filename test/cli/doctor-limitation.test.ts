@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
-import { keyReport, limitationChecks } from '../../src/cli/doctor/limitation.ts';
+import { keyReport, limitationChecks } from '../../src/cli/doctor/limitation-checks.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import type { Limitation } from '../../src/extract/index.ts';
 import { exchangesOf } from '../../src/operations/operation.ts';

@@ -9,7 +9,7 @@ import {
   nightCheck,
   postgresVariablesCheck,
   settingsChecks,
-} from '../../src/cli/doctor/settings.ts';
+} from '../../src/cli/doctor/settings-checks.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { forAll } from '../support/for-all.ts';
 

@@ -3,7 +3,7 @@ import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planInput, planKnown } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import {

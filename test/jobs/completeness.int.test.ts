@@ -16,7 +16,7 @@ import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
 import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import {
   expectedVariants,
   QUARTER_AWAITED_DAYS,

@@ -11,7 +11,7 @@ import {
 } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';

@@ -10,7 +10,7 @@ import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';

@@ -6,7 +6,7 @@ import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/s
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';

@@ -7,7 +7,7 @@ import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';

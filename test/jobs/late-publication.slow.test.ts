@@ -4,7 +4,7 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterTest } from '../support/closing.ts';

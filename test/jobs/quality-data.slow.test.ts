@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { eventChecks } from '../../src/load/market/checks/events.ts';
+import { eventChecks } from '../../src/load/market/checks/event-checks.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
 import { lostDayChecks } from '../../src/load/market/checks/lost-days.ts';
 import { listFindings } from '../../src/load/state/findings.ts';

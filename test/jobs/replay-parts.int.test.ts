@@ -8,7 +8,7 @@ import { prune } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';

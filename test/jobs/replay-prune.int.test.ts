@@ -6,6 +6,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
+import { factOf } from '../../src/load/state/answers/answer-facts.ts';
 import {
   keepAnswer,
   packBody,
@@ -13,8 +14,7 @@ import {
   prune,
   readKeptAnswer,
 } from '../../src/load/state/answers/answers.ts';
-import { factOf } from '../../src/load/state/answers/facts.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Place, placeAt } from '../../src/core/place.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { factOf, SAID } from '../../src/load/state/answers/facts.ts';
+import { factOf, SAID } from '../../src/load/state/answers/answer-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/coverage/registers.ts';
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';

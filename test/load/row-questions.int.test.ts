@@ -3,7 +3,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import { type RowScope, readRowQuestions } from '../../src/load/market/row-questions.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import { date, datetime, int4, text } from '../../src/operations/fields.ts';
 import { defineTable } from '../../src/operations/table.ts';
 import { newRun, openStore } from './support.ts';

@@ -7,7 +7,7 @@ import {
   endIfSilent,
   openDatabase,
 } from '../../src/load/database/database.ts';
-import { databaseError } from '../../src/load/database/errors.ts';
+import { databaseError } from '../../src/load/database/database-errors.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { startHttpServer } from '../../src/web/server.ts';

@@ -3,7 +3,7 @@ import type { Extracted } from '../../src/extract/types.ts';
 import { outcomeOf } from '../../src/jobs/worker/store-answer.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
-import { takePlace } from '../../src/load/state/place.ts';
+import { takePlace } from '../../src/load/state/place-sql.ts';
 import type { AnswerField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Rows } from '../../src/operations/rows.ts';

@@ -16,6 +16,15 @@ const filesOf = (folder: string) =>
 
 const codeOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
 
+test('no two files of src have one name, but for those that are the entry of a folder', () => {
+  const nameOf = (file: string) => file.replace(/^.*\//, '').replace(/\.\w+$/, '');
+  const all = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.split(sep).join('/'))
+    .filter((file) => /\.(?:tsx?|m?js)$/.test(file) && nameOf(file) !== 'index');
+  const names = all.map(nameOf);
+  expect(all.filter((_, at) => names.indexOf(nameOf(all[at] ?? '')) !== at)).toEqual([]);
+});
+
 test.each(['jobs', 'cli', 'web'])(
   'no file of %s names a table of the schema etl, in SQL or in words',
   (folder) => {

@@ -126,7 +126,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'first-of-those-that-emptied-a-day',
-    file: 'src/load/state/answers/facts.ts',
+    file: 'src/load/state/answers/answer-facts.ts',
     from: "max(a.place) filter (where m.effect = 'emptied')",
     to: "min(a.place) filter (where m.effect = 'emptied')",
     test: 'test/load/answer-facts.int.test.ts',

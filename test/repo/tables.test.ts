@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { getTableName, is } from 'drizzle-orm';
 import { PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect, test } from 'vitest';
-import * as instruments from '../../src/load/state/schema/instruments.ts';
+import * as instruments from '../../src/load/state/schema/instrument-tables.ts';
 import * as knowledge from '../../src/load/state/schema/knowledge.ts';
-import * as source from '../../src/load/state/schema/source.ts';
+import * as source from '../../src/load/state/schema/source-tables.ts';
 import * as work from '../../src/load/state/schema/work.ts';
 
 const LOAD = fileURLToPath(new URL('../../src/load/', import.meta.url));
@@ -19,7 +19,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   alias_progress: 'market/observed-aliases/',
   call_budget: 'state/source/',
   checked_days: 'state/findings.ts',
-  clock: 'state/place.ts',
+  clock: 'state/place-sql.ts',
   coverage: 'state/coverage/',
   database_identity: 'state/database-identity.ts',
   day_rows: 'state/withdrawals.ts',
@@ -30,7 +30,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   loads: 'state/loads/',
   migrations: 'database/migrate.ts',
   observed_aliases: 'market/observed-aliases/',
-  operations: 'state/operations.ts',
+  operations: 'state/enabled-operations.ts',
   range_limits: 'state/source/',
   history_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',

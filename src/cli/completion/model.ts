@@ -8,7 +8,7 @@ import { CASINGS, ENVELOPES } from '../../sandbox/answer/format.ts';
 import { CONTENT_TYPES, SHAPES } from '../../sandbox/behaviour.ts';
 import { FAULT_KINDS } from '../../sandbox/faults.ts';
 import { DIALECTS } from '../../sandbox/http/parameters.ts';
-import { STATUSES } from '../commands/events.ts';
+import { STATUSES } from '../commands/events-command.ts';
 import { FORMATS } from '../commands/export.ts';
 
 /** What can be typed as the value of a flag or argument. */

@@ -13,12 +13,12 @@ import {
   lostDaysCheck,
   operationsCheck,
   placesCheck,
-} from './database.ts';
-import type { KeyReport } from './limitation.ts';
+} from './database-checks.ts';
+import type { KeyReport } from './limitation-checks.ts';
 import { diskCheck, nodeCheck } from './machine.ts';
-import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue.ts';
-import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } from './settings.ts';
-import { formatCheck, quotaCheck, sourceChecks, storageCheck } from './source.ts';
+import { postgresQueueChecks, queueJobsCheck, redisChecks } from './queue-checks.ts';
+import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } from './settings-checks.ts';
+import { formatCheck, quotaCheck, sourceChecks, storageCheck } from './source-checks.ts';
 
 /** Time limits of the groups of checks, each longer than those of the queries within. */
 const SHORT_MS = 10_000;

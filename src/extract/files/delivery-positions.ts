@@ -1,5 +1,5 @@
 import { badFile } from '../diagnostics.ts';
-import type { FileRow } from './columns.ts';
+import type { FileRow } from './file-columns.ts';
 
 /** The second line, after a title: kind of file, day, quantity, and count of the records that follow. */
 const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;

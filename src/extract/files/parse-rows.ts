@@ -4,8 +4,8 @@ import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
-import { type FileRow, formatOf } from './columns.ts';
 import { DELIVERY_COLUMNS, isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
+import { type FileRow, formatOf } from './file-columns.ts';
 import { SYMBOL_CHANGES_HEADER } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */

@@ -9,7 +9,7 @@ import { createRecordReader, type RecordReader, type RecordResult } from '../rec
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import { checkTurnover } from './check-turnover.ts';
-import { columnsOf, type FileColumns, type FileRow } from './columns.ts';
+import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
 import { gunzipFile, isGzip } from './gzip.ts';
 import { checkFile, isBlankRow, parseRows, splitJoinedRows } from './parse-rows.ts';

@@ -9,7 +9,7 @@ import { createCsvScanner } from '../csv-values.ts';
 import { createLayouts } from '../layout.ts';
 import { createRecordScanner } from '../record-scanner.ts';
 import type { Reject } from '../types.ts';
-import type { FileColumns, FileRow } from './columns.ts';
+import type { FileColumns, FileRow } from './file-columns.ts';
 
 /** A row that was parsed on its own, with its day, or the reject that it becomes. */
 export type ReadRow = { readonly row: Row; readonly day: string } | Reject;

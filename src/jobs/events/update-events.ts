@@ -23,8 +23,8 @@ import {
   hasEventProgress,
   readEventInputs,
   writeEventProgress,
-} from '../../load/state/events/progress.ts';
-import { takePlaces } from '../../load/state/place.ts';
+} from '../../load/state/events/event-progress.ts';
+import { takePlaces } from '../../load/state/place-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import { EXCHANGES } from '../../operations/operation.ts';

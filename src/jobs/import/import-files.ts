@@ -13,7 +13,7 @@ import type { Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
 import { replaySessions } from '../replay/work-replay.ts';
 import { closeRun } from '../runs/finish.ts';
-import { createPreparer, type Preparer } from './create-tables.ts';
+import { createPreparer, type Preparer } from './create-file-tables.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,

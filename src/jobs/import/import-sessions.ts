@@ -15,7 +15,7 @@ import { MOST_BYTES, takeBytes, type UnpackLimit } from '../../extract/files/zip
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
 import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
-import { takePlaces } from '../../load/state/place.ts';
+import { takePlaces } from '../../load/state/place-sql.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';

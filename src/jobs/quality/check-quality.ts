@@ -1,7 +1,7 @@
 import { addDays, type DayRange } from '../../core/days.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { PRECEDING_DAYS } from '../../load/market/checks/check.ts';
 import { severities } from '../../load/market/checks/index.ts';
+import { PRECEDING_DAYS } from '../../load/market/checks/quality-check.ts';
 import {
   type FindingCounts,
   markChecked,

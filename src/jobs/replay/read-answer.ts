@@ -7,7 +7,7 @@ import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers } from '../../load/market/stored-values.ts';
 import type { KeptAnswer } from '../../load/state/answers/answers.ts';
-import { takePlace } from '../../load/state/place.ts';
+import { takePlace } from '../../load/state/place-sql.ts';
 import { openRejectsOfWindow } from '../../load/state/rejects.ts';
 import type { ReplayWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';

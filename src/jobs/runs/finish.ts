@@ -1,7 +1,7 @@
 import type { DayRange } from '../../core/days.ts';
 import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
-import { databaseError } from '../../load/database/errors.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';

@@ -7,7 +7,7 @@ import {
   readSessionRecords,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
-import { firstKnownDay, summarizeDays } from '../../load/state/coverage/days.ts';
+import { firstKnownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
 import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

@@ -3,7 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
-import { takePlace } from '../../load/state/place.ts';
+import { takePlace } from '../../load/state/place-sql.ts';
 import type { RunRequest, RunState } from '../../load/state/runs/request.ts';
 import * as stored from '../../load/state/runs/runs.ts';
 import { allowKeyTrial } from '../../load/state/source/access-keys.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
-import { databaseError } from '../../load/database/errors.ts';
-import { knownOperation } from '../../load/state/operations.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
+import { knownOperation } from '../../load/state/enabled-operations.ts';
 import { readRunAge } from '../../load/state/runs/runs.ts';
 import { endKeyTrial } from '../../load/state/source/access-keys.ts';
 import type { CallLimit } from '../../load/state/source/call-budget.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
-import { databaseError } from '../../load/database/errors.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
 import type { FailureInfo } from '../../load/state/windows/windows.ts';
 import {
   decideDuringOutage,

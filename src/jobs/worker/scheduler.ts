@@ -7,7 +7,7 @@ import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { momentText } from '../../core/wording.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
-import { knownOperation } from '../../load/state/operations.ts';
+import { knownOperation } from '../../load/state/enabled-operations.ts';
 import { cronOf, type NightSettings, nightAt, requestMinutes } from '../../operations/night-times.ts';
 import { type ExchangeSettings, exchangesOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';

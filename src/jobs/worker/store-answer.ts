@@ -5,7 +5,7 @@ import type { Place } from '../../core/place.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import type { Extracted } from '../../extract/types.ts';
-import { databaseError } from '../../load/database/errors.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
 import type { AnswerReading } from '../../load/market/fold/refold-part.ts';
 import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge/merge.ts';

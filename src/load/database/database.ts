@@ -3,7 +3,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
-import { databaseError } from './errors.ts';
+import { databaseError } from './database-errors.ts';
 import { nameLockHolders } from './lock-waits.ts';
 import type { Preparing } from './prepared.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';

@@ -15,11 +15,11 @@ import {
   writeExpectations,
 } from '../state/coverage/completeness.ts';
 import { databaseId } from '../state/database-identity.ts';
-import { noteOperations, type OperationsChange, useStoredOperations } from '../state/operations.ts';
+import { noteOperations, type OperationsChange, useStoredOperations } from '../state/enabled-operations.ts';
 import { grantReadersAgain } from '../state/readers.ts';
 import { repeatableMigrations } from '../state/schema/knowledge.ts';
 import { type Database, endIfSilent } from './database.ts';
-import { databaseError } from './errors.ts';
+import { databaseError } from './database-errors.ts';
 import { readServerFacts } from './inspect.ts';
 import { takeSessionLock } from './session-lock.ts';
 import { transactionOn } from './transaction.ts';

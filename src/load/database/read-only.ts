@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError, throwIfStopped } from '../../core/errors.ts';
 import { type Database, endIfSilent } from './database.ts';
-import { databaseError, isCanceled } from './errors.ts';
+import { databaseError, isCanceled } from './database-errors.ts';
 
 /** A column of a result; `type` is the oid of its type. */
 export interface ResultColumn {

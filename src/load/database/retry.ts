@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
-import { databaseError, mayPass } from './errors.ts';
+import { databaseError, mayPass } from './database-errors.ts';
 
 /** How long to retry while Postgres cannot be reached, and how that is reported. */
 export interface RetryOptions {

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
-import { databaseError } from './errors.ts';
+import { databaseError } from './database-errors.ts';
 import type { Preparing } from './prepared.ts';
 
 /** A transaction in progress: drizzle's statements, and the connection for COPY, merges and locks. */

@@ -1,7 +1,7 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { noteAccepted, replaceDayEffects } from '../state/answers/facts.ts';
+import { noteAccepted, replaceDayEffects } from '../state/answers/answer-facts.ts';
 import { acceptEmptyDays, writeCoverage } from '../state/coverage/coverage.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';

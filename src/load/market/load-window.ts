@@ -6,10 +6,15 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
-import { databaseError } from '../database/errors.ts';
+import { databaseError } from '../database/database-errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
+import {
+  type AnswerSaid,
+  canResolveRejects,
+  factOf,
+  replaceDayEffects,
+} from '../state/answers/answer-facts.ts';
 import { type AnswerToKeep, keepAnswer, noteResolvesRejects } from '../state/answers/answers.ts';
-import { type AnswerSaid, canResolveRejects, factOf, replaceDayEffects } from '../state/answers/facts.ts';
 import { noteLayout } from '../state/answers/layouts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import type { CoverageEntry, DayEffect, FoldedDays } from '../state/coverage/registers.ts';

@@ -23,7 +23,7 @@ import type { Preparing } from '../database/prepared.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import { locksOn, takeLocks } from './loads/locks.ts';
 import { placeText } from './schema/columns.ts';
-import { answers } from './schema/source.ts';
+import { answers } from './schema/source-tables.ts';
 import { rejectedRecords, rejects, resolving, windows } from './schema/work.ts';
 
 /** A rejected record of an answer. */

@@ -1,6 +1,6 @@
 import { defineOperation } from '../operation.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedSymbol, FACT_KEY, factKey, factsOf } from './facts.ts';
+import { asked, askedSymbol, FACT_KEY, factKey, factsOf } from './catalogue-facts.ts';
 import { STATEMENTS, YEAR } from './shared.ts';
 
 const STATEMENT = ['exchange', 'symbol', 'year', 'nature_of_report', 'result_type', 'result_period'];

@@ -1,6 +1,6 @@
 import { defineOperation } from '../operation.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './facts.ts';
+import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
 
 const table = defineTable({
   name: 'shareholding_facts',

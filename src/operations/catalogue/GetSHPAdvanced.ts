@@ -1,7 +1,7 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './facts.ts';
+import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
 
 /** The breakdown of the published sample; it is in the example of the page, though not in its list. */
 const BREAKDOWN = 'SummaryPromoterPublicOthers';

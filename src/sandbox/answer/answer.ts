@@ -6,11 +6,11 @@ import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
 import { sessionsOf } from '../datasets/dataset.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
-import type { Query } from '../query.ts';
+import type { Query } from '../request-query.ts';
 import { contrarily } from './contrary.ts';
 import { csvBody, type DateFormat, jsonBody, jsonObjects } from './format.ts';
 import { answerFields, complete, inventRecords, type SourceRecord } from './record.ts';
-import { xmlAttributes, xmlBody } from './xml.ts';
+import { xmlAttributes, xmlBody } from './xml-answer.ts';
 
 /** By the specification these two operations answer with application/json, the others with text/plain. */
 const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];

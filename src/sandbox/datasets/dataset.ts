@@ -1,6 +1,6 @@
 import type { SourceRecord } from '../answer/record.ts';
 import type { Market } from '../market/market.ts';
-import type { Query } from '../query.ts';
+import type { Query } from '../request-query.ts';
 
 /** Records of one form: their table, and how they are made. */
 export interface DataSet {

@@ -1,7 +1,7 @@
 import { bhavcopy } from './bhavcopy.ts';
 import { categories } from './categories.ts';
-import { classification, pledge } from './companies.ts';
-import { corporateActions, declaredActions, publishedActions } from './corporate-actions.ts';
+import { classification, pledge } from './company-answers.ts';
+import { corporateActions, declaredActions, publishedActions } from './corporate-action-answers.ts';
 import type { OperationDataSets } from './dataset.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './market-activity.ts';
 import { financialRatios, ratioFacts } from './ratios.ts';

@@ -5,8 +5,8 @@ import { answerFields, type SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
 import type { Market } from '../market/market.ts';
-import type { Query } from '../query.ts';
-import { issuedShares } from './companies.ts';
+import type { Query } from '../request-query.ts';
+import { issuedShares } from './company-answers.ts';
 import { type DataSet, round2, rupees } from './dataset.ts';
 
 /** A quarter of the Indian financial year, which is named by its first calendar year. */

@@ -9,7 +9,7 @@ import {
   rowParams,
 } from '../../operations/operation.ts';
 import { type Market, ZONE } from '../market/market.ts';
-import { Diagnostic, type Query } from '../query.ts';
+import { Diagnostic, type Query } from '../request-query.ts';
 
 export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
 export type Dialect = (typeof DIALECTS)[number];

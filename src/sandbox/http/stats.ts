@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
-import { clockHour } from './access.ts';
+import { clockHour } from './key-access.ts';
 
 /** The requests so far, without those for the sandbox's own pages. */
 export interface SandboxStats {

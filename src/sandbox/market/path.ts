@@ -2,7 +2,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../operations/operation.ts';
 import { between, chance, hash } from './hash.ts';
-import { type Instrument, instrumentsOf } from './instruments.ts';
+import { type Instrument, instrumentsOf } from './market-instruments.ts';
 
 /** The first day of the simulation. */
 export const MARKET_START: Day = '2015-01-01';

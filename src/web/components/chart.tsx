@@ -1,7 +1,7 @@
 import { scaleLinear } from 'd3-scale';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { largest } from '../../core/largest.ts';
-import { MONTHS } from './calendar.tsx';
+import { MONTHS } from './session-calendar.tsx';
 
 interface Point {
   readonly day: Day;

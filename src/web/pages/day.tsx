@@ -5,7 +5,7 @@ import {
   readDayCoverage,
   readDayLoads,
   readWindows,
-} from '../../load/state/coverage/days.ts';
+} from '../../load/state/coverage/covered-days.ts';
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { listFindings } from '../../load/state/findings.ts';
 import { openRejects } from '../../load/state/rejects.ts';
@@ -13,10 +13,10 @@ import { asksInstruments } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
-import { dayText } from '../components/calendar.tsx';
+import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
-import { FindingsTable, RejectsTable } from '../components/quality.tsx';
-import { DAYS, RUN, Table } from '../components/table.tsx';
+import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
+import { dayText } from '../components/session-calendar.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { dayOf, pairOf } from './asked.ts';
 

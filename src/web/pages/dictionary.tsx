@@ -5,13 +5,13 @@ import {
   type DataSetDescription,
   describeDataSet,
   type TableDescription,
-} from '../../operations/describe.ts';
+} from '../../operations/describe-operation.ts';
 import { allowedText, tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Copyable, Empty, Facts, Section } from '../components/basics.tsx';
+import { Table } from '../components/data-table.tsx';
 import { Name } from '../components/names.tsx';
-import { Table } from '../components/table.tsx';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 
 /** All data sets, tables and views, and first queries. */

@@ -17,11 +17,11 @@ import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
-import { ActionButton } from '../components/actions.tsx';
+import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
+import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
-import { type Column, Table } from '../components/table.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const REFRESH_S = 15;

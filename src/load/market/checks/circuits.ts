@@ -1,4 +1,4 @@
-import { type Check, isExDate, isT0 } from './check.ts';
+import { type Check, isExDate, isT0 } from './quality-check.ts';
 
 /** Price bands of the exchange in percent; new and special lines may have others. */
 const BANDS = '2, 5, 10, 20, 40';

@@ -1,4 +1,4 @@
-import { type Check, halfUnit } from './check.ts';
+import { type Check, halfUnit } from './quality-check.ts';
 
 const CRORE = 10_000_000;
 

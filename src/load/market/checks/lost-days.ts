@@ -7,7 +7,7 @@ import { loadedSessionsSql } from '../../state/coverage/coverage.ts';
 import { isOfTrialAddressSql } from '../../state/windows/windows.ts';
 import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge/merge-sql.ts';
-import type { Check } from './check.ts';
+import type { Check } from './quality-check.ts';
 
 /** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */
 const listingDays = () =>

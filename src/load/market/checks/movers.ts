@@ -1,4 +1,4 @@
-import { type Check, halfUnit, isExDate, isT0 } from './check.ts';
+import { type Check, halfUnit, isExDate, isT0 } from './quality-check.ts';
 
 const moved = (row: string) =>
   `((${row}.close_price - ${row}.previous_close_price) * 100 / nullif(${row}.previous_close_price, 0))`;

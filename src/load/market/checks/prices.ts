@@ -1,4 +1,4 @@
-import { type Check, isT0, lineName, PRECEDING_DAYS } from './check.ts';
+import { type Check, isT0, lineName, PRECEDING_DAYS } from './quality-check.ts';
 
 /** Old files print 0 for a missing price, which is no finding. */
 const outside = (price: string) => `(b.${price} > 0 and not b.${price} between b.low_price and b.high_price)`;

@@ -1,5 +1,5 @@
 import { loadedSessionsSql } from '../../state/coverage/coverage.ts';
-import type { Check } from './check.ts';
+import type { Check } from './quality-check.ts';
 
 /** How many sessions a day's number of records is compared with, and the fewest that are enough. */
 const SESSIONS = 20;

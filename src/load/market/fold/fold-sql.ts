@@ -1,7 +1,7 @@
 import type { Shape } from '../../../operations/operation.ts';
 import { comparedDay, listedInFull } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
-import { ANSWERS } from '../../state/answers/facts.ts';
+import { ANSWERS } from '../../state/answers/answer-facts.ts';
 import { LOADS } from '../../state/loads/loads.ts';
 import { DAY_ROWS, replaceDayRows } from '../../state/withdrawals.ts';
 import {

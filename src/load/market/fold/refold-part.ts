@@ -6,7 +6,7 @@ import type { RecordCounts } from '../../../core/record-counts.ts';
 import { dataSetNamed, listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
-import { databaseError } from '../../database/errors.ts';
+import { databaseError } from '../../database/database-errors.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import {
   type AnswerSaid,
@@ -16,7 +16,7 @@ import {
   readSaid,
   replaceDayEffects,
   replaceFact,
-} from '../../state/answers/facts.ts';
+} from '../../state/answers/answer-facts.ts';
 import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';

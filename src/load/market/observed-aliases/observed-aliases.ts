@@ -9,7 +9,7 @@ import type { Database } from '../../database/database.ts';
 import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
 import { loadsAfter } from '../../state/loads/loads.ts';
 import { versionAt } from '../../state/loads/versions.ts';
-import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instruments.ts';
+import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instrument-tables.ts';
 import { identify, type ObservedAlias } from './identity.ts';
 import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-alias-sql.ts';
 

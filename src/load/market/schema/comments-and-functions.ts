@@ -3,9 +3,9 @@ import { tables } from '../../../operations/registry.ts';
 import { columnComment, LOAD_AUDIT, VALIDITY } from '../../../operations/table.ts';
 import { etlDescriptions, SCHEMA_COMMENTS } from '../../state/schema/describe.ts';
 // For what they describe.
-import '../../state/schema/instruments.ts';
+import '../../state/schema/instrument-tables.ts';
 import '../../state/schema/knowledge.ts';
-import '../../state/schema/source.ts';
+import '../../state/schema/source-tables.ts';
 import '../../state/schema/work.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';

@@ -9,11 +9,11 @@ import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
 import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
-import { answers, responseBodies } from '../schema/source.ts';
+import { answers, responseBodies } from '../schema/source-tables.ts';
 import { loads, windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
-import type { AnswerFact } from './facts.ts';
-import { factColumns, factDays, factValues } from './facts.ts';
+import type { AnswerFact } from './answer-facts.ts';
+import { factColumns, factDays, factValues } from './answer-facts.ts';
 import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 

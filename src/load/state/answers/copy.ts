@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Database } from '../../database/database.ts';
-import { answers, responseBodies } from '../schema/source.ts';
+import { answers, responseBodies } from '../schema/source-tables.ts';
 import { type AnswerFilter, matchesFilter } from './to-replay.ts';
 
 /** How many answers are copied at a time. */

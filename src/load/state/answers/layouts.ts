@@ -5,7 +5,7 @@ import type { Place } from '../../../core/place.ts';
 import { plainName } from '../../../operations/fields.ts';
 import { dataSets } from '../../../operations/registry.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
-import { answerLayouts, answers, declaredFields, type LayoutField } from '../schema/source.ts';
+import { answerLayouts, answers, declaredFields, type LayoutField } from '../schema/source-tables.ts';
 
 // Which fields the answers of the source have. An answer is noted with its layout and its counts; `etl.answer_layouts` has
 // their sums, to which each answer is added in the statement that notes it, and never again.

@@ -4,7 +4,7 @@ import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { isInUse, tableGroupOf } from '../../../operations/registry.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
-import { answers, pruned } from '../schema/source.ts';
+import { answers, pruned } from '../schema/source-tables.ts';
 import { loads, withdrawals } from '../schema/work.ts';
 
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { FieldType, Kind } from '../../../operations/fields.ts';
 import { isoText } from '../schema/columns.ts';
-import { answerLayouts, answers } from '../schema/source.ts';
+import { answerLayouts, answers } from '../schema/source-tables.ts';
 import { declaredColumns } from './layouts.ts';
 
 /** Something that the source has changed about the fields of its answers. */

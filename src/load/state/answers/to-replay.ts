@@ -4,7 +4,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
-import { answers, responseBodies } from '../schema/source.ts';
+import { answers, responseBodies } from '../schema/source-tables.ts';
 import { rejects } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */

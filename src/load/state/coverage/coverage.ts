@@ -4,8 +4,8 @@ import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { dayEffectsSql } from '../answers/facts.ts';
-import { answers } from '../schema/source.ts';
+import { dayEffectsSql } from '../answers/answer-facts.ts';
+import { answers } from '../schema/source-tables.ts';
 import { coverage, withdrawals } from '../schema/work.ts';
 import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from './registers.ts';
 

@@ -3,11 +3,11 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { PipelineError } from '../../../core/errors.ts';
 import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
-import { isCanceled } from '../../database/errors.ts';
+import { isCanceled } from '../../database/database-errors.ts';
 import { transaction } from '../../database/transaction.ts';
-import { dayEffectsSql, SAID } from '../answers/facts.ts';
+import { dayEffectsSql, SAID } from '../answers/answer-facts.ts';
 import { placeText } from '../schema/columns.ts';
-import { answers } from '../schema/source.ts';
+import { answers } from '../schema/source-tables.ts';
 import { coverage, withdrawals } from '../schema/work.ts';
 import type { Registers } from './registers.ts';
 

@@ -6,7 +6,7 @@ import { expectedVariants } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
 import { isoText } from '../schema/columns.ts';
 import { sessions } from '../schema/knowledge.ts';
-import { accessKeys } from '../schema/source.ts';
+import { accessKeys } from '../schema/source-tables.ts';
 import { coverage, loads, runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import type { RunState } from './request.ts';

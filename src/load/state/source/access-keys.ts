@@ -1,6 +1,6 @@
 import { and, eq, lte, ne, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { accessKeys } from '../schema/source.ts';
+import { accessKeys } from '../schema/source-tables.ts';
 import type { CallLimit } from './call-budget.ts';
 
 /** That a key is accepted is stored again after this long, so that other workers need not try it with one call. */

@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { callBudget } from '../schema/source.ts';
+import { callBudget } from '../schema/source-tables.ts';
 
 /**
  * The call budget: one per access key and clock hour, for all workers on all machines. It is kept in Postgres with

@@ -1,7 +1,7 @@
 import { and, eq, gt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { RANGE_REFUSED_LINE } from '../../../core/errors.ts';
-import { historyLimits, rangeLimits } from '../schema/source.ts';
+import { historyLimits, rangeLimits } from '../schema/source-tables.ts';
 import { coverage, windows } from '../schema/work.ts';
 import type { NewWindow } from '../windows/plan.ts';
 

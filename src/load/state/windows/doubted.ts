@@ -17,7 +17,7 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
-import { answers } from '../schema/source.ts';
+import { answers } from '../schema/source-tables.ts';
 import { rejects, runs, windows, withdrawals } from '../schema/work.ts';
 
 /** The place of the last answer of a window. */

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { takeIds } from '../schema/columns.ts';
-import { answers } from '../schema/source.ts';
+import { answers } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
-import { answers } from '../schema/source.ts';
+import { answers } from '../schema/source-tables.ts';
 import { rejectedRecords, runs, windows } from '../schema/work.ts';
 
 /** How many windows are deleted in one transaction, so that none holds many locks for long. */

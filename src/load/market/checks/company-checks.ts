@@ -1,4 +1,4 @@
-import { type Check, halfUnit } from './check.ts';
+import { type Check, halfUnit } from './quality-check.ts';
 
 const extendsCode = (code: string, parent: string) =>
   `starts_with(k.${code}, k.${parent}) and k.${code} <> k.${parent}`;

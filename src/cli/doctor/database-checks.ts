@@ -5,8 +5,8 @@ import { messageOf, PipelineError } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
 import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
 import { clusterPlace } from '../../load/database/embedded/account.ts';
-import { databaseError } from '../../load/database/errors.ts';
 import {
   type RoleRights,
   readRoleRights,
@@ -20,8 +20,8 @@ import { timeZoneProblem } from '../../load/database/time-zone.ts';
 import { readLostDays } from '../../load/market/checks/lost-days.ts';
 import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
-import { useStoredOperations } from '../../load/state/operations.ts';
-import { clockLead } from '../../load/state/place.ts';
+import { useStoredOperations } from '../../load/state/enabled-operations.ts';
+import { clockLead } from '../../load/state/place-sql.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';

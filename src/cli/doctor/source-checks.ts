@@ -21,7 +21,7 @@ import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
 import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
-import { type KeyReport, keyReport, limitationChecks } from './limitation.ts';
+import { type KeyReport, keyReport, limitationChecks } from './limitation-checks.ts';
 
 /** The operation with the shortest answer: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';

@@ -7,7 +7,7 @@ import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { count, momentText, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
-import { callsOfNight } from './settings.ts';
+import { callsOfNight } from './settings-checks.ts';
 
 /** How long before its end a key is worth a warning. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Place } from '../../core/place.ts';
 import { placeText } from './schema/columns.ts';
-import { clock } from './schema/source.ts';
+import { clock } from './schema/source-tables.ts';
 
 /**
  * A statement that takes the next place and returns it as `place`. The time is read when the row is locked, so that it is

@@ -19,11 +19,11 @@ import {
   retriesOfRuns,
 } from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
-import { ActionButton } from '../components/actions.tsx';
+import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
+import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
-import { type Column, DAYS, RUN, Table } from '../components/table.tsx';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
 import { runIdOf } from './asked.ts';
 

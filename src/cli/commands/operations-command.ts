@@ -2,7 +2,11 @@ import type { Config } from '../../core/config.ts';
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
 import type { Declared } from '../../operations/declared.ts';
-import type { DataSetDescription, FieldDescription, TableDescription } from '../../operations/describe.ts';
+import type {
+  DataSetDescription,
+  FieldDescription,
+  TableDescription,
+} from '../../operations/describe-operation.ts';
 import { allowedText, tablesFilledBy } from '../../operations/operation.ts';
 import type { UsedOperation } from '../../operations/registry.ts';
 import type { CheckFlags } from '../check-operations.ts';
@@ -126,7 +130,7 @@ export const commands: Commands = {
 };
 
 async function listOperations(cli: Cli, flags: ListFlags): Promise<void> {
-  const { describeDataSet } = await import('../../operations/describe.ts');
+  const { describeDataSet } = await import('../../operations/describe-operation.ts');
   const { allOperations, dataSets, operations } = await import('../../operations/registry.ts');
   const config = await loadSettings(cli);
   const { openKnown } = await import('../open-context.ts');
@@ -155,7 +159,7 @@ async function changeOperations(
   const { explainMissingRight, migrateDatabase, schemaState } = await import(
     '../../load/database/migrate.ts'
   );
-  const { readStoredOperations } = await import('../../load/state/operations.ts');
+  const { readStoredOperations } = await import('../../load/state/enabled-operations.ts');
   const { openLog, openStore } = await import('../open-context.ts');
   const config = await loadSettings(cli);
   const texts = named.flatMap((text) => text.split(',')).filter((text) => text !== '');
@@ -272,7 +276,7 @@ async function describeOperation(cli: Cli, name: string, flags: JsonFlag): Promi
     namesFilling,
     tables,
   } = await import('../../operations/registry.ts');
-  const { describeDataSet } = await import('../../operations/describe.ts');
+  const { describeDataSet } = await import('../../operations/describe-operation.ts');
   const config = await loadSettings(cli);
   const declared = await allOperations(config.EOD_OPERATIONS_DIR);
   const unusable = declared.broken.find((one) => one.name.toLowerCase() === name.toLowerCase());

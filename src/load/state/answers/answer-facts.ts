@@ -6,7 +6,7 @@ import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from '../cov
 import type { LoadGroup } from '../loads/locks.ts';
 import type { RejectEntry } from '../rejects.ts';
 import { placeText } from '../schema/columns.ts';
-import { answers, HAS_DAY_EFFECT } from '../schema/source.ts';
+import { answers, HAS_DAY_EFFECT } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import type { SentFields } from './layouts.ts';
 

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNotNull, max } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { sha256 } from '../../../core/sha256.ts';
-import { aliasProgress, eventProgress } from '../schema/instruments.ts';
+import { aliasProgress, eventProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/work.ts';
 import type { EventDecision } from './decisions.ts';
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.ts';
 import { dayAt, timeAt } from '../../core/days.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { ZONE } from '../market/market.ts';
-import { Diagnostic } from '../query.ts';
+import { Diagnostic } from '../request-query.ts';
 
 /** The clock hour in India, e.g. `2026-11-20T21`. The hourly quota is reset at its end. */
 export function clockHour(clock: Clock): string {

@@ -11,11 +11,11 @@ import {
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
 import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
-import { ActionButton } from '../components/actions.tsx';
+import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
+import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { DataSetLink } from '../components/names.tsx';
-import { ChangedFields, FindingsTable, RejectsTable } from '../components/quality.tsx';
-import { DAYS, RUN, Table } from '../components/table.tsx';
+import { ChangedFields, FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;

@@ -6,10 +6,10 @@ import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
-import { ActionButton } from '../components/actions.tsx';
+import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Section, Years } from '../components/basics.tsx';
-import { Legend, totalsText, YearCalendar, YearStrip } from '../components/calendar.tsx';
 import { DataSet } from '../components/names.tsx';
+import { Legend, totalsText, YearCalendar, YearStrip } from '../components/session-calendar.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { pairOf, yearOf } from './asked.ts';
 

@@ -4,7 +4,7 @@ import type { SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
 import { type Industry, industries } from '../market/industries.ts';
-import { companyNumber, type Instrument } from '../market/instruments.ts';
+import { companyNumber, type Instrument } from '../market/market-instruments.ts';
 import { type DataSet, round2, sessionsOf } from './dataset.ts';
 
 /** On this day all companies were classified again. */

@@ -3,9 +3,9 @@ import type { Finding } from '../../load/state/findings.ts';
 import type { OpenReject } from '../../load/state/rejects.ts';
 import { draftCommand, rejectCommand } from '../commands.ts';
 import { Command, Moment } from './basics.tsx';
+import { DAYS, RUN, Table } from './data-table.tsx';
 import { Badge } from './marks.tsx';
 import { DataSet, DataSetLink } from './names.tsx';
-import { DAYS, RUN, Table } from './table.tsx';
 
 /** Rejected records and what is wrong with them. */
 export function RejectsTable({

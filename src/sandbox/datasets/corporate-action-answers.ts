@@ -2,10 +2,10 @@ import { addDays, type Day, type DayRange, dayStart, daysBetween } from '../../c
 import type { Exchange } from '../../operations/operation.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import { between, chance, hash } from '../market/hash.ts';
-import { companyNumber, type Instrument } from '../market/instruments.ts';
 import { type Market, ZONE } from '../market/market.ts';
+import { companyNumber, type Instrument } from '../market/market-instruments.ts';
 import type { Split } from '../market/splits.ts';
-import type { Query } from '../query.ts';
+import type { Query } from '../request-query.ts';
 import { CATEGORIES } from './categories.ts';
 import { type DataSet, sessionsOf } from './dataset.ts';
 

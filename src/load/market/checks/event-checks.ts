@@ -1,4 +1,4 @@
-import { type Check, lineName, PRECEDING_DAYS } from './check.ts';
+import { type Check, lineName, PRECEDING_DAYS } from './quality-check.ts';
 
 /** The widest price band of shares, in percent; some shares have none. */
 const WIDEST_BAND = 20;
