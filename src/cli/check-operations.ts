@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import type { SampleCheck } from '../extract/check-sample.ts';
-import type { DeclarationProblem } from '../operations/declaration-problems.ts';
+import type { DeclarationProblem } from '../operations/check-declaration.ts';
 import type { DeclaredFile } from '../operations/declared.ts';
 import type { Operation } from '../operations/operation.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from './cli.ts';

@@ -1,19 +1,27 @@
-import { isDay } from '../core/days.ts';
+import type { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
-import { didYouMean } from '../core/input.ts';
-import { checkFurtherTables, checkShapes, plainField } from './check-shapes.ts';
+import { didYouMean, nearest } from '../core/input.ts';
+import { either } from '../core/wording.ts';
+import { nameProblems } from './column-names.ts';
 import {
-  type DeclarationProblem,
-  isObject,
-  isText,
-  join,
-  Problems,
-  shown,
-  type Unchecked,
-} from './declaration-problems.ts';
-import { SCHEDULED_WEEKDAYS } from './operation.ts';
+  declarationSchema,
+  onceQuestionsSchema,
+  QUESTIONS,
+  QUESTIONS_ONCE,
+  questionsSchema,
+  SPANS,
+} from './declaration-schema.ts';
+import { plainName } from './fields.ts';
+import { expectedDay, type Operation, type Shape } from './operation.ts';
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition, VALIDITY } from './table.ts';
+import { VIEWS } from './views.ts';
 
-export type { DeclarationProblem } from './declaration-problems.ts';
+/** What is wrong with a declaration: one sentence with the path of the member and what to write instead. */
+export interface DeclarationProblem {
+  /** An operation with an error cannot be used; a warning is about a name or a habit. */
+  readonly level: 'error' | 'warning';
+  readonly text: string;
+}
 
 export interface CheckOptions {
   /** The file of the declaration, with which each sentence begins. */
@@ -22,46 +30,87 @@ export interface CheckOptions {
   readonly names?: readonly string[];
 }
 
-const NAMES = [
-  'name',
-  'summary',
-  'shapes',
-  'also',
-  'alsoInFiles',
-  'udiff',
-  'exchanges',
-  'request',
-  'windows',
-  'envelope',
-  'publishedAt',
-  'schedule',
-  'emptyIsNormal',
-  'sample',
-  'instead',
-];
+/**
+ * The problems of a declaration, which may be a value of any type: what a module exports (pure). Never throws. What its
+ * parts mean together is checked where each of them is right.
+ */
+export function checkDeclaration(
+  declaration: unknown,
+  { file, names }: CheckOptions = {},
+): readonly DeclarationProblem[] {
+  const prefix = file === undefined ? '' : `${file}: `;
+  const found: DeclarationProblem[] = [];
+  try {
+    for (const { level, text } of problemsOf(declaration, names))
+      found.push({ level, text: `${prefix}${text}` });
+  } catch (error) {
+    const text = `it cannot be read, because a member of it throws (${messageOf(error)}): use plain values`;
+    found.push({ level: 'error', text: `${prefix}${text}` });
+  }
+  return found;
+}
 
-const REQUEST_NAMES = [
-  'dates',
-  'spans',
-  'yearsBefore',
-  'fixed',
-  'datedWhen',
-  'instruments',
-  'dTFormat',
-  'options',
-];
-const DATES = ['range', 'years', 'day', 'spans', 'none'];
-const INSTRUMENTS = ['many', 'one', 'none'];
-const OPTION_NAMES = ['param', 'meaning', 'fallback', 'values', 'isClosed', 'form', 'isFilter'];
-const SCHEDULE_NAMES = ['at', 'on', 'hasLookback', 'spread', 'value'];
+function* problemsOf(
+  declaration: unknown,
+  names: readonly string[] | undefined,
+): Generator<DeclarationProblem> {
+  const parsed = declarationSchema.safeParse(declaration);
+  for (const issue of parsed.error?.issues ?? [])
+    for (const text of sentencesOf(issue, declaration)) yield { level: 'error', text };
+  if (!parsed.success) return;
+  const operation = declaration as Operation;
+  for (const text of meaningProblems(operation, names)) yield { level: 'error', text };
+  for (const [path, table] of tablesOf(operation))
+    for (const text of nameWarnings(table, path)) yield { level: 'warning', text };
+}
 
-const WINDOW_NAMES: Readonly<Record<string, readonly string[]>> = {
-  range: ['per', 'days', 'everyDay', 'parts', 'ahead'],
-  session: ['per'],
-  once: ['per', 'questions'],
-  instrument: ['per', 'days', 'questions'],
-  row: ['per', 'of', 'instrument', 'params', 'day'],
-};
+/** What is wrong with a declaration of which each part is right. */
+function* meaningProblems(operation: Operation, names: readonly string[] | undefined): Generator<string> {
+  yield* requestProblems(operation);
+  yield* windowProblems(operation, names);
+  for (const [at, shape] of operation.shapes.entries()) yield* shapeProblems(shape, `shapes[${at}]`);
+  for (const [path, table] of tablesOf(operation)) yield* tableProblems(table, path);
+  yield* sampleProblems(operation);
+}
+
+/** What an issue of the schema says: what the value is, and what to write instead. */
+function sentencesOf(issue: z.core.$ZodIssue, declaration: unknown): string[] {
+  const path = issue.path.reduce<string>(
+    (all, name) => (typeof name === 'number' ? `${all}[${name}]` : join(all, String(name))),
+    '',
+  );
+  if (issue.code !== 'unrecognized_keys') {
+    const value = issue.path.reduce<unknown>(
+      (of, name) => (of as Record<PropertyKey, unknown>)[name],
+      declaration,
+    );
+    return [`${path === '' ? 'the default export' : path} is ${shown(value)}: ${issue.message}`];
+  }
+  const known = issue.message.split(', ');
+  return issue.keys.map((name) => {
+    const similar = nearest(name, known);
+    const remedy = similar === null ? `known are ${issue.message}` : `did you mean ${similar}?`;
+    return `${join(path, /^\S+$/.test(name) ? name : shown(name))} is not a name of a declaration: ${remedy}`;
+  });
+}
+
+const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+const LONGEST_SHOWN = 60;
+
+/** A value as a sentence shows it. */
+function shown(value: unknown): string {
+  if (value === undefined) return 'missing';
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+}
+
+/** The values of a list that come more than once. */
+const repeated = <Value>(values: readonly Value[]) =>
+  new Set(values.filter((one, at) => values.indexOf(one) !== at));
 
 /** Parameters that are sent anyway, in lower case. */
 const OWN_PARAMS = [
@@ -77,174 +126,18 @@ const OWN_PARAMS = [
   'instrumentidentifiers',
 ];
 
-/**
- * The problems of a declaration, which may be a value of any type: what a module exports (pure). Never throws.
- */
-export function checkDeclaration(
-  declaration: unknown,
-  options: CheckOptions = {},
-): readonly DeclarationProblem[] {
-  const problems = new Problems(options.file);
-  try {
-    checkAll(declaration, options, problems);
-  } catch (error) {
-    problems.error(
-      `it cannot be read, because a member of it throws (${messageOf(error)}): use plain values`,
-    );
-  }
-  return problems.all;
-}
-
-function checkAll(declaration: unknown, { names }: CheckOptions, problems: Problems): void {
-  const remedy = 'write "export default defineOperation({ … })"';
-  if (!problems.check(isObject(declaration), 'the default export', declaration, remedy)) return;
-  const operation = declaration as Unchecked;
-  const { name, exchanges, envelope, windows, request } = operation;
-  problems.onlyKnown(operation, '', NAMES);
-  const isName = typeof name === 'string' && /^\w{1,100}$/.test(name);
-  problems.check(isName, 'name', name, 'use the name by which the source is asked, such as GetVoting');
-  problems.text(operation, '', 'summary', 'say in a sentence what the records are');
-  const areCodes =
-    Array.isArray(exchanges) &&
-    exchanges.length > 0 &&
-    exchanges.every((one) => typeof one === 'string' && /^[A-Z][A-Z0-9_]*$/.test(one));
-  problems.check(
-    areCodes,
-    'exchanges',
-    exchanges,
-    "list codes in capitals, such as ['BSE', 'NSE'] or ['BFO']",
-  );
-  problems.time(operation, '', 'publishedAt');
-  problems.boolean(operation, '', 'emptyIsNormal');
-  if (envelope !== undefined) {
-    problems.check(
-      isText(envelope),
-      'envelope',
-      envelope,
-      'use the name of the list in the answer, or leave it out',
-    );
-  }
-  checkRequest(request, problems);
-  checkWindows(windows, isObject(request) ? request : {}, { name, names }, problems);
-  checkSchedule(operation.schedule, isObject(windows) ? windows : {}, problems);
-  checkShapes(operation.shapes, problems);
-  checkFurtherTables(operation, problems);
-  checkSample(operation, problems);
-}
-
-function checkRequest(request: unknown, problems: Problems): void {
-  const remedy = 'use { dates, instruments, dTFormat, options }';
-  if (!problems.check(isObject(request), 'request', request, remedy)) return;
-  const { dates, spans, fixed, datedWhen, dTFormat } = request as Unchecked;
-  const of = request as Unchecked;
-  problems.onlyKnown(of, 'request', REQUEST_NAMES);
-  problems.oneOf(of, 'request', 'dates', DATES);
-  problems.oneOf(of, 'request', 'instruments', INSTRUMENTS);
-  const isFormat = typeof dTFormat === 'boolean' || isText(dTFormat);
-  problems.check(isFormat, 'request.dTFormat', dTFormat, 'use true, false or the name of the parameter');
-  if (datedWhen !== undefined) {
-    problems.check(
-      typeof datedWhen === 'function',
-      'request.datedWhen',
-      datedWhen,
-      'use a function, or leave it out',
-    );
-  }
-  if (dates === 'spans') checkSpans(spans, problems);
-  else if (spans !== undefined && DATES.includes(String(dates)))
-    problems.error('request.spans has no effect: set request.dates to spans, or remove it');
-  if (fixed !== undefined && isRecordOfTexts(fixed, 'request.fixed', problems)) {
-    for (const param of Object.keys(fixed as object)) {
-      if (!OWN_PARAMS.includes(param.toLowerCase())) continue;
-      problems.error(`request.fixed names ${param}, which is sent anyway: remove it`);
-    }
-  }
-  checkOptions(of.options, problems);
-}
-
-function checkSpans(spans: unknown, problems: Problems): void {
-  const example = "{ value: 'Previous7days', from: -7, to: 0 }";
-  const isList = Array.isArray(spans) && spans.length > 0;
-  if (
-    !problems.check(
-      isList,
-      'request.spans',
-      spans,
-      `list the spans that the source knows, such as ${example}`,
-    )
-  )
-    return;
-  (spans as readonly unknown[]).forEach((span, at) => {
-    const path = `request.spans[${at}]`;
-    if (!problems.check(isObject(span), path, span, `use ${example}`)) return;
-    const { from, to } = span as Unchecked;
-    problems.text(span as Unchecked, path, 'value', 'use the value of the parameter range');
-    const areDays = Number.isInteger(from) && Number.isInteger(to);
-    problems.check(
-      areDays,
-      `${path}.from or to`,
-      areDays ? from : (from ?? to),
-      'use days from today, such as -7',
-    );
-    if (areDays && Number(from) > Number(to)) problems.error(`${path}.from is after its to: exchange them`);
-  });
-}
-
-/** Is it an object of texts? If not, that is a problem. */
-function isRecordOfTexts(value: unknown, path: string, problems: Problems): boolean {
-  const isRecord = isObject(value) && Object.values(value).every(isText);
-  return problems.check(
-    isRecord,
-    path,
-    value,
-    "use names with values in quotes, such as { onlyActive: 'true' }",
-  );
-}
-
-function checkOptions(options: unknown, problems: Problems): void {
-  if (!problems.check(Array.isArray(options), 'request.options', options, 'use a list, which may be empty'))
-    return;
-  const params = (options as readonly unknown[]).map((option, at) => {
-    const path = `request.options[${at}]`;
-    if (!problems.check(isObject(option), path, option, 'use { param, meaning, isFilter }')) return null;
-    checkOption(option as Unchecked, path, problems);
-    return (option as Unchecked).param;
-  });
-  for (const param of new Set(params.filter((one, at) => one !== null && params.indexOf(one) !== at))) {
-    problems.error(`request.options has ${shown(param)} twice: remove one of them`);
-  }
-}
-
-function checkOption(option: Unchecked, path: string, problems: Problems): void {
-  const { values, form, fallback } = option;
-  problems.onlyKnown(option, path, OPTION_NAMES);
-  problems.text(option, path, 'param', 'use the name of the parameter');
-  problems.text(option, path, 'meaning', 'say what it does');
-  problems.boolean(option, path, 'isFilter');
-  if (fallback !== undefined) {
-    problems.check(typeof fallback === 'string', join(path, 'fallback'), fallback, 'use a value in quotes');
-  }
-  if (values !== undefined) {
-    const areValues = Array.isArray(values) && values.every(isText);
-    problems.check(areValues, join(path, 'values'), values, 'list values in quotes');
-  }
-  if (form === undefined) return;
-  const isForm =
-    isObject(form) && isText(form.pattern) && isText(form.description) && isPattern(form.pattern);
-  problems.check(
-    isForm,
-    join(path, 'form'),
-    form,
-    "use { pattern: '\\\\d{4}', description: 'a year such as 2024' }",
-  );
-}
-
-function isPattern(pattern: string): boolean {
-  try {
-    return new RegExp(pattern) !== null;
-  } catch {
-    return false;
-  }
+function* requestProblems({ request }: Operation): Generator<string> {
+  const { dates, spans = [], fixed = {}, options } = request;
+  if (dates === 'spans' && request.spans === undefined) yield `request.spans is missing: ${SPANS}`;
+  if (dates !== 'spans' && request.spans !== undefined)
+    yield 'request.spans has no effect: set request.dates to spans, or remove it';
+  for (const [at, { from, to }] of spans.entries())
+    if (from > to) yield `request.spans[${at}].from is after its to: exchange them`;
+  for (const param of Object.keys(fixed))
+    if (OWN_PARAMS.includes(param.toLowerCase()))
+      yield `request.fixed names ${param}, which is sent anyway: remove it`;
+  for (const param of repeated(options.map((one) => one.param)))
+    yield `request.options has ${shown(param)} twice: remove one of them`;
 }
 
 /** Which windows go with which dates of a request, where not all do. */
@@ -254,169 +147,131 @@ const DATES_OF_WINDOWS: Readonly<Record<string, readonly string[]>> = {
   once: ['none'],
 };
 
-function checkWindows(
-  windows: unknown,
-  request: Unchecked,
-  of: { readonly name: unknown; readonly names: readonly string[] | undefined },
-  problems: Problems,
-): void {
-  const remedy = "use { per: 'range', days: 30, everyDay: false } or another of the forms";
-  if (!problems.check(isObject(windows), 'windows', windows, remedy)) return;
-  const policy = windows as Unchecked;
-  if (!problems.oneOf(policy, 'windows', 'per', Object.keys(WINDOW_NAMES))) return;
-  const per = String(policy.per);
-  problems.onlyKnown(policy, 'windows', WINDOW_NAMES[per] ?? []);
+function* windowProblems(
+  { name, windows, request, schedule }: Operation,
+  names: readonly string[] | undefined,
+): Generator<string> {
+  const { per } = windows;
   const dates = DATES_OF_WINDOWS[per];
-  if (
-    dates !== undefined &&
-    DATES.includes(String(request.dates)) &&
-    !dates.includes(String(request.dates))
-  ) {
+  if (dates !== undefined && !dates.includes(request.dates)) {
     const fitting = Object.keys(DATES_OF_WINDOWS).find((one) =>
-      DATES_OF_WINDOWS[one]?.includes(String(request.dates)),
+      DATES_OF_WINDOWS[one]?.includes(request.dates),
     );
-    problems.error(
-      `windows.per is "${per}", but request.dates is ${shown(request.dates)}: use ${fitting ?? 'instrument'}, or dates ${dates.join(' or ')}`,
-    );
+    yield `windows.per is "${per}", but request.dates is ${shown(request.dates)}: use ${fitting ?? 'instrument'}, or dates ${dates.join(' or ')}`;
   }
-  if ((per === 'instrument' || per === 'row') && request.instruments === 'none') {
-    problems.error(`windows.per is "${per}", but request.instruments is "none": use one or many`);
+  if ((per === 'instrument' || per === 'row') && request.instruments === 'none')
+    yield `windows.per is "${per}", but request.instruments is "none": use one or many`;
+  if (per === 'instrument') {
+    const ask = () => windows.questions(expectedDay());
+    yield* questionProblems(ask, questionsSchema, QUESTIONS);
   }
-  if (per === 'range') checkRange(policy, problems);
-  if (per === 'instrument') checkQuestions(policy, problems);
-  if (per === 'row') checkRow(policy, of, problems);
+  if (per === 'once' && windows.questions !== undefined) {
+    const { questions } = windows;
+    yield* questionProblems(() => questions(expectedDay().today), onceQuestionsSchema, QUESTIONS_ONCE);
+  }
+  if (per === 'row') {
+    if (windows.of === name) yield 'windows.of is the operation itself: name another one';
+    else if (names !== undefined && !names.includes(windows.of))
+      yield `windows.of is ${shown(windows.of)}: correct the name, or enable the operation${didYouMean(windows.of, names)}`;
+  }
+  if (schedule.spread === 'week' && (schedule.on !== 'daily' || per !== 'instrument'))
+    yield 'schedule.spread is for instruments that are asked daily: use it with on daily and windows.per instrument';
 }
 
-function checkRange({ days, everyDay, parts }: Unchecked, problems: Problems): void {
-  const areDays = Number.isInteger(days) && Number(days) >= 1;
-  problems.check(areDays, 'windows.days', days, 'use the longest range of a request in days, such as 30');
-  problems.check(typeof everyDay === 'boolean', 'windows.everyDay', everyDay, 'use true or false');
-  if (parts === undefined) return;
-  const areParts =
-    isObject(parts) && isText(parts.param) && isText(parts.column) && Array.isArray(parts.values);
-  problems.check(areParts, 'windows.parts', parts, 'use { param, values, column }, or leave it out');
-}
-
-function checkQuestions(policy: Unchecked, problems: Problems): void {
-  problems.oneOf(policy, 'windows', 'days', ['sessions', 'quarters', 'none']);
-  const { questions } = policy;
-  const remedy = 'use a function that returns [{ from, to, variant, params }]';
-  if (!problems.check(typeof questions === 'function', 'windows.questions', questions, remedy)) return;
-  const day = '2025-03-31';
-  const asked = { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
+/** Tries the questions of a declaration for a day. */
+function* questionProblems(ask: () => unknown, schema: z.ZodType, remedy: string): Generator<string> {
   let found: unknown;
   try {
-    found = (questions as (input: unknown) => unknown)(asked);
+    found = ask();
   } catch (error) {
-    problems.error(`windows.questions fails for ${day} (${messageOf(error)}): ${remedy}`);
+    yield `windows.questions fails for ${expectedDay().today} (${messageOf(error)}): ${remedy}`;
     return;
   }
-  const areQuestions =
-    Array.isArray(found) &&
-    found.every(
-      (one) =>
-        isObject(one) &&
-        [one.from, one.to].every((value) => typeof value === 'string' && isDay(value)) &&
-        typeof one.variant === 'string' &&
-        isObject(one.params),
-    );
-  if (!areQuestions) problems.error(`windows.questions returns ${shown(found)} of something else: ${remedy}`);
+  if (!schema.safeParse(found).success)
+    yield `windows.questions returns ${shown(found)} of something else: ${remedy}`;
 }
 
-function checkRow(
-  { of, instrument, params, day }: Unchecked,
-  { name, names }: { readonly name: unknown; readonly names: readonly string[] | undefined },
-  problems: Problems,
-): void {
-  if (
-    problems.check(isText(of), 'windows.of', of, 'use the name of the operation whose rows are asked about')
-  ) {
-    if (of === name) problems.error('windows.of is the operation itself: name another one');
-    else if (names !== undefined && !names.includes(String(of))) {
-      const similar = didYouMean(String(of), names);
-      problems.error(`windows.of is ${shown(of)}: correct the name, or enable the operation${similar}`);
-    }
-  }
-  problems.check(
-    isText(instrument),
-    'windows.instrument',
-    instrument,
-    'use the column that names the instrument',
+function* shapeProblems(shape: Shape, path: string): Generator<string> {
+  const { table, dated, fullSet, has, hasOneOf } = shape;
+  if (fullSet === 'days' && !dated)
+    yield `${path}.fullSet is "days" of records without a day: set dated to true, or fullSet to none`;
+  if (has.length === 0 && hasOneOf === undefined)
+    yield `${path}.has is an empty list: list fields of the source, in quotes, that every such record has`;
+  const read = new Set(
+    table.fields.flatMap((field) =>
+      field.from === 'answer' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
+    ),
   );
-  const areColumns = isObject(params) && Object.values(params).every(isText);
-  problems.check(
-    areColumns,
-    'windows.params',
-    params,
-    "use columns by parameter, such as { year: 'report_year' }",
-  );
-  if (day !== undefined) problems.check(isText(day), 'windows.day', day, 'use a column, or leave it out');
-}
-
-function checkSchedule(schedule: unknown, windows: Unchecked, problems: Problems): void {
-  const remedy = "use { at: '21:30', on: 'daily', hasLookback: true }";
-  if (!problems.check(isObject(schedule), 'schedule', schedule, remedy)) return;
-  const of = schedule as Unchecked;
-  problems.onlyKnown(of, 'schedule', SCHEDULE_NAMES);
-  problems.time(of, 'schedule', 'at');
-  problems.oneOf(of, 'schedule', 'on', Object.keys(SCHEDULED_WEEKDAYS));
-  problems.boolean(of, 'schedule', 'hasLookback');
-  if (of.value !== undefined) problems.oneOf(of, 'schedule', 'value', ['prices', 'lists', 'details']);
-  if (of.spread === undefined) return;
-  if (!problems.check(of.spread === 'week', 'schedule.spread', of.spread, 'use week, or leave it out'))
-    return;
-  if (of.on !== 'daily' || windows.per !== 'instrument') {
-    problems.error(
-      'schedule.spread is for instruments that are asked daily: use it with on daily and windows.per instrument',
-    );
+  for (const name of ['has', 'hasOneOf', 'namedBy'] as const) {
+    for (const field of shape[name] ?? [])
+      if (!read.has(plainName(field)))
+        yield `${path}.${name} names ${shown(field)}, which no field of the table reads: correct the name`;
+  }
+  if (dated && table.dateColumn === null)
+    yield `${path}.dated is true, but the key has no date: add a date column to it, or set dated to false`;
+  const columns = table.fields.map(({ column }) => column);
+  for (const name of ['symbolColumn', 'exchangeColumn'] as const) {
+    const column = shape[name];
+    if (column !== undefined && !columns.includes(column))
+      yield `${path}.${name} is ${shown(column)}: use a column of the table: ${columns.join(', ')}`;
   }
 }
 
-function checkSample(operation: Unchecked, problems: Problems): void {
-  const { sample } = operation;
-  const remedy = 'use { asked: { exchange, from, to, instruments, params }, answer }';
-  if (!problems.check(isObject(sample), 'sample', sample, remedy)) return;
-  const { asked, answer } = sample as Unchecked;
-  if (problems.check(isObject(asked), 'sample.asked', asked, remedy)) {
-    const { exchange, from, to, instruments, params } = asked as Unchecked;
-    problems.check(isText(exchange), 'sample.asked.exchange', exchange, 'use a code such as BSE');
-    for (const [name, day] of Object.entries({ from, to })) {
-      const isRight = typeof day === 'string' && isDay(day);
-      problems.check(isRight, `sample.asked.${name}`, day, 'use a day such as 2025-02-27');
-    }
-    const areNames = Array.isArray(instruments) && instruments.every(isText);
-    problems.check(areNames, 'sample.asked.instruments', instruments, 'use a list, which may be empty');
-    problems.check(isObject(params), 'sample.asked.params', params, 'use an object, which may be empty');
+/** All tables of an operation, with their paths. */
+const tablesOf = ({ shapes, also, alsoInFiles = [] }: Operation): (readonly [string, TableDefinition])[] => [
+  ...shapes.map(({ table }, at) => [`shapes[${at}].table`, table] as const),
+  ...(also === undefined ? [] : [['also.table', also.table] as const]),
+  ...alsoInFiles.map((table, at) => [`alsoInFiles[${at}]`, table] as const),
+];
+
+const RESERVED = [...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
+
+function* tableProblems({ name, key, fields }: TableDefinition, path: string): Generator<string> {
+  if (VIEWS.includes(name))
+    yield `${path}.name is ${shown(name)}, which is a view of the schema market: give the table another name`;
+  for (const [at, { column }] of fields.entries())
+    if (RESERVED.includes(column))
+      yield `${path}.fields[${at}].column is ${shown(column)}, which every table has: use another name than ${either(RESERVED)}`;
+  for (const column of repeated(fields.map((field) => field.column)))
+    yield `${path}.fields declares the column ${shown(column)} twice: rename one of them`;
+  if (!key.includes('exchange')) yield `${path}.key has no exchange: add 'exchange' to it`;
+  for (const column of key) {
+    const field = fields.find((one) => one.column === column);
+    if (field === undefined)
+      yield `${path}.key names ${shown(column)}, which no field has: add the field, or correct the name`;
+    else if (field.from === 'answer' && field.required !== true && field.absent === undefined)
+      yield `${path}.key names ${shown(column)}, which a record may lack: give its field { required: true }, or { absent: '' } or { absent: 0 }`;
   }
-  checkAnswer(operation, answer, problems);
+}
+
+function* nameWarnings({ fields }: TableDefinition, path: string): Generator<string> {
+  for (const [at, { column, kind, unit }] of fields.entries()) {
+    if ((SOURCE_AUDIT as readonly string[]).includes(column)) continue;
+    for (const problem of nameProblems({ name: column, isBoolean: kind === 'boolean', isMarket: true, unit }))
+      yield `${path}.fields[${at}].column is ${shown(column)}: ${problem} (docs/tables.md)`;
+  }
 }
 
 /** Do the records of the sample have what the shapes need? Whether each can be read, only reading it shows. */
-function checkAnswer({ shapes, envelope }: Unchecked, answer: unknown, problems: Problems): void {
+function* sampleProblems({ shapes, envelope = 'value', sample: { answer } }: Operation): Generator<string> {
   // An answer that is no JSON is given as text.
-  if (isText(answer)) return;
-  const records = recordsOf(answer, isText(envelope) ? envelope : 'value');
-  const lists = (Array.isArray(shapes) ? shapes : []).flatMap((shape) =>
-    isObject(shape) && Array.isArray(shape.has) ? [shape.has.filter(isText)] : [],
-  );
+  if (typeof answer === 'string' && answer.trim() !== '') return;
+  const records = recordsOf(answer, envelope);
   if (records === null) {
-    problems.error(
-      `sample.answer is ${shown(answer)}: use an answer of the source, { Value: [ … ] } or a list`,
-    );
+    yield `sample.answer is ${shown(answer)}: use an answer of the source, { Value: [ … ] } or a list`;
     return;
   }
-  if (lists.length === 0) return;
-  records.forEach((record, at) => {
-    const has = new Set(isObject(record) ? Object.keys(record).map(plainField) : []);
-    const missing = lists.map((list) => list.filter((field) => !has.has(plainField(field))));
+  for (const [at, record] of records.entries()) {
+    const has = new Set(isObject(record) ? Object.keys(record).map(plainName) : []);
+    const missing = shapes.map((shape) => shape.has.filter((field) => !has.has(plainName(field))));
     const [fewest = []] = missing.sort((a, b) => a.length - b.length);
-    if (fewest.length > 0) {
-      problems.error(
-        `sample.answer has a record (the ${at + 1}.) of no shape: it lacks ${fewest.join(', ')}; correct shapes[…].has or the sample`,
-      );
-    }
-  });
+    if (fewest.length > 0)
+      yield `sample.answer has a record (the ${at + 1}.) of no shape: it lacks ${fewest.join(', ')}; correct shapes[…].has or the sample`;
+  }
 }
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The records of an answer in JSON; null if it is none. */
 function recordsOf(answer: unknown, envelope: string): readonly unknown[] | null {

@@ -4,7 +4,7 @@ import { register } from 'node:module';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
-import { checkDeclaration, type DeclarationProblem } from './check-declaration.ts';
+import type { DeclarationProblem } from './check-declaration.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -120,6 +120,8 @@ export async function readDeclared(
   }
   if (module.default instanceof Promise)
     return refuse('its default export is a promise: export what defineOperation({…}) returns, without async');
+  // Not until there is something to check: zod takes a while to load.
+  const { checkDeclaration } = await import('./check-declaration.ts');
   const problems = checkDeclaration(module.default, { file, ...(names === undefined ? {} : { names }) });
   if (problems.some(({ level }) => level === 'error')) return { operation: null, problems };
   const operation = module.default as Operation;

@@ -95,7 +95,7 @@ export function isAskedDay({ from, to, params }: AskedFor, day: string): boolean
 }
 
 /** A column whose value comes from the request, because the answer does not have it. */
-interface RequestField extends FieldOptions {
+export interface RequestField extends FieldOptions {
   readonly from: 'request';
   readonly column: string;
   readonly kind: Kind;

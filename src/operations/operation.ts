@@ -387,10 +387,13 @@ export function expectedVariants(operation: Operation): string[] | null {
   // What is expected is the whole list, whatever has changed on single days.
   if (partsOf(operation) !== undefined) return null;
   if (windows.per !== 'instrument') return [''];
-  // The last day of a quarter, and also a session.
+  return windows.questions(expectedDay()).map(({ variant }) => variant);
+}
+
+/** A day that is the last of a quarter, and also a session: what is asked about it stands for all days. */
+export function expectedDay(): QuestionInput {
   const day = '2025-03-31';
-  const asked = { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
-  return windows.questions(asked).map(({ variant }) => variant);
+  return { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
 }
 
 /** The service takes at most this many symbols in `instrumentIdentifiers`. */

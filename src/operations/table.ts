@@ -55,6 +55,15 @@ interface TableOptions {
   readonly names?: readonly Naming[];
 }
 
+const TABLE_OPTIONS: readonly string[] = [
+  'name',
+  'comment',
+  'key',
+  'fields',
+  'partitionBy',
+  'names',
+] satisfies (keyof TableOptions)[];
+
 /** Columns that say when and by which load a row was written; the same on every table. */
 export const LOAD_AUDIT: Readonly<Record<string, string>> = {
   first_loaded_at: 'When this row was first loaded.',
@@ -100,9 +109,12 @@ export const VALIDITY: Readonly<Record<string, string>> = {
  * audit columns. The order is keys, values, source audit, load audit; a column that a later migration adds comes last
  * in the database, whatever its place here.
  *
- * @throws Error if a key column has no field, or a column is declared twice.
+ * @throws Error if a key column has no field, a column is declared twice, or an option is misspelled.
  */
 export function defineTable(options: TableOptions): TableDefinition {
+  const unknown = Object.keys(options).find((option) => !TABLE_OPTIONS.includes(option));
+  if (unknown !== undefined)
+    throw new Error(`${options.name}: defineTable knows no ${unknown}, only ${TABLE_OPTIONS.join(', ')}`);
   const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
   const byColumn = new Map(all.map((field) => [field.column, field]));
   const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];

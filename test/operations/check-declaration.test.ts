@@ -2,11 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkDeclaration } from '../../src/operations/check-declaration.ts';
 import { int4, numeric, text } from '../../src/operations/fields.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { allOperations, operationNamed } from '../../src/operations/registry.ts';
+import { defineTable } from '../../src/operations/table.ts';
 import { deals, declared, details, items } from '../support/declared.ts';
 import { forAll } from '../support/for-all.ts';
 
-const names = [...operations, ...declared].map(({ name }) => name);
+const { operations: all } = await allOperations();
+const names = [...all.map(({ operation }) => operation), ...declared].map(({ name }) => name);
 
 /** The sentences about a declaration, without its file. */
 function said(declaration: unknown, level?: 'error' | 'warning'): string[] {
@@ -18,14 +20,16 @@ function said(declaration: unknown, level?: 'error' | 'warning'): string[] {
     });
 }
 
-test.each([...operations, ...declared].map((operation) => [operation.name, operation] as const))(
-  'nothing is wrong with %s',
-  (_, operation) => {
-    expect(said(operation, 'error')).toEqual([]);
-  },
-);
+test.each(
+  [...all.map(({ operation }) => operation), ...declared].map(
+    (operation) => [operation.name, operation] as const,
+  ),
+)('nothing is wrong with %s', (_, operation) => {
+  expect(said(operation, 'error')).toEqual([]);
+});
 
 const [shape] = deals.shapes;
+const once = operationNamed('GetCorporateActionsCategories');
 const withTable = (changes: object) => ({
   ...deals,
   shapes: [{ ...shape, table: { ...shape.table, ...changes } }],
@@ -46,7 +50,7 @@ describe('one sentence with the path and what to write', () => {
     [{ ...deals, summary: ' ' }, 'summary is " ": say in a sentence what the records are'],
     [
       { ...deals, exchanges: ['bse'] },
-      "exchanges is a list: list codes in capitals, such as ['BSE', 'NSE'] or ['BFO']",
+      "exchanges[0] is \"bse\": list codes in capitals, such as ['BSE', 'NSE'] or ['BFO']",
     ],
     [
       { ...deals, exchanges: [] },
@@ -80,7 +84,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       withRequest({ fixed: { onlyActive: true } }),
-      "request.fixed is an object: use names with values in quotes, such as { onlyActive: 'true' }",
+      "request.fixed.onlyActive is true: use names with values in quotes, such as { onlyActive: 'true' }",
     ],
     [withRequest({ options: undefined }), 'request.options is missing: use a list, which may be empty'],
     [
@@ -165,7 +169,7 @@ describe('one sentence with the path and what to write', () => {
       { ...deals, alsoInFiles: [{ ...shape.table, name: 'prices' }] },
       'alsoInFiles[0].name is "prices", which is a view of the schema market: give the table another name',
     ],
-    [{ ...deals, also: shape.table }, 'also is an object: use readFrom(table, { … })'],
+    [{ ...deals, also: 7 }, 'also is 7: use readFrom(table, { … })'],
     [
       withTable({ name: 'prices' }),
       'shapes[0].table.name is "prices", which is a view of the schema market: give the table another name',
@@ -189,6 +193,50 @@ describe('one sentence with the path and what to write', () => {
     [
       withTable({ key: [...shape.table.key, 'source_saved_at'] }),
       'shapes[0].table.key names "source_saved_at", which a record may lack: give its field { required: true }, or { absent: \'\' } or { absent: 0 }',
+    ],
+    [
+      withField({ ...text('Grade', 'grade', 'Grade.'), blanks: 'N.A.' }),
+      'shapes[0].table.fields[10].blanks is "N.A.": list texts in quotes, such as [\'N.A.\']',
+    ],
+    [
+      withField({ ...text('Grade', 'grade', 'Grade.'), requierd: true }),
+      'shapes[0].table.fields[10].requierd is not a name of a declaration: did you mean required?',
+    ],
+    [
+      withTable({ partitionBy: 'deal_date' }),
+      'shapes[0].table.partitionBy is not a name of a declaration: did you mean partitioned?',
+    ],
+    [
+      withSample({ asked: { ...deals.sample.asked, instrument: [] } }),
+      'sample.asked.instrument is not a name of a declaration: did you mean instruments?',
+    ],
+    [
+      withRequest({ spans: [{ value: 'x', form: 0, from: 0, to: 1 }] }),
+      'request.spans[0].form is not a name of a declaration: did you mean from?',
+    ],
+    [
+      { ...deals, udiff: { segment: 'FO', exchange: {}, exchanges: { NSE: 'NFO' } } },
+      'udiff.exchange is not a name of a declaration: did you mean exchanges?',
+    ],
+    [
+      { ...once, windows: { per: 'once', questions: 5 } },
+      "windows.questions is 5: use a function that returns [{ type: 'A' }], or leave it out",
+    ],
+    [
+      { ...once, windows: { per: 'once', questions: () => ({ type: 'A' }) } },
+      "windows.questions returns an object of something else: use a function that returns [{ type: 'A' }], or leave it out",
+    ],
+    [
+      {
+        ...once,
+        windows: {
+          per: 'once',
+          questions: () => {
+            throw new Error('no');
+          },
+        },
+      },
+      "windows.questions fails for 2025-03-31 (no): use a function that returns [{ type: 'A' }], or leave it out",
     ],
     [withTable({ key: ['deal_date'] }), "shapes[0].table.key has no exchange: add 'exchange' to it"],
     [
@@ -261,4 +309,11 @@ test('a value of any type is answered with sentences, never an error', () => {
       said({ ...deals, [part]: { ...deals[part], [member]: value } });
     });
   }
+});
+
+test('a misspelled option of a table is refused where it is declared', () => {
+  const options = { name: 'deals', comment: 'Deals.', key: ['exchange'], fields: [], partitonBy: 'day' };
+  expect(() => defineTable(options)).toThrow(
+    'deals: defineTable knows no partitonBy, only name, comment, key',
+  );
 });
