@@ -91,9 +91,9 @@ CREATE TABLE "etl"."expectations" (
 	"days" text NOT NULL,
 	"variants" text[],
 	"parts" text[],
-	"by_instrument" boolean NOT NULL,
-	"of_each_instrument" boolean NOT NULL,
-	"empty_is_normal" boolean NOT NULL,
+	"is_by_instrument" boolean NOT NULL,
+	"is_of_each_instrument" boolean NOT NULL,
+	"is_empty_normal" boolean NOT NULL,
 	"weekday" integer,
 	CONSTRAINT "expectations_days" CHECK ("etl"."expectations"."days" in ('sessions', 'quarters', 'none'))
 );

@@ -25,7 +25,7 @@ COMMENT ON FUNCTION etl.requested_pairs() IS 'Every operation and exchange that 
 
 -- Which pairs to look at: those that schedules request, and also what else was ever requested or imported. Without a key,
 -- and if nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at.
-CREATE OR REPLACE FUNCTION etl.expected_pairs(scheduled jsonb, others boolean, settings jsonb)
+CREATE OR REPLACE FUNCTION etl.expected_pairs(scheduled jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
@@ -36,12 +36,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT w.operation, w.exchange, true FROM wanted w
   UNION ALL
   SELECT r.operation, r.exchange, false FROM etl.requested_pairs() r
-   WHERE others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
+   WHERE has_others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
 $$;
 COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists sessions.';
 
 -- How many records the responses have of a day.
-CREATE OR REPLACE FUNCTION etl.records_of(operation text, exchange text, day date, by_instrument boolean, variants text[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION etl.records_of(operation text, exchange text, day date, is_by_instrument boolean, variants text[]) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT coalesce(sum(c.records), 0)::bigint FROM etl.coverage c
    WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3
@@ -67,7 +67,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 
 -- The sessions of some operations and exchanges with their states.
---   scheduled, others, settings: as in etl.expected_pairs. What is scheduled is expected from its first stored session on,
+--   scheduled, has_others, settings: as in etl.expected_pairs. What is scheduled is expected from its first stored session on,
 --     or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
 --   first_day, last_day: these days, instead of the range of each pair.
 --   since: coverage of older days is not read, as if there were none; by default that before first_day.
@@ -79,7 +79,7 @@ $$;
 -- Postgres inlines it: with constants as arguments, and without the columns that are not selected. Only the selected
 -- ones read more of the coverage than two small indexes.
 CREATE OR REPLACE FUNCTION etl.session_states(
-  scheduled jsonb, others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
+  scheduled jsonb, has_others boolean, first_day date, last_day date, since date, as_of timestamptz, instruments text[],
   settings jsonb)
 RETURNS TABLE (
   exchange text, operation text, day date, state text, reason text, detail text, due timestamptz, arrived timestamptz,
@@ -90,40 +90,40 @@ WITH clock AS (
          (as_of AT TIME ZONE (settings ->> 'zone'))::date AS today,
          (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
 ), expected AS MATERIALIZED (
-  SELECT p.operation, p.exchange, p.is_scheduled, e.days, e.variants, e.parts, e.by_instrument, e.of_each_instrument, e.empty_is_normal, e.weekday,
+  SELECT p.operation, p.exchange, p.is_scheduled, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument, e.is_empty_normal, e.weekday,
          coalesce((settings -> 'dueMinutes' ->> e.operation)::int, 1440) * interval '1 minute' AS due_at,
          -- For so many days after a session, nightly runs request it again; those of weekly operations once more.
          CASE WHEN e.days = 'quarters' THEN 92
            ELSE greatest(7, 2 * (settings ->> 'lookbackSessions')::int) + CASE WHEN e.weekday IS NULL THEN 0 ELSE 7 END
          END AS awaited_days,
-         CASE WHEN NOT e.of_each_instrument THEN 0
+         CASE WHEN NOT e.is_of_each_instrument THEN 0
            WHEN instruments IS NOT NULL THEN cardinality(instruments)
            ELSE (SELECT least(count(DISTINCT b.symbol), (settings ->> 'instrumentLimit')::bigint)
                    FROM market.bhavcopy_cm b
                   WHERE b.exchange = p.exchange
                     AND b.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = p.exchange))
          END AS requested
-    FROM etl.expected_pairs(scheduled, others, settings) p JOIN etl.expectations e ON e.operation = p.operation
+    FROM etl.expected_pairs(scheduled, has_others, settings) p JOIN etl.expectations e ON e.operation = p.operation
 ), responses AS (
   -- How many responses of each state there are to each variant of a day; each branch reads one small index, in parallel.
   SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS questions
     FROM etl.coverage w
    WHERE w.instrument = '' AND w.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
-     AND (others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
+     AND (has_others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
        AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
   UNION ALL
   SELECT i.operation, i.exchange, i.day, i.variant, i.state, false, count(*)
     FROM etl.coverage i
    WHERE i.instrument <> '' AND i.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
-     AND (others OR i.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
+     AND (has_others OR i.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
        AND i.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
      AND (instruments IS NULL OR i.instrument = ANY (instruments)
-       OR i.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.of_each_instrument)))
+       OR i.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument)))
    GROUP BY i.operation, i.exchange, i.day, i.variant, i.state
 ), counted AS (
-  SELECT x.operation, x.exchange, c.day, c.variant, x.by_instrument, x.variants, x.requested, x.empty_is_normal,
+  SELECT x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal,
          bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
-         bool_or(NOT c.is_whole AND NOT x.by_instrument AND c.state = 'loaded') AS is_partial,
+         bool_or(NOT c.is_whole AND NOT x.is_by_instrument AND c.state = 'loaded') AS is_partial,
          coalesce(sum(c.questions) FILTER (WHERE NOT c.is_whole AND c.state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
          coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
          coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
@@ -131,11 +131,11 @@ WITH clock AS (
          bool_or(k.counts AND c.state = 'failed') AS failed, bool_or(k.counts AND c.state = 'blocked') AS blocked
     FROM expected x
     JOIN responses c ON c.operation = x.operation AND c.exchange = x.exchange AND c.variant = ANY (x.variants)
-   CROSS JOIN LATERAL (SELECT c.is_whole OR x.by_instrument AS counts) k
+   CROSS JOIN LATERAL (SELECT c.is_whole OR x.is_by_instrument AS counts) k
    WHERE x.days <> 'none'
-   GROUP BY x.operation, x.exchange, c.day, c.variant, x.by_instrument, x.variants, x.requested, x.empty_is_normal
+   GROUP BY x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal
 ), summed AS (
-  SELECT k.operation, k.exchange, k.day, k.requested, k.empty_is_normal,
+  SELECT k.operation, k.exchange, k.day, k.requested, k.is_empty_normal,
          -- Awaited if most had no response when they were requested; a few never have one.
          2 * sum(k.awaited) > sum(k.loaded + k.empty + k.awaited) AS is_awaited,
          CASE WHEN sum(k.loaded) > 0 THEN 'loaded' WHEN sum(k.empty) > 0 THEN 'empty'
@@ -144,11 +144,11 @@ WITH clock AS (
          CASE WHEN bool_or(k.is_whole) THEN k.requested
            WHEN count(*) < cardinality(k.variants) THEN 0
            ELSE least(k.requested, min(k.responded)) END AS responded
-    FROM counted k GROUP BY k.operation, k.exchange, k.day, k.requested, k.empty_is_normal, k.variants
+    FROM counted k GROUP BY k.operation, k.exchange, k.day, k.requested, k.is_empty_normal, k.variants
 ), known AS (
   SELECT s.operation, s.exchange, s.day, s.requested, s.responded,
          CASE WHEN s.is_awaited THEN 'not_published' ELSE s.best END AS found,
-         NOT s.is_awaited AND (s.best = 'loaded' OR s.best = 'empty' AND s.empty_is_normal) AS is_stored
+         NOT s.is_awaited AND (s.best = 'loaded' OR s.best = 'empty' AND s.is_empty_normal) AS is_stored
     FROM summed s
 ), listed AS (
   -- What has no days: requested as a whole, part by part, or of each instrument. Once it was loaded, it is stored.
@@ -163,7 +163,7 @@ WITH clock AS (
     LEFT JOIN LATERAL (
       SELECT c.day, c.state FROM etl.coverage c
        WHERE c.operation = x.operation AND c.exchange = x.exchange
-         AND (c.state = 'loaded' OR c.state = 'empty' AND x.empty_is_normal)
+         AND (c.state = 'loaded' OR c.state = 'empty' AND x.is_empty_normal)
        ORDER BY c.day DESC, c.state DESC LIMIT 1) stored ON x.parts IS NULL
     LEFT JOIN LATERAL (
       -- If a response depends on no day, one without a record is not too early, but empty.
@@ -210,7 +210,7 @@ WITH clock AS (
 ), row AS (
   SELECT s.*, k.day AS known_on, coalesce(k.found, 'never') AS found, coalesce(k.is_stored, false) AS is_stored,
          coalesce(k.responded, 0) AS counted,
-         s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.empty_is_normal
+         s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.is_empty_normal
            AND s.day + s.awaited_days + s.due_at > clock.now_there) AS is_due
     FROM clock CROSS JOIN session s
     LEFT JOIN known k ON k.operation = s.operation AND k.exchange = s.exchange AND k.day = s.day
@@ -241,7 +241,7 @@ SELECT j.exchange, j.operation, j.day,
        j.due_there AT TIME ZONE (settings ->> 'zone'),
        (SELECT min(l.committed_at) FROM etl.loads l
          WHERE l.operation = j.operation AND l.exchange = j.exchange AND l.to_date = j.day AND l.fetched > 0),
-       etl.records_of(j.operation, j.exchange, j.known_on, j.by_instrument, j.variants),
+       etl.records_of(j.operation, j.exchange, j.known_on, j.is_by_instrument, j.variants),
        CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments)
          WHEN j.requested > 0 THEN j.counted END,
        nullif(j.requested, 0),

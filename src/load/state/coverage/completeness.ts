@@ -57,10 +57,10 @@ function expectationOf(operation: Operation): typeof expectations.$inferInsert {
     days: variants === null ? 'none' : isQuarterly(operation) ? 'quarters' : 'sessions',
     variants,
     parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
-    by_instrument: asksInstruments(operation),
+    is_by_instrument: asksInstruments(operation),
     // Those that are spread over a week are complete once a week has passed.
-    of_each_instrument: windows.per === 'instrument',
-    empty_is_normal: operation.emptyIsNormal,
+    is_of_each_instrument: windows.per === 'instrument',
+    is_empty_normal: operation.emptyIsNormal,
     weekday: SCHEDULED_WEEKDAYS[schedule.on],
   };
 }
@@ -85,9 +85,9 @@ export async function writeExpectations(
   if (found[0]?.differs !== true) return;
   await db.execute(sql`
     insert into ${expectations} ${wanted} on conflict (operation) do update set
-      (days, variants, parts, by_instrument, of_each_instrument, empty_is_normal, weekday) =
-      (excluded.days, excluded.variants, excluded.parts, excluded.by_instrument, excluded.of_each_instrument,
-       excluded.empty_is_normal, excluded.weekday)`);
+      (days, variants, parts, is_by_instrument, is_of_each_instrument, is_empty_normal, weekday) =
+      (excluded.days, excluded.variants, excluded.parts, excluded.is_by_instrument, excluded.is_of_each_instrument,
+       excluded.is_empty_normal, excluded.weekday)`);
 }
 
 const text = (value: string): string => pg.escapeLiteral(value);

@@ -111,7 +111,7 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
         select max(records) filter (where place = 1)::float8 as last,
                percentile_cont(0.5) within group (order by records) filter (where place > 1) as median
           from unnest(s.usual) with ordinality as d(day, place) join etl.expectations e on e.operation = p.operation
-         cross join lateral etl.records_of(p.operation, p.exchange, d.day, e.by_instrument, e.variants) as records) u on true
+         cross join lateral etl.records_of(p.operation, p.exchange, d.day, e.is_by_instrument, e.variants) as records) u on true
      order by (p.operation || ' ' || p.exchange) collate "C"`);
   return found.rows.filter(({ operation }) => isInUse(operation));
 }

@@ -143,9 +143,9 @@ export const expectations = etl.table(
     days: text('days', { enum: EXPECTED_DAYS }).notNull(),
     variants: text('variants').array(),
     parts: text('parts').array(),
-    by_instrument: boolean('by_instrument').notNull(),
-    of_each_instrument: boolean('of_each_instrument').notNull(),
-    empty_is_normal: boolean('empty_is_normal').notNull(),
+    is_by_instrument: boolean('is_by_instrument').notNull(),
+    is_of_each_instrument: boolean('is_of_each_instrument').notNull(),
+    is_empty_normal: boolean('is_empty_normal').notNull(),
     weekday: integer('weekday'),
   },
   (table) => [check('expectations_days', isOneOf(table.days, EXPECTED_DAYS))],
@@ -158,10 +158,10 @@ describe(
     days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
     variants: 'The variants that are requested of each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',
-    by_instrument: 'Whether each request is about single instruments.',
-    of_each_instrument:
+    is_by_instrument: 'Whether each request is about single instruments.',
+    is_of_each_instrument:
       'Whether it is requested of a list of instruments, so that a share of them may be stored.',
-    empty_is_normal: 'Whether it is normal that a day has no records.',
+    is_empty_normal: 'Whether it is normal that a day has no records.',
     weekday: 'The weekday on which it is requested, 0 on Sundays; null: every day.',
   },
 );
