@@ -35,6 +35,7 @@ describe('with EOD_TRIAL_DAY', () => {
       clock,
       settings: { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
     });
+    await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   });
 
   test('a day whose records are of another day is not lost', async () => {
