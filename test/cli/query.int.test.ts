@@ -252,6 +252,10 @@ test('what only looks like EXPLAIN or SHOW is not run, whatever comments and quo
       numRuns: 120,
       seed: 20_251_123,
       examples: [
+        [['create temp table t (n int) '], '', []],
+        [[], "copy (select 1) to program 'true'", []],
+        [[], 'show datestyle', []],
+        [[], 'explain select 1', []],
         [['/*', '/*', '*/', 'explain ', '*/'], "copy (select 1) to program 'true'", []],
         [['--', '\r', 'explain '], "copy (select 1) to program 'true'", []],
         [['--', ' explain ', '\r'], "copy (select 1) to program 'true'", []],
