@@ -1,6 +1,6 @@
 import { REDACTED } from '../core/environment.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import { isStrayInstrument, type Operation, strayExchange } from '../operations/operation.ts';
+import { type Operation, strayExchange } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import { answersMoreDays } from '../operations/spans.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
@@ -230,7 +230,7 @@ interface Stray {
   readonly day?: string;
 }
 
-/** The problem of a row of another day, quarter, instrument or exchange than was requested; null if it is of none. */
+/** The problem of a row of another day, exchange or quarter than was asked for; null if it is of none. */
 function strayProblem(
   operation: Operation,
   asked: AskedFor,
@@ -253,11 +253,6 @@ function strayProblem(
   if (contradiction !== null) {
     const { column, message } = contradiction;
     return { problem: { path: sourceOf(table, column), message: printable(message.slice(0, 200)) } };
-  }
-  if (shape.symbolColumn !== undefined && isStrayInstrument(shape, row, asked)) {
-    const named = printable(String(row[shape.symbolColumn]).slice(0, 40));
-    const message = `is ${named}, an instrument that was not requested`;
-    return { problem: { path: sourceOf(table, shape.symbolColumn), message } };
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
   if (shape.exchangeColumn === undefined || !strayExchange(exchange, asked)) {

@@ -88,8 +88,6 @@ export function createRecordScanner(
 ): RecordScanner | null {
   const { shape } = layout;
   if (shape === null || shape.contradiction !== undefined || layout.isNameless) return null;
-  // Whether a record is of a requested instrument depends on several of its fields.
-  if (shape.symbolColumn !== undefined && asked.instruments.length > 0) return null;
   const { table } = shape;
   const keyAt = new Map(layout.keys.map((key, at) => [key, at]));
   const readers = readersOf(table, timeZone);

@@ -30,23 +30,6 @@ export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exch
   return SEGMENTS[spelled] !== undefined;
 }
 
-/**
- * Does a row name another instrument than those that were requested? None of what it is called, symbol, scrip code or
- * ISIN, is one of them then. Only where the symbol of a record is the requested one can that be told.
- */
-export function isStrayInstrument(
-  { symbolColumn, table }: Pick<Shape, 'symbolColumn' | 'table'>,
-  row: Row,
-  { instruments }: Pick<AskedFor, 'instruments'>,
-): boolean {
-  if (symbolColumn === undefined || instruments.length === 0 || row[symbolColumn] === null) return false;
-  const requested = new Set(instruments.map((one) => one.trim().toUpperCase()));
-  const codes = table.names.flatMap(({ symbol, isin, scripCode }) => [symbol, isin, scripCode]);
-  return [symbolColumn, ...codes].every(
-    (column) => column === undefined || !requested.has(String(row[column]).trim().toUpperCase()),
-  );
-}
-
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 

@@ -297,7 +297,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['--quite status', "unknown option '--quite'; did you mean --quiet?"],
   ['status --no-colour', "unknown option '--no-colour'; did you mean --no-color?"],
   ['status --json now', `status takes no arguments; its options: --json ("eod help status" explains it)`],
-  ['import --force --json', `missing required argument 'paths' ("eod help import" explains it)`],
+  ['import --force --strict --json', `missing required argument 'paths' ("eod help import" explains it)`],
   ['demo --keep --json --jsn', "unknown option '--jsn'; did you mean --json?"],
   [
     'nightly --dry-run --json --date soon',

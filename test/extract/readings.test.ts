@@ -153,28 +153,6 @@ describe('the exchange of a record', () => {
   });
 });
 
-describe('the instrument of a record', () => {
-  const BHAV = sampleOf('GetBhavCopyCM');
-  const read = (instruments: readonly string[], sent: Readonly<Record<string, string>>) =>
-    readRecords('GetBhavCopyCM', [{ ...BHAV, ...sent }], { instruments }).inAllFormats();
-
-  test.each([
-    [['INFY', 'tcs '], { Symbol: 'TCS' }],
-    // By its other names, and where all of the exchange was requested.
-    [['532540'], { Symbol: 'TCS', FinInstrmId: '532540' }],
-    [['INE467B01029'], { Symbol: 'TCS', ISIN: 'INE467B01029' }],
-    [[], { Symbol: 'TCS' }],
-  ])('of %j, %j was requested', (instruments, sent) => {
-    expect(read(instruments, sent).problems).toEqual([]);
-  });
-
-  test('of another one, a record is rejected like one of another day', () => {
-    const { problems, row } = read(['INFY', 'WIPRO'], { Symbol: 'TCS' });
-    expect(row).toBeUndefined();
-    expect(problems).toEqual([[{ path: 'symbol', message: 'is TCS, an instrument that was not requested' }]]);
-  });
-});
-
 test('times: seconds and milliseconds in one answer, and 0 for none', () => {
   const read = readRecords('GetTotalTradeHighlights', [
     {

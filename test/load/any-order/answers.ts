@@ -156,8 +156,8 @@ export type Sent =
   | { readonly what: 'unknown'; readonly symbol: number }
   /** A record with a value that cannot be read. */
   | { readonly what: 'broken'; readonly day: number; readonly symbol: number }
-  /** A record of a day that was not requested or, with one that was, of an instrument that was not. */
-  | { readonly what: 'stray'; readonly symbol: number; readonly day?: number };
+  /** A record of a day that was not asked for. */
+  | { readonly what: 'stray'; readonly symbol: number };
 
 /** An answer, and the question. */
 export interface Answer {
@@ -204,7 +204,7 @@ export function questionOf(answer: Answer) {
 export function recordOf(kind: Kind, sent: Sent): Record<string, unknown> {
   const { symbol } = sent;
   if (sent.what === 'unknown') return { Unknown: symbol };
-  const [year, month, day] = (sent.day === undefined ? OTHER_DAY : (DAYS[sent.day] as string)).split('-');
+  const [year, month, day] = (sent.what === 'stray' ? OTHER_DAY : (DAYS[sent.day] as string)).split('-');
   const onDay = `${month}-${day}-${year}`;
   const row = sent.what === 'row' ? sent : { table: 0, value: 0, saved: 0 };
   const saved = SAVED[row.saved] ?? 0;

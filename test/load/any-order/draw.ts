@@ -78,13 +78,10 @@ function answerOf(kind: Kind, drawn: Drawn): Answer {
   for (const day of asks === 'once' ? [0] : DAYS.keys()) {
     const isAsked = asks === 'once' || (from <= day && day <= to);
     if (!hasRows || !isAsked || drawn.without.includes(day - from)) continue;
-    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : all) {
+    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : symbols) {
       if (lacks.includes((symbol + day) % SYMBOLS)) continue;
       const cell = cells[(symbol + 3 * day) % SYMBOLS] ?? { value: 0, saved: 0 };
       const table = drawn.tables[symbol % drawn.tables.length] ?? 0;
-      const kindOfTable = tables[table % tables.length];
-      // Records that name no symbol may be of others than the requested instruments, and nobody can tell.
-      if (asks !== 'instrument' && kindOfTable?.dated === true && !symbols.includes(symbol)) continue;
       rows.push({ what: 'row', table: table % tables.length, day, symbol, ...cell });
     }
   }
@@ -94,10 +91,7 @@ function answerOf(kind: Kind, drawn: Drawn): Answer {
   const bad = content === 'rejected' || content === 'partly' ? drawn.bad : [];
   const rejected = bad.map(({ what, symbol, day }): Sent => {
     const hasDay = tables[0].dated;
-    // Records of changes name no symbol.
-    const isOther =
-      part === 'instruments' && (kind === 'bhav' || kind === 'pledge') && !symbols.includes(symbol);
-    if (what === 'stray' && hasDay) return isOther ? { what, symbol, day: from } : { what, symbol };
+    if (what === 'stray' && hasDay) return { what, symbol };
     if (what === 'broken' && hasDay) return { what, symbol, day: Math.min(to, Math.max(from, day)) };
     return { what: 'unknown', symbol };
   });
