@@ -226,7 +226,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)',
   ],
   ['export bhavcopy_cm --format xls --out x', '--format: unknown value "xls" (known: parquet, csv, ndjson)'],
-  ['export --out x', 'name the table or view to export'],
+  ['export --series EQ --out x', 'name the table or view to export'],
   [
     'export bhavcopy_cm prices --out x',
     'one table or view can be exported at a time, several with --lake DIR',

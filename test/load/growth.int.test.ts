@@ -214,13 +214,17 @@ describe('a field added to every table, and one more operation', () => {
     for (const operation of grown.operations) {
       const column = operation.name === 'GetNewDataSet' ? 'quantity' : 'added_later';
       const field = column === 'quantity' ? 'quantity' : 'addedLater';
+      // The registry of this process does not know the new one, so that its loads are of another.
+      const isKnown = operation.name !== 'GetNewDataSet';
+      const of = isKnown ? { operation: operation.name } : {};
       const first = batchesOf(grown.source, operation, { [field]: 100 });
-      await load(store, { batches: first });
+      await load(store, { ...of, batches: first });
       const then = await now(store);
       const second = batchesOf(grown.source, operation, { [field]: 200 });
       const rows = second.length;
-      expect(await load(store, { batches: second }), operation.name).toMatchObject({ updated: rows });
-      expect(await load(store, { batches: second }), operation.name).toMatchObject({ unchanged: rows });
+      const again = { ...of, batches: second };
+      expect(await load(store, again), operation.name).toMatchObject({ updated: rows });
+      expect(await load(store, again), operation.name).toMatchObject({ unchanged: rows });
 
       for (const { table } of second) {
         const values = async (relation: string) => {
@@ -233,6 +237,7 @@ describe('a field added to every table, and one more operation', () => {
         const old = await values(`market.${table.name}_as_of('${between}')`);
         expect(new Set(old)).toEqual(new Set(column === 'quantity' ? [] : [null]));
       }
+      if (!isKnown) continue;
       const present = { at: await now(store), version: (await versionAt(store.drizzle, null)).version };
       const past = { at: then, version: (await versionAt(store.drizzle, then)).version };
       const compared = await compareVersions(store.pool, operation, { from: past, to: present }, 1_000);

@@ -62,6 +62,8 @@ export interface Answer {
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
+  /** The one that fills its first table, if none is named. */
+  readonly operation?: string;
   readonly exchange?: string;
 }
 
@@ -71,7 +73,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
   const { batches } = answer;
   const exchange = answer.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
   const filling = dataSets.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
-  const operation = filling?.name ?? 'GetBhavCopyCM';
+  const operation = answer.operation ?? filling?.name ?? 'GetBhavCopyCM';
   const asked = { operation, exchange };
   const windowId = answer.windowId ?? (await newWindow(database, runId, 'running', asked));
   const fetchedAt = answer.fetchedAt ?? new Date();
