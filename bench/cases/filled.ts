@@ -128,8 +128,8 @@ export const filled: Case = {
     if (wanted.has('lake')) yield { lake: await keepLake(url, () => loadDays(site, url, days.slice(-1))) };
     for (let round = 0; round < site.rounds; round++) {
       const figures: Record<string, Figures> = {};
-      // Rounds before have added sessions of one exchange.
-      const added = wanted.has('scale-data') ? round * loaded : 0;
+      // The lake and rounds before have added sessions of one exchange.
+      const added = (wanted.has('lake') ? 1 : 0) + (wanted.has('scale-data') ? round * loaded : 0);
       if (wanted.has('analyst')) {
         figures.analyst = {
           ...(await askAll(site, url, stored, added)),
