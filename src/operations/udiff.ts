@@ -1,6 +1,10 @@
 import { type AnswerField, date, int8, numeric, text } from './fields.ts';
 
+/** Also the unit of open interest: in files of both exchanges it is a multiple of the lot. */
+export const UNDERLYING = 'units of the underlying';
+
 const rupees = { unit: 'rupees' } as const;
+const underlying = { unit: UNDERLYING } as const;
 
 /**
  * The fields of a bhav copy in the order of its columns, each after the column that it has in a UDiFF file: the daily
@@ -58,11 +62,8 @@ const FIELDS: readonly (readonly [inFiles: string | null, field: AnswerField])[]
   ],
   ['UndrlygPric', numeric('underlyingPrice', 'underlying_price', 'Price of the underlying.', rupees)],
   ['SttlmPric', numeric('sttlmPric', 'settlement_price', 'Settlement price; blank for T+0 lines.', rupees)],
-  ['OpnIntrst', int8('oi', 'open_interest', 'Open interest.', { unit: 'contracts' })],
-  [
-    'ChngInOpnIntrst',
-    int8('oiChng', 'open_interest_change', 'Change of the open interest.', { unit: 'contracts' }),
-  ],
+  ['OpnIntrst', int8('oi', 'open_interest', 'Open interest.', underlying)],
+  ['ChngInOpnIntrst', int8('oiChng', 'open_interest_change', 'Change of the open interest.', underlying)],
   ['TtlTradgVol', int8('ttq', 'traded_quantity', 'Total traded quantity.', { unit: 'shares' })],
   ['TtlTrfVal', numeric('ttlTrfVal', 'turnover', 'Total traded value.', rupees)],
   ['TtlNbOfTxsExctd', int8('totalTradesNo', 'trade_count', 'Number of trades.', { unit: 'trades' })],

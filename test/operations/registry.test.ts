@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { dataSets, operationNamed, operations, tables } from '../../src/operations/registry.ts';
 import { columnComment, LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
+import { UDIFF_FIELDS } from '../../src/operations/udiff.ts';
 
 /*
  * The lists below are the names that queries of others depend on. They hold the first release; what is
@@ -195,6 +196,9 @@ describe('the registry', () => {
         .map((field) => `${table.name}.${field.column}`),
     );
     expect(withoutUnit).toEqual([]);
+    // In files of both exchanges, the open interest is a multiple of the lot.
+    const ofOpenInterest = UDIFF_FIELDS.filter(({ column }) => column.startsWith('open_interest'));
+    expect(ofOpenInterest.map(({ unit }) => unit)).toEqual(Array(2).fill('units of the underlying'));
   });
 
   test.each(operations.map((operation) => [operation.name, operation] as const))(

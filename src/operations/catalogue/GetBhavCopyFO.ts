@@ -1,10 +1,7 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
 import { defineTable } from '../table.ts';
-import { type OwnMeaning, UDIFF_FIELDS } from '../udiff.ts';
-
-/** In files of both exchanges the open interest is a multiple of the lot. */
-const UNDERLYING = 'units of the underlying';
+import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from '../udiff.ts';
 
 /** What differs from the cash market, by column. */
 const OWN: Readonly<Record<string, OwnMeaning>> = {
@@ -35,8 +32,6 @@ const OWN: Readonly<Record<string, OwnMeaning>> = {
   },
   previous_close_price: { meaning: 'Closing price of the session before.' },
   settlement_price: { meaning: 'Settlement price.' },
-  open_interest: { meaning: 'Open interest.', unit: UNDERLYING },
-  open_interest_change: { meaning: 'Change of the open interest.', unit: UNDERLYING },
   traded_quantity: {
     meaning:
       'Total traded quantity. NSE counts contracts, BSE units of the underlying, as their turnover shows; times board_lot_quantity, contracts are units.',
