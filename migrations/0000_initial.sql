@@ -136,6 +136,125 @@ CREATE TABLE "etl"."operations" (
 	"changed_by" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "etl"."coverage" (
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"day" date NOT NULL,
+	"instrument" text DEFAULT '' NOT NULL,
+	"variant" text DEFAULT '' NOT NULL,
+	"last_place" timestamp(6) with time zone NOT NULL,
+	"last_said" text NOT NULL,
+	"last_records" bigint DEFAULT 0 NOT NULL,
+	"last_diagnostic" text,
+	"loaded_place" timestamp(6) with time zone,
+	"loaded_records" bigint,
+	"doubted_place" timestamp(6) with time zone,
+	"emptied_place" timestamp(6) with time zone,
+	"held_back_place" timestamp(6) with time zone,
+	"state" text GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
+    and (emptied_place is null or loaded_place >= emptied_place)) then 'loaded' when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
+	"records" bigint GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
+    and (emptied_place is null or loaded_place >= emptied_place)) then loaded_records else last_records end) STORED NOT NULL,
+	"diagnostic" text GENERATED ALWAYS AS (case when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'the answer has no rows of this day, but some are stored' else last_diagnostic end) STORED,
+	"run_id" bigint,
+	"window_id" bigint,
+	"checked_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "coverage_pkey" PRIMARY KEY("operation","exchange","day","instrument","variant"),
+	CONSTRAINT "coverage_said" CHECK ("etl"."coverage"."last_said" in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'))
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."day_rows" (
+	"table_name" text NOT NULL,
+	"exchange" text NOT NULL,
+	"day" date NOT NULL,
+	"most" integer NOT NULL,
+	"place" timestamp(6) with time zone NOT NULL,
+	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","place")
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."loads" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"run_id" bigint NOT NULL,
+	"window_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"from_date" date NOT NULL,
+	"to_date" date NOT NULL,
+	"instruments" text[] NOT NULL,
+	"variant" text NOT NULL,
+	"is_filtered" boolean NOT NULL,
+	"place" timestamp(6) with time zone NOT NULL,
+	"fetched_at" timestamp with time zone NOT NULL,
+	"committed_at" timestamp with time zone NOT NULL,
+	"state" bigint NOT NULL,
+	"changed_from" date,
+	"changed_to" date,
+	"has_new_names" boolean DEFAULT true NOT NULL,
+	"digest" text,
+	"rows_digest" text,
+	"chain_digest" text,
+	"fetched" bigint DEFAULT 0 NOT NULL,
+	"inserted" bigint DEFAULT 0 NOT NULL,
+	"updated" bigint DEFAULT 0 NOT NULL,
+	"unchanged" bigint DEFAULT 0 NOT NULL,
+	"stale" bigint DEFAULT 0 NOT NULL,
+	"duplicate" bigint DEFAULT 0 NOT NULL,
+	"rejected" bigint DEFAULT 0 NOT NULL,
+	"withdrawn" bigint DEFAULT 0 NOT NULL,
+	CONSTRAINT "loads_state_key" UNIQUE("state")
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."past_begins" (
+	"table_name" text NOT NULL,
+	"exchange" text NOT NULL,
+	"state" bigint NOT NULL,
+	"run_id" bigint NOT NULL,
+	CONSTRAINT "past_begins_pkey" PRIMARY KEY("table_name","exchange")
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."rejected_records" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"run_id" bigint NOT NULL,
+	"window_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"position" integer NOT NULL,
+	"from_date" date NOT NULL,
+	"to_date" date NOT NULL,
+	"fingerprint" text NOT NULL,
+	"record" jsonb,
+	"problems" jsonb NOT NULL,
+	"is_stray" boolean DEFAULT false NOT NULL,
+	"first_seen_at" timestamp with time zone NOT NULL,
+	"last_seen_at" timestamp with time zone NOT NULL,
+	"instruments" text[] DEFAULT '{}' NOT NULL,
+	"variant" text DEFAULT '' NOT NULL,
+	"is_dated" boolean DEFAULT true NOT NULL,
+	"settled_at" timestamp with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."withdrawals" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"load_id" bigint NOT NULL,
+	"run_id" bigint NOT NULL,
+	"window_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"table_name" text NOT NULL,
+	"day" date,
+	"state" text NOT NULL,
+	"reason" text,
+	"gone" integer NOT NULL,
+	"most" integer NOT NULL,
+	"rows_left" integer NOT NULL,
+	"place" timestamp(6) with time zone NOT NULL,
+	"rows" jsonb NOT NULL,
+	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"accepted_at" timestamp with time zone,
+	"accepted_by" text,
+	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'refused', 'accepted', 'outdated'))
+);
+--> statement-breakpoint
 CREATE TABLE "etl"."access_keys" (
 	"key_hash" text PRIMARY KEY NOT NULL,
 	"state" text NOT NULL,
@@ -254,103 +373,6 @@ CREATE TABLE "etl"."withdrawn_operations" (
 	CONSTRAINT "withdrawn_operations_pkey" PRIMARY KEY("key_hash","operation")
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."coverage" (
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"day" date NOT NULL,
-	"instrument" text DEFAULT '' NOT NULL,
-	"variant" text DEFAULT '' NOT NULL,
-	"last_place" timestamp(6) with time zone NOT NULL,
-	"last_said" text NOT NULL,
-	"last_records" bigint DEFAULT 0 NOT NULL,
-	"last_diagnostic" text,
-	"loaded_place" timestamp(6) with time zone,
-	"loaded_records" bigint,
-	"doubted_place" timestamp(6) with time zone,
-	"emptied_place" timestamp(6) with time zone,
-	"held_back_place" timestamp(6) with time zone,
-	"state" text GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
-    and (emptied_place is null or loaded_place >= emptied_place)) then 'loaded' when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
-	"records" bigint GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
-    and (emptied_place is null or loaded_place >= emptied_place)) then loaded_records else last_records end) STORED NOT NULL,
-	"diagnostic" text GENERATED ALWAYS AS (case when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'the answer has no rows of this day, but some are stored' else last_diagnostic end) STORED,
-	"run_id" bigint,
-	"window_id" bigint,
-	"checked_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "coverage_pkey" PRIMARY KEY("operation","exchange","day","instrument","variant"),
-	CONSTRAINT "coverage_said" CHECK ("etl"."coverage"."last_said" in ('loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'))
-);
---> statement-breakpoint
-CREATE TABLE "etl"."day_rows" (
-	"table_name" text NOT NULL,
-	"exchange" text NOT NULL,
-	"day" date NOT NULL,
-	"most" integer NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
-	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","place")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."loads" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"run_id" bigint NOT NULL,
-	"window_id" bigint NOT NULL,
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"from_date" date NOT NULL,
-	"to_date" date NOT NULL,
-	"instruments" text[] NOT NULL,
-	"variant" text NOT NULL,
-	"is_filtered" boolean NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
-	"fetched_at" timestamp with time zone NOT NULL,
-	"committed_at" timestamp with time zone NOT NULL,
-	"state" bigint NOT NULL,
-	"changed_from" date,
-	"changed_to" date,
-	"has_new_names" boolean DEFAULT true NOT NULL,
-	"digest" text,
-	"rows_digest" text,
-	"chain_digest" text,
-	"fetched" bigint DEFAULT 0 NOT NULL,
-	"inserted" bigint DEFAULT 0 NOT NULL,
-	"updated" bigint DEFAULT 0 NOT NULL,
-	"unchanged" bigint DEFAULT 0 NOT NULL,
-	"stale" bigint DEFAULT 0 NOT NULL,
-	"duplicate" bigint DEFAULT 0 NOT NULL,
-	"rejected" bigint DEFAULT 0 NOT NULL,
-	"withdrawn" bigint DEFAULT 0 NOT NULL,
-	CONSTRAINT "loads_state_key" UNIQUE("state")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."past_begins" (
-	"table_name" text NOT NULL,
-	"exchange" text NOT NULL,
-	"state" bigint NOT NULL,
-	"run_id" bigint NOT NULL,
-	CONSTRAINT "past_begins_pkey" PRIMARY KEY("table_name","exchange")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."rejected_records" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"run_id" bigint NOT NULL,
-	"window_id" bigint NOT NULL,
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"position" integer NOT NULL,
-	"from_date" date NOT NULL,
-	"to_date" date NOT NULL,
-	"fingerprint" text NOT NULL,
-	"record" jsonb,
-	"problems" jsonb NOT NULL,
-	"is_stray" boolean DEFAULT false NOT NULL,
-	"first_seen_at" timestamp with time zone NOT NULL,
-	"last_seen_at" timestamp with time zone NOT NULL,
-	"instruments" text[] DEFAULT '{}' NOT NULL,
-	"variant" text DEFAULT '' NOT NULL,
-	"is_dated" boolean DEFAULT true NOT NULL,
-	"settled_at" timestamp with time zone
-);
---> statement-breakpoint
 CREATE TABLE "etl"."runs" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -424,28 +446,6 @@ CREATE TABLE "etl"."windows" (
 	"finished_at" timestamp with time zone,
 	CONSTRAINT "windows_state" CHECK ("etl"."windows"."state" in ('pending', 'running', 'loaded', 'empty', 'skipped', 'blocked', 'failed', 'cancelled', 'split')),
 	CONSTRAINT "windows_counts" CHECK ("etl"."windows"."fetched" = "etl"."windows"."inserted" + "etl"."windows"."updated" + "etl"."windows"."unchanged" + "etl"."windows"."stale" + "etl"."windows"."duplicate" + "etl"."windows"."rejected")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."withdrawals" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"load_id" bigint NOT NULL,
-	"run_id" bigint NOT NULL,
-	"window_id" bigint NOT NULL,
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"table_name" text NOT NULL,
-	"day" date,
-	"state" text NOT NULL,
-	"reason" text,
-	"gone" integer NOT NULL,
-	"most" integer NOT NULL,
-	"rows_left" integer NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
-	"rows" jsonb NOT NULL,
-	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"accepted_at" timestamp with time zone,
-	"accepted_by" text,
-	CONSTRAINT "withdrawals_state" CHECK ("etl"."withdrawals"."state" in ('withdrawn', 'refused', 'accepted', 'outdated'))
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."workers" (
@@ -1276,11 +1276,6 @@ CREATE INDEX "observed_aliases_scrip_code_text_idx" ON "etl"."observed_aliases" 
 CREATE INDEX "observed_aliases_instrument_idx" ON "etl"."observed_aliases" USING btree ("instrument_id");--> statement-breakpoint
 CREATE INDEX "alerts_subject_idx" ON "etl"."alerts" USING btree ("kind","subject");--> statement-breakpoint
 CREATE UNIQUE INDEX "database_identity_one_idx" ON "etl"."database_identity" USING btree ((true));--> statement-breakpoint
-CREATE INDEX "answers_asked_idx" ON "etl"."answers" USING btree ("operation","exchange","from_date");--> statement-breakpoint
-CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> statement-breakpoint
-CREATE INDEX "answers_window_idx" ON "etl"."answers" USING btree ("window_id");--> statement-breakpoint
-CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."is_believed" and not "etl"."answers"."is_filtered";--> statement-breakpoint
-CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
 CREATE INDEX "coverage_exchange_idx" ON "etl"."coverage" USING btree ("operation","exchange","day","variant","state") WHERE "etl"."coverage"."instrument" = '';--> statement-breakpoint
 CREATE INDEX "coverage_instruments_idx" ON "etl"."coverage" USING btree ("operation","exchange","day","variant","state") WHERE "etl"."coverage"."instrument" <> '';--> statement-breakpoint
 CREATE INDEX "loads_run_idx" ON "etl"."loads" USING btree ("run_id");--> statement-breakpoint
@@ -1291,6 +1286,13 @@ CREATE INDEX "rejected_records_window_idx" ON "etl"."rejected_records" USING btr
 CREATE INDEX "rejected_records_fingerprint_idx" ON "etl"."rejected_records" USING btree ("fingerprint");--> statement-breakpoint
 CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree ("last_seen_at");--> statement-breakpoint
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
+CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
+CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
+CREATE INDEX "answers_asked_idx" ON "etl"."answers" USING btree ("operation","exchange","from_date");--> statement-breakpoint
+CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> statement-breakpoint
+CREATE INDEX "answers_window_idx" ON "etl"."answers" USING btree ("window_id");--> statement-breakpoint
+CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."is_believed" and not "etl"."answers"."is_filtered";--> statement-breakpoint
+CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
 CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" = 'due';--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
@@ -1298,8 +1300,6 @@ CREATE UNIQUE INDEX "windows_asked_key" ON "etl"."windows" USING btree ("operati
 CREATE INDEX "windows_refused_idx" ON "etl"."windows" USING btree ("refused_hash") WHERE "etl"."windows"."refused_hash" is not null;--> statement-breakpoint
 CREATE INDEX "windows_unsettled_idx" ON "etl"."windows" USING btree ("operation","exchange","from_date") WHERE "etl"."windows"."unsettled" is not null;--> statement-breakpoint
 CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id","id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
-CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
-CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_day_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "bhavcopy_cm_history_withdrawn_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_day_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date");--> statement-breakpoint
@@ -1330,6 +1330,13 @@ CREATE INDEX "deliveries_history_day_idx" ON "market_history"."deliveries" USING
 CREATE INDEX "deliveries_history_withdrawn_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_day_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on");--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on") WHERE withdrawn;--> statement-breakpoint
+CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, settled_at as resolved_at from etl.rejected_records where settled_at is not null
+  union all
+  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, (select min(a.place)::timestamptz from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.place > r.last_seen_at
+      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
+    from etl.rejected_records r where settled_at is null);--> statement-breakpoint
 CREATE VIEW "etl"."source_fields" AS (with sent as (
     select l.operation, l.exchange, l.first_place, l.last_place, l.counts[1] as records, l.counts[1 + f.at] as filled,
            f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
@@ -1342,14 +1349,7 @@ CREATE VIEW "etl"."source_fields" AS (with sent as (
          (array_agg(s.example order by s.last_place desc, s.example) filter (where s.example is not null))[1] as example,
          (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
            where d.operation = s.operation and d.field = s.plain) as mapped_column
-    from sent s group by s.operation, s.exchange, s.plain);--> statement-breakpoint
-CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, settled_at as resolved_at from etl.rejected_records where settled_at is not null
-  union all
-  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, (select min(a.place)::timestamptz from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
-      @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.place > r.last_seen_at
-      and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
-    from etl.rejected_records r where settled_at is null);
+    from sent s group by s.operation, s.exchange, s.plain);
 --> statement-breakpoint
 -- Added: the single row that gives responses their places.
 INSERT INTO "etl"."clock" VALUES (clock_timestamp());

@@ -6,6 +6,7 @@ import { PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect, test } from 'vitest';
 import * as instruments from '../../src/load/state/schema/instrument-tables.ts';
 import * as knowledge from '../../src/load/state/schema/knowledge.ts';
+import * as loadResults from '../../src/load/state/schema/load-results.ts';
 import * as source from '../../src/load/state/schema/source-tables.ts';
 import * as work from '../../src/load/state/schema/work.ts';
 
@@ -49,7 +50,13 @@ const OWNERS: Readonly<Record<string, string>> = {
   workers: 'state/workers.ts',
 };
 
-const schema: Readonly<Record<string, unknown>> = { ...instruments, ...knowledge, ...source, ...work };
+const schema: Readonly<Record<string, unknown>> = {
+  ...instruments,
+  ...knowledge,
+  ...loadResults,
+  ...source,
+  ...work,
+};
 
 /** The names in the code under which tables are declared. */
 const declared = new Map(

@@ -6,7 +6,8 @@ import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { observedAliases } from './schema/instrument-tables.ts';
 import { expectations, findings, sessions, storedOperations } from './schema/knowledge.ts';
-import { coverage, loads, pastBegins, runs, withdrawals } from './schema/work.ts';
+import { coverage, loads, pastBegins, withdrawals } from './schema/load-results.ts';
+import { runs } from './schema/work.ts';
 
 /**
  * The tables of `etl` that say where the rows of `market` come from and what is missing. Not among them are tables

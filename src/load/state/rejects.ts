@@ -23,8 +23,9 @@ import type { Preparing } from '../database/prepared.ts';
 import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import { locksOn, takeLocks } from './loads/locks.ts';
 import { placeText } from './schema/columns.ts';
+import { rejectedRecords, rejects, resolving } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
-import { rejectedRecords, rejects, resolving, windows } from './schema/work.ts';
+import { windows } from './schema/work.ts';
 
 /** A rejected record of an answer. */
 export interface RejectEntry {

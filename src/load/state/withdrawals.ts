@@ -7,8 +7,8 @@ import { dataSetsAlsoFilling } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import type { AnswerFilter } from './answers/to-replay.ts';
 import { placeText } from './schema/columns.ts';
+import { dayRows, withdrawals } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
-import { dayRows, withdrawals } from './schema/work.ts';
 
 // Rows that full answers no longer listed: those that were withdrawn, and those that were not, because they were too
 // many. A person may accept the latter.

@@ -6,6 +6,7 @@ import { etlDescriptions, SCHEMA_COMMENTS } from '../../state/schema/describe.ts
 import '../../state/schema/instrument-tables.ts';
 import '../../state/schema/knowledge.ts';
 import '../../state/schema/source-tables.ts';
+import '../../state/schema/load-results.ts';
 import '../../state/schema/work.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';

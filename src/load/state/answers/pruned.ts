@@ -4,8 +4,8 @@ import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { isInUse, tableGroupOf } from '../../../operations/registry.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
+import { loads, withdrawals } from '../schema/load-results.ts';
 import { answers, pruned } from '../schema/source-tables.ts';
-import { loads, withdrawals } from '../schema/work.ts';
 
 // Answers are pruned in the order of their places: of the data sets that fill the same tables, all up to one place. What
 // they left is in the tables and their history, as of a version, so later folds begin with the rows of that version.

@@ -5,8 +5,9 @@ import type { Place } from '../../../core/place.ts';
 import type { LoadGroup } from '../loads/locks.ts';
 import type { LoadScope } from '../loads/other-loads.ts';
 import { placeText } from '../schema/columns.ts';
+import { loads } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import { loads, windows } from '../schema/work.ts';
+import { windows } from '../schema/work.ts';
 import { NO_DAY } from '../withdrawals.ts';
 import { FIRST_DAY, LAST_DAY } from './to-replay.ts';
 

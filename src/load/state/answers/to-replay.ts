@@ -4,8 +4,8 @@ import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import { dataSetsAlsoFilling } from '../../../operations/operation.ts';
 import { dataSets } from '../../../operations/registry.ts';
+import { rejects } from '../schema/load-results.ts';
 import { answers, responseBodies } from '../schema/source-tables.ts';
-import { rejects } from '../schema/work.ts';
 
 /** Which kept answers; nothing given means all. */
 export interface AnswerFilter {

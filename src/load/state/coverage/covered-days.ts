@@ -4,8 +4,9 @@ import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
 import { isoText } from '../schema/columns.ts';
+import { coverage, loads } from '../schema/load-results.ts';
 import { answers, responseBodies } from '../schema/source-tables.ts';
-import { coverage, loads, windows } from '../schema/work.ts';
+import { windows } from '../schema/work.ts';
 
 // What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
 

@@ -7,8 +7,8 @@ import { isCanceled } from '../../database/database-errors.ts';
 import { transaction } from '../../database/transaction.ts';
 import { dayEffectsSql, SAID } from '../answers/answer-facts.ts';
 import { placeText } from '../schema/columns.ts';
+import { coverage, withdrawals } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import { coverage, withdrawals } from '../schema/work.ts';
 import type { Registers } from './registers.ts';
 
 // The registers of `etl.coverage` (registers.ts) are the sum of what each answer said of its questions and did with the

@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull, max } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { sha256 } from '../../../core/sha256.ts';
 import { aliasProgress, eventProgress } from '../schema/instrument-tables.ts';
-import { loads } from '../schema/work.ts';
+import { loads } from '../schema/load-results.ts';
 import type { EventDecision } from './decisions.ts';
 
 // What the corporate events of an exchange were last worked out from, so that it is not done again for the same inputs.

@@ -6,8 +6,9 @@ import { type Preparing, prepareOnce, runPrepared } from '../../database/prepare
 import { ofGroup } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instrument-tables.ts';
+import { loads } from '../schema/load-results.ts';
 import { answers, pruned } from '../schema/source-tables.ts';
-import { loads, runs, windows } from '../schema/work.ts';
+import { runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
 import { type LoadGroup, type Lock, takingLocks } from './locks.ts';

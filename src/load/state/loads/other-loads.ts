@@ -4,7 +4,8 @@ import { alias, QueryBuilder } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { loads, windows } from '../schema/work.ts';
+import { loads } from '../schema/load-results.ts';
+import { windows } from '../schema/work.ts';
 import { isOf } from './loads.ts';
 import type { LoadGroup } from './locks.ts';
 

@@ -2,7 +2,8 @@ import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { BEFORE_ALL as ANY_PLACE } from '../../../core/place.ts';
 import { isoText, placeText } from '../schema/columns.ts';
-import { loads, pastBegins, runs } from '../schema/work.ts';
+import { loads, pastBegins } from '../schema/load-results.ts';
+import { runs } from '../schema/work.ts';
 
 /** A version of the tables of `market`, for users a state: all loads up to it were committed, and none after it. */
 interface StoredVersion {

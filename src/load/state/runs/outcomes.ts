@@ -6,8 +6,9 @@ import { expectedVariants } from '../../../operations/operation.ts';
 import { operations } from '../../../operations/registry.ts';
 import { isoText } from '../schema/columns.ts';
 import { sessions } from '../schema/knowledge.ts';
+import { coverage, loads } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
-import { coverage, loads, runs, windows } from '../schema/work.ts';
+import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import type { RunState } from './request.ts';
 

@@ -1,8 +1,9 @@
 import { and, eq, gt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { RANGE_REFUSED_LINE } from '../../../core/errors.ts';
+import { coverage } from '../schema/load-results.ts';
 import { historyLimits, rangeLimits } from '../schema/source-tables.ts';
-import { coverage, windows } from '../schema/work.ts';
+import { windows } from '../schema/work.ts';
 import type { NewWindow } from '../windows/plan.ts';
 
 /**

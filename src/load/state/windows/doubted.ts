@@ -17,8 +17,9 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
+import { rejects, withdrawals } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import { rejects, runs, windows, withdrawals } from '../schema/work.ts';
+import { runs, windows } from '../schema/work.ts';
 
 /** The place of the last answer of a window. */
 const placeOf = (windowId: Column) =>

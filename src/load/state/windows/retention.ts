@@ -2,8 +2,9 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
+import { rejectedRecords } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import { rejectedRecords, runs, windows } from '../schema/work.ts';
+import { runs, windows } from '../schema/work.ts';
 
 /** How many windows are deleted in one transaction, so that none holds many locks for long. */
 const BATCH = 5_000;

@@ -1,0 +1,366 @@
+import { sql } from 'drizzle-orm';
+import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
+import { forEachCount } from '../../../core/record-counts.ts';
+import { COVERAGE_STATES, HELD_BACK } from '../coverage/registers.ts';
+import {
+  asked,
+  COUNT_COMMENTS,
+  count,
+  day,
+  etl,
+  id,
+  isOneOf,
+  moment,
+  ofWindow,
+  place,
+  placeOf,
+  reference,
+} from './columns.ts';
+import { describe } from './describe.ts';
+
+/** What is wrong with a rejected record, field by field. */
+type Problems = readonly { readonly path: string; readonly message: string }[];
+
+export const loads = etl.table(
+  'loads',
+  {
+    id: id(),
+    ...ofWindow(),
+    ...asked(),
+    place: place().notNull(),
+    fetched_at: moment('fetched_at').notNull(),
+    committed_at: moment('committed_at').notNull(),
+    state: reference('state').notNull(),
+    changed_from: day('changed_from'),
+    changed_to: day('changed_to'),
+    has_new_names: boolean('has_new_names').notNull().default(true),
+    digest: text('digest'),
+    rows_digest: text('rows_digest'),
+    chain_digest: text('chain_digest'),
+    ...forEachCount(count),
+  },
+  (table) => [
+    unique('loads_state_key').on(table.state),
+    index('loads_run_idx').on(table.run_id),
+    index('loads_committed_idx').on(table.committed_at),
+    index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
+    // Every load looks for loads of later answers, and nearly always finds none.
+    index('loads_place_idx').on(table.place),
+  ],
+);
+describe(
+  loads,
+  'One row per committed load. Rows of market and market_history refer to the load that wrote them.',
+  {
+    id: 'Number of the load.',
+    window_id: 'The window whose answer it stored.',
+    run_id: 'The run of the window.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    from_date: 'First day asked for.',
+    to_date: 'Last day asked for.',
+    instruments: 'Instruments asked for; empty means the whole exchange.',
+    variant: 'Which question about a day this is, as in etl.windows.',
+    is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
+    place:
+      'Place of its answer in the one order of answers: the later one replaces the earlier one, whichever was loaded first.',
+    fetched_at: 'When the source was asked.',
+    committed_at:
+      'When the load was committed, just before the end of its transaction; never before that of a lower state.',
+    state:
+      'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market.<table>_at(state) shows it.',
+    changed_from:
+      'First day of the rows that it changed; null if it changed none, -infinity if they may be of any day or have none.',
+    changed_to:
+      'Last day of the rows that it changed; null if it changed none, infinity if they may be of any day or have none.',
+    has_new_names:
+      'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
+    digest:
+      'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.',
+    rows_digest:
+      'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` works it out; null until then.',
+    chain_digest:
+      'SHA-256, in hex, of that digest and of this column of the state before: the digest of all states up to this one.',
+    ...COUNT_COMMENTS,
+  },
+);
+
+export const dayRows = etl.table(
+  'day_rows',
+  {
+    table_name: text('table_name').notNull(),
+    exchange: text('exchange').notNull(),
+    day: day('day').notNull(),
+    most: integer('most').notNull(),
+    place: place().notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'day_rows_pkey',
+      columns: [table.table_name, table.exchange, table.day, table.place],
+    }),
+  ],
+);
+describe(
+  dayRows,
+  'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.',
+  {
+    table_name: 'Table of market.',
+    exchange: 'Exchange of the rows.',
+    day: 'Day of the rows; 0001-01-01 where the table has no days.',
+    most: 'The most rows.',
+    place:
+      'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.',
+  },
+);
+
+const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
+
+export const withdrawals = etl.table(
+  'withdrawals',
+  {
+    id: id(),
+    load_id: reference('load_id').notNull(),
+    ...ofWindow(),
+    table_name: text('table_name').notNull(),
+    day: day('day'),
+    state: text('state', { enum: WITHDRAWAL_STATES }).notNull(),
+    reason: text('reason'),
+    gone: integer('gone').notNull(),
+    most: integer('most').notNull(),
+    rows_left: integer('rows_left').notNull(),
+    place: place().notNull(),
+    rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
+    noted_at: moment('noted_at').notNull().defaultNow(),
+    accepted_at: moment('accepted_at'),
+    accepted_by: text('accepted_by'),
+  },
+  (table) => [
+    index('withdrawals_run_idx').on(table.run_id),
+    index('withdrawals_refused_idx')
+      .on(table.table_name, table.exchange, table.day)
+      .where(sql`${table.state} = 'refused'`),
+    check('withdrawals_state', isOneOf(table.state, WITHDRAWAL_STATES)),
+  ],
+);
+describe(
+  withdrawals,
+  'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.',
+  {
+    id: 'Number of the withdrawal, as `eod withdrawals accept` takes it.',
+    load_id: 'The load (etl.loads.id) whose answer did not list the rows.',
+    window_id: 'The window of that load.',
+    run_id: 'The run of that load.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    table_name: 'Table of market.',
+    day: 'Day of the rows; null where the table has no days.',
+    state:
+      'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).',
+    reason: 'Why they were not withdrawn.',
+    gone: 'Rows that were not listed.',
+    most: 'The most rows that the day ever had, as in etl.day_rows.',
+    rows_left: 'Rows that the day has left, or would have.',
+    rows: 'Keys of the rows, if they were not withdrawn.',
+    place: 'Place of the answer that did not list them, as in etl.answers.',
+    noted_at: 'When it was stored.',
+    accepted_at: 'When a person accepted it.',
+    accepted_by: 'Who accepted it: user and host.',
+  },
+);
+
+/** The state of a question as SQL: what `stateOf` says of its registers (coverage/registers.ts). */
+const STATE_OF = (() => {
+  const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
+    and (emptied_place is null or loaded_place >= emptied_place))`;
+  const isHeldBack = `(held_back_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  return {
+    state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
+    records: `case when ${isLoaded} then loaded_records else last_records end`,
+    diagnostic: `case when ${isHeldBack} then '${HELD_BACK}' else last_diagnostic end`,
+  };
+})();
+
+export const pastBegins = etl.table(
+  'past_begins',
+  {
+    table_name: text('table_name').notNull(),
+    exchange: text('exchange').notNull(),
+    state: reference('state').notNull(),
+    run_id: reference('run_id').notNull(),
+  },
+  (table) => [primaryKey({ name: 'past_begins_pkey', columns: [table.table_name, table.exchange] })],
+);
+describe(pastBegins, 'The tables of which a rebuild has replaced the history of an exchange.', {
+  table_name: 'Name of the table in market.',
+  exchange: 'Exchange whose history was replaced.',
+  state: 'The first state that can be shown since: market.<table>_at(state).',
+  run_id: 'The run that replaced it.',
+});
+
+export const coverage = etl.table(
+  'coverage',
+  {
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    day: day('day').notNull(),
+    instrument: text('instrument').notNull().default(''),
+    variant: text('variant').notNull().default(''),
+    last_place: placeOf('last_place').notNull(),
+    last_said: text('last_said', { enum: COVERAGE_STATES }).notNull(),
+    last_records: count('last_records'),
+    last_diagnostic: text('last_diagnostic'),
+    loaded_place: placeOf('loaded_place'),
+    loaded_records: reference('loaded_records'),
+    doubted_place: placeOf('doubted_place'),
+    emptied_place: placeOf('emptied_place'),
+    held_back_place: placeOf('held_back_place'),
+    state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
+    records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
+    diagnostic: text('diagnostic').generatedAlwaysAs(sql.raw(STATE_OF.diagnostic)),
+    run_id: reference('run_id'),
+    window_id: reference('window_id'),
+    checked_at: moment('checked_at').notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({
+      name: 'coverage_pkey',
+      columns: [table.operation, table.exchange, table.day, table.instrument, table.variant],
+    }),
+    // States are counted from these alone. Equal keys are stored once, so they are a twentieth of the table.
+    index('coverage_exchange_idx')
+      .on(table.operation, table.exchange, table.day, table.variant, table.state)
+      .where(sql`${table.instrument} = ''`),
+    index('coverage_instruments_idx')
+      .on(table.operation, table.exchange, table.day, table.variant, table.state)
+      .where(sql`${table.instrument} <> ''`),
+    check('coverage_said', isOneOf(table.last_said, COVERAGE_STATES)),
+  ],
+);
+describe(
+  coverage,
+  'What is known about each operation, exchange and session day; no row means that it was never asked for.',
+  {
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was asked for.',
+    day: 'Session day; the day of the call for operations without dates.',
+    instrument: 'Instrument, if the operation is asked per instrument; empty means the whole exchange.',
+    variant: 'Which question about a day, if the operation asks several, e.g. eod/Standalone.',
+    state:
+      'loaded, empty (exchange open, nothing listed), holiday, not_published (asked before publication), blocked or failed.',
+    records: 'Records of that day in the answer that loaded it; else in the last one. Unit: records.',
+    diagnostic: 'The line with which the source answered instead of data, if any.',
+    last_place:
+      'Where the answer, failed call or holiday that said something last stands in the order of answers. The state, records and diagnostic follow from these columns.',
+    last_said: 'What it said: one of the states.',
+    last_records: 'Records of that day in it. Unit: records.',
+    last_diagnostic: 'The line with which the source answered instead of data, or why the answer is doubted.',
+    loaded_place: 'The place of the last answer that had records of the day.',
+    loaded_records: 'Records of that day in it. Unit: records.',
+    doubted_place:
+      'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.',
+    emptied_place: 'The place of the last answer that took the last row of the day.',
+    held_back_place: 'The place of the last answer whose withdrawal of rows of the day was held back.',
+    run_id: 'The run that last asked for it.',
+    window_id: 'The window that last asked for it; null if the calendar decided.',
+    checked_at: 'When it was last asked for; a replay does not ask.',
+  },
+);
+
+export const rejectedRecords = etl.table(
+  'rejected_records',
+  {
+    id: id(),
+    ...ofWindow(),
+    position: integer('position').notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    fingerprint: text('fingerprint').notNull(),
+    record: jsonb('record'),
+    problems: jsonb('problems').$type<Problems>().notNull(),
+    is_stray: boolean('is_stray').notNull().default(false),
+    first_seen_at: moment('first_seen_at').notNull(),
+    last_seen_at: moment('last_seen_at').notNull(),
+    instruments: text('instruments').array().notNull().default([]),
+    variant: text('variant').notNull().default(''),
+    is_dated: boolean('is_dated').notNull().default(true),
+    settled_at: moment('settled_at'),
+  },
+  (table) => [
+    index('rejected_records_window_idx').on(table.window_id),
+    index('rejected_records_fingerprint_idx').on(table.fingerprint),
+    index('rejected_records_last_idx').on(table.last_seen_at),
+    index('rejected_records_unsettled_idx')
+      .on(table.operation, table.exchange)
+      .where(sql`${table.settled_at} is null`),
+  ],
+);
+
+/** What the columns hold that the table and the view of rejected records have in common. */
+const REJECT_COMMENTS = {
+  id: 'Number of the reject.',
+  run_id: 'The run that fetched it last.',
+  window_id: 'The window that fetched it last.',
+  operation: 'Operation of the source.',
+  exchange: 'Exchange that was asked for.',
+  position: 'Position in the answer, from 0.',
+  from_date: 'The day that it names; if none can be read, the first day asked for.',
+  to_date: 'The day that it names; if none can be read, the last day asked for.',
+  fingerprint:
+    'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.',
+  record: 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.',
+  problems: 'Each problem with the path of its field.',
+  is_stray: 'Whether it is of a day, quarter, exchange or instrument that was not requested.',
+  first_seen_at: 'When the first answer that contained it was fetched.',
+  last_seen_at: 'When the last answer that contained it was fetched, which is that of the window.',
+};
+
+describe(rejectedRecords, 'What the view etl.rejects is computed from: query that.', {
+  ...REJECT_COMMENTS,
+  instruments: 'Instruments that the last answer with it was asked for; empty means the whole exchange.',
+  variant: 'Which question about a day that answer was asked.',
+  is_dated: 'Whether it is about days: only an answer about all of them resolves it.',
+  settled_at: 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.',
+});
+
+/**
+ * SQL that selects the answers `a` which show that the rejected record `r` is no longer sent or can be read now: believed
+ * ones, later than the last one that had the record, which would have it if it were still sent. The days are looked for
+ * first, by themselves, because an operation may have answers of thousands of days.
+ */
+export const resolving = (r: string) =>
+  `from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+      @> case when ${r}.is_dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
+    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
+      and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
+
+/** Columns of a rejected record that users see. */
+const SHOWN =
+  'id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at';
+
+export const rejects = etl
+  .view('rejects', {
+    id: reference('id').notNull(),
+    ...ofWindow(),
+    position: integer('position').notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    fingerprint: text('fingerprint').notNull(),
+    record: jsonb('record'),
+    problems: jsonb('problems').$type<Problems>().notNull(),
+    is_stray: boolean('is_stray').notNull(),
+    first_seen_at: moment('first_seen_at').notNull(),
+    last_seen_at: moment('last_seen_at').notNull(),
+    resolved_at: moment('resolved_at'),
+  })
+  .as(
+    sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
+  union all
+  select ${SHOWN}, (select min(a.place)::timestamptz ${resolving('r')})
+    from etl.rejected_records r where settled_at is null`),
+  );
+describe(rejects, 'Every record that failed validation, as sent, with each of its problems.', {
+  ...REJECT_COMMENTS,
+  resolved_at:
+    'When it was read again and passed, or when a later answer was fetched in which it passed or was no longer sent; null until then.',
+});
