@@ -84,6 +84,9 @@ for (const table of PARTITIONED) {
 // An administrator may have created the schemas for a role that may not.
 text = text.replaceAll(/CREATE SCHEMA (?!IF)/g, 'CREATE SCHEMA IF NOT EXISTS ');
 writeFileSync(file, `${HEADER}${text}\n${FOOTER}`);
+console.log(
+  'The filled database of the upgrade tests is of another schema now: test/load/filled-database.slow.test.ts',
+);
 
 /** @throws Error if the pattern is not there exactly once, as after a change of what drizzle-kit writes. */
 function replaceOnce(text, pattern, by) {
