@@ -1,5 +1,5 @@
 import { groupBy } from '../core/group-by.ts';
-import { emptySessionsText, retryText, runStateText } from '../core/wording.ts';
+import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
@@ -59,7 +59,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
     ...(kind === 'preview' ? [] : ['', `database state ${stateText(states)}`]),
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
-    ...report.retries.slice(0, MOST_LISTED).map((retry) => retryText(retry, timeZone)),
+    ...retryLines(report.retries, timeZone),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(canForce && skips.some(({ reason }) => reason.startsWith('loaded already'))
@@ -74,6 +74,15 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(report.error === null ? [] : ['', `stopped by: ${report.error}`]),
   ].join('\n');
 }
+
+/** What failed so far and is tried again. */
+export const retryLines = (retries: readonly Retry[], timeZone: string): string[] =>
+  firstLines(
+    retries,
+    MOST_LISTED,
+    (retry) => retryText(retry, timeZone),
+    (left) => `… and ${left} more that failed and are tried again`,
+  );
 
 const stateText = ({ before, after }: RunReport['states']) =>
   before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;

@@ -1,57 +1,79 @@
 import { expect, test } from 'vitest';
+import type { Status } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun, retriesOfRuns } from '../../src/load/state/runs/reports.ts';
+import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import { startHttpServer } from '../../src/web/server.ts';
-import { runCli } from '../support/cli.ts';
+import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { backfill, openPipeline, start } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clockFrom } from './support.ts';
 
+/** More than the failures in a row after which the source counts as down. */
+const FAILING = [
+  'GetCircuitBreakers',
+  'GetConsolidatedPledge',
+  'GetCorporateActions',
+  'GetCorporateActionsCategories',
+  'GetSeriesChange',
+  'GetTop5GainersLosers',
+  'GetTotalTradeHighlights',
+];
+
 test('requests that fail are named with the reason and the next try, and hold back nothing else', async () => {
   const pipeline = await openPipeline({
     clock: clockFrom('2025-09-12T23:30:00+05:30'),
     sandbox: {
       instrumentsPerExchange: 20,
-      behaviour: { faults: [{ kind: 'status', value: '500', operation: 'GetCircuitBreakers' }] },
+      behaviour: {
+        faults: FAILING.map((operation) => ({ kind: 'status' as const, value: '500', operation })),
+      },
     },
     // So long that the second try is not made within the test.
     settings: { EOD_BACKOFF_MS: '600000', EOD_INSTRUMENT_LIMIT: '2' },
   });
-  const operations = ['GetBhavCopyCM', 'GetCircuitBreakers', 'GetFinRatioEOD'];
-  const runId = await start(pipeline, backfill({ operations, from: '2025-09-11', to: '2025-09-11' }));
+  const days = { from: '2025-09-11', to: '2025-09-11', exchanges: ['NSE'] };
+  const runId = await start(pipeline, backfill(days));
   const worker = await startWorker(pipeline);
   closeAfterFile(() => worker.stop());
-  // The ratios are planned when the bhav copy is loaded, although the circuit breakers are tried again.
+  const report = () => reportRun(pipeline.db.drizzle, runId);
+  // What asks about each instrument is planned when the bhav copy is loaded, although others are tried again.
   await waitFor(
     async () => {
-      const { operations: done } = await reportRun(pipeline.db.drizzle, runId);
-      const ratios = done.find(({ operation }) => operation === 'GetFinRatioEOD');
+      const { operations } = await report();
+      const open = operations.filter(({ windows }) => windows.open > 0);
       const retries = await retriesOfRuns(pipeline.db.drizzle, [runId]);
-      return ratios !== undefined && ratios.windows.open === 0 && retries.length === 1;
+      return retries.length === FAILING.length && open.length === FAILING.length;
     },
-    { what: 'the ratios, and the first failure of the circuit breakers', timeoutMs: 40_000 },
+    { what: 'everything but what fails', timeoutMs: 40_000 },
   );
-  expect(await reportRun(pipeline.db.drizzle, runId)).toMatchObject({
-    state: 'running',
-    windows: { open: 1, loaded: 6 },
-  });
-
-  expect(await retriesOfRuns(pipeline.db.drizzle, [runId])).toEqual([
-    {
-      runId,
-      operation: 'GetCircuitBreakers',
-      exchange: 'NSE',
-      error: 'the source answered with HTTP status 500',
-      windows: 1,
-      attempt: 2,
-      retryAt: expect.stringMatching(/^\d{4}-/),
-    },
+  const { state, operations } = await report();
+  expect(state).toBe('running');
+  const loaded = operations.filter(({ windows }) => windows.loaded > 0).map(({ operation }) => operation);
+  expect(loaded.sort()).toEqual([
+    'GetBhavCopyCM',
+    'GetFinRatioEOD',
+    'GetFinRatioSnapshot',
+    'GetSectoralClassification',
   ]);
+
+  const retries = await retriesOfRuns(pipeline.db.drizzle, [runId]);
+  expect(retries.map(({ operation }) => operation).sort()).toEqual(FAILING);
+  expect(retries.find(({ operation }) => operation === 'GetCircuitBreakers')).toEqual({
+    runId,
+    operation: 'GetCircuitBreakers',
+    exchange: 'NSE',
+    error: 'the source answered with HTTP status 500',
+    windows: 1,
+    attempt: 2,
+    retryAt: expect.stringMatching(/^\d{4}-/),
+  });
   const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d/;
-  expect((await readTonight(pipeline)).openRuns.map(({ retries }) => retries.length)).toEqual([1]);
+  const [inProgress] = (await readTonight(pipeline)).openRuns;
+  expect(inProgress?.retries).toHaveLength(FAILING.length);
 
   const signal = new AbortController().signal;
   const server = await startHttpServer(pipeline, { roles: ['web'], stopping: signal });
@@ -64,9 +86,17 @@ test('requests that fail are named with the reason and the next try, and hold ba
   expect(tonight).toMatch(new RegExp(`Waiting.*Run ${runId}: .*${LINE.source}`));
   expect(await page(`/runs/${runId}`)).toMatch(LINE);
 
-  const { stdout } = await runCli(['run', String(runId)], {
-    cwd: temporaryFolder(),
-    env: pipeline.environment,
-  });
-  expect(stdout).toMatch(LINE);
+  const terminal = { cwd: temporaryFolder(), env: pipeline.environment };
+  expect((await runCli(['run', String(runId)], terminal)).stdout).toMatch(LINE);
+  expect((await runCli(['status'], terminal)).stdout).toMatch(
+    new RegExp(`^run ${runId}: ${LINE.source}$`, 'm'),
+  );
+  expect((await runJson<Status>(['status'], terminal)).json.openRuns).toMatchObject([
+    { runId, retries: inProgress?.retries },
+  ]);
+  // No time is named at which nothing is tried.
+  await pauseRun(pipeline.db.drizzle, runId);
+  expect((await runCli(['status'], terminal)).stdout).toMatch(
+    new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd try is due$`, 'm'),
+  );
 });

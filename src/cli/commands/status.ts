@@ -3,7 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import { isUnusual } from '../../core/wording.ts';
 import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
 import type { queueOf } from '../../jobs/worker/queue.ts';
-import type { RunProgress } from '../../load/state/runs/reports.ts';
+import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
 import { exampleDays, examples, jsonOption } from '../options.ts';
 import {
@@ -16,6 +16,7 @@ import {
   noWorkersText,
   table,
 } from '../output.ts';
+import { retryLines } from '../run-output.ts';
 
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 
@@ -25,12 +26,12 @@ const COLUMNS: readonly Column<OperationStatus>[] = [
   { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
 ];
 
-const RUN_COLUMNS: readonly Column<RunProgress>[] = [
+const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
   { head: 'run', cell: (run) => run.runId },
-  ...columnsOf<RunProgress>('kind', 'state'),
+  ...columnsOf<OpenRunProgress>('kind', 'state'),
   { head: 'windows', cell: (run) => run.total },
   { head: 'done', cell: (run) => run.ended },
-  ...columnsOf<RunProgress>('fetched'),
+  ...columnsOf<OpenRunProgress>('fetched'),
 ];
 
 const STATE_NAMES: Readonly<Record<string, string>> = {
@@ -107,6 +108,9 @@ function statusText(status: Status, options: TextOptions): string {
     '',
     openRuns.length === 0 ? 'no open runs' : table(RUN_COLUMNS, openRuns),
     '',
+    ...openRuns.flatMap(({ runId, retries }) =>
+      retryLines(retries, timeZone).map((line) => `run ${runId}: ${line}`),
+    ),
     ...observedSessions.map(
       ({ exchange, day }) =>
         `${day} is a session of ${exchange} because data arrived for it, though no calendar lists it`,
@@ -123,7 +127,7 @@ function statusText(status: Status, options: TextOptions): string {
 /** `630 of 900 calls made since 21:00; backfills are waiting for 22:00 IST`. */
 function quotaText(
   quota: QuotaStatus,
-  openRuns: readonly RunProgress[],
+  openRuns: readonly OpenRunProgress[],
   { timeZone, queueOf }: TextOptions,
 ): string {
   const clock = (iso: string) => clockTime(iso, timeZone);

@@ -5,7 +5,7 @@ import { countFound, type FoundState } from '../../load/state/coverage/completen
 import { lastRequests } from '../../load/state/coverage/coverage.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
-import { openRunsProgress, type RunProgress } from '../../load/state/runs/reports.ts';
+import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
 import type { RunKind } from '../../load/state/runs/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
@@ -56,7 +56,7 @@ export interface Status extends KeyStatus {
   /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
-  readonly openRuns: readonly RunProgress[];
+  readonly openRuns: readonly OpenRunProgress[];
   /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
 }

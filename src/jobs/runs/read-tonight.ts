@@ -1,8 +1,7 @@
 import { pairName } from '../../core/pair.ts';
-import type { Retry } from '../../core/wording.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
-import { openRunsProgress, type RunProgress, retriesOfRuns } from '../../load/state/runs/reports.ts';
+import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { type NextTick, nextTicks } from '../worker/scheduler.ts';
@@ -23,12 +22,10 @@ export type WaitReason =
   | { readonly why: 'lists' };
 
 /** A run that has not ended. */
-export interface OpenRun extends RunProgress {
+export interface OpenRun extends OpenRunProgress {
   /** When it will probably end, ISO 8601; null if that cannot be estimated. */
   readonly finishAt: string | null;
   readonly waitReasons: readonly WaitReason[];
-  /** What failed so far and is tried again. */
-  readonly retries: readonly Retry[];
 }
 
 export interface Tonight extends KeyStatus {
@@ -51,10 +48,6 @@ export async function readTonight(context: Context): Promise<Tonight> {
     readWorkers(db.drizzle),
     readKeyStatus(context),
   ]);
-  const retries = await retriesOfRuns(
-    db.drizzle,
-    progress.map(({ runId }) => runId),
-  );
   const rejectsOf = new Map(rejects.map((one) => [pairName(one), one.rejects]));
   return {
     isUnused: isUnused(sets),
@@ -66,7 +59,6 @@ export async function readTonight(context: Context): Promise<Tonight> {
           run.state === 'running' && !run.isDeferred
             ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
             : null,
-        retries: retries.filter(({ runId }) => runId === run.runId),
         waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
       })),
     ),
@@ -78,7 +70,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
 }
 
 function waitReasonsOf(
-  run: RunProgress,
+  run: OpenRunProgress,
   { workers, quota, keyRefused }: Pick<Tonight, 'workers' | 'quota' | 'keyRefused'>,
 ): WaitReason[] {
   if (run.state === 'paused') return [{ why: 'paused' }];

@@ -199,9 +199,13 @@ export function retriesOfRuns(
       error: sql<string>`${error}`,
       windows: count(),
       attempt: sql`max(${attempts} + case ${state} when 'pending' then 1 else 0 end)`.mapWith(Number),
-      retryAt: sql<string | null>`case when ${next} > clock_timestamp() then ${isoText(next)} end`,
+      // A paused run tries nothing, whatever the time is.
+      retryAt: sql<
+        string | null
+      >`case when bool_and(${runs.state} = 'running') and ${next} > clock_timestamp() then ${isoText(next)} end`,
     })
     .from(windows)
+    .innerJoin(runs, eq(runs.id, run_id))
     .where(and(inArray(run_id, [...runIds]), isOpen(), isNotNull(error), isNotNull(retry_at)))
     .groupBy(run_id, operation, exchange, error)
     .orderBy(run_id, next, operation, exchange);
@@ -378,7 +382,20 @@ export async function runProgress(db: NodePgDatabase, runId: number): Promise<Ru
   return progress;
 }
 
-/** How far each run is that has not ended, the oldest first. */
-export function openRunsProgress(db: NodePgDatabase): Promise<RunProgress[]> {
-  return selectProgress(db, inArray(runs.state, ['running', 'paused']));
+/** A run that has not ended. */
+export interface OpenRunProgress extends RunProgress {
+  /** What failed so far and is tried again. */
+  readonly retries: readonly Retry[];
+}
+
+/** How far each run is that has not ended, the oldest first, and what of it failed. */
+export async function openRunsProgress(db: NodePgDatabase): Promise<OpenRunProgress[]> {
+  const open = await selectProgress(db, inArray(runs.state, ['running', 'paused']));
+  const retries = byRun(
+    await retriesOfRuns(
+      db,
+      open.map(({ runId }) => runId),
+    ),
+  );
+  return open.map((run) => ({ ...run, retries: retries.get(run.runId) ?? [] }));
 }
