@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
+import { environmentOfCommand } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
 import type { LakeResult } from '../load/export/lake.ts';
@@ -103,7 +104,7 @@ async function onChange(cli: Cli, command: string, { lake, manifest, state }: La
         detached: true,
         stdio: ['ignore', 2, 2],
         env: {
-          ...env,
+          ...environmentOfCommand(env),
           EOD_LAKE: lake,
           EOD_LAKE_MANIFEST: manifest,
           EOD_LAKE_STATE: String(state),

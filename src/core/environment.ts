@@ -140,23 +140,24 @@ const UNMISTAKABLE_LENGTH = 12;
  * that may be a part of a word matches only as a whole word: with the password `a`, texts stay readable.
  *
  * @param encode converts a spelling to the form that it has in the searched text.
+ * @param inAnyCase whether ASCII letters match in any case. (With the password `postgres`, "Postgres" is to be read.)
  */
-export function secretPattern(secret: string, encode = (spelling: string) => spelling): RegExp {
-  const [plain, ...encoded] = [secret, ...base64Forms(secret)].map((form) =>
-    [...form]
-      .map((character) => {
-        const spellings = spellingsOf(character).map((one) =>
-          encode(one).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
-        );
-        return `(?:${spellings.join('|')})`;
-      })
-      .join(''),
+export function secretPattern(
+  secret: string,
+  encode = (spelling: string) => spelling,
+  inAnyCase = false,
+): RegExp {
+  const alternatives = (spellings: readonly string[]) =>
+    `(?:${spellings.map((one) => encode(one).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`;
+  const plain = [...secret].map((one) => alternatives(spellingsOf(one, inAnyCase)));
+  const encoded = base64Forms(secret).map((form) =>
+    [...form].map((one) => alternatives(spellingsOf(one, false))).join(''),
   );
   const isUnmistakable = secret.length >= UNMISTAKABLE_LENGTH && /\P{L}/u.test(secret);
   const begins = !isUnmistakable && new RegExp(`^${WORD}`).test(secret) ? WORD_BEGINS : '';
   const ends = !isUnmistakable && new RegExp(`${WORD}$`).test(secret) ? WORD_ENDS : '';
   const isNoCommand = secret === PROGRAM ? NO_COMMAND : '';
-  return new RegExp([`${begins}(?:${plain})${ends}${isNoCommand}`, ...encoded].join('|'), 'g');
+  return new RegExp([`${begins}(?:${plain.join('')})${ends}${isNoCommand}`, ...encoded].join('|'), 'g');
 }
 
 /** The base64 of fewer bytes is so short that it may occur in any text by chance. */
@@ -189,8 +190,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /** The spellings of one character. A longer spelling comes before any that it begins with, so that it matches first. */
-function spellingsOf(character: string): string[] {
-  if (/[A-Za-z0-9]/.test(character)) return [character];
+function spellingsOf(character: string, inAnyCase: boolean): string[] {
+  if (/[A-Za-z0-9]/.test(character)) {
+    return inAnyCase ? [...new Set([character.toLowerCase(), character.toUpperCase()])] : [character];
+  }
   const percent = [...Buffer.from(character)]
     .map((byte) => `%${byte.toString(16).padStart(2, '0')}`)
     .join('');
@@ -215,28 +218,105 @@ function spellingsOf(character: string): string[] {
   return [...new Set([...escaped, ...inUrls, ...entities, character, ...formEncoded])];
 }
 
+/** A shorter access key may be a word that occurs in responses anyway. */
+const SHORTEST_KEY = 6;
+
+/** Matches the access key as the source may echo it: in any case. Null if the key is too short for that. */
+export function keyPattern(accessKey: string, encode?: (spelling: string) => string): RegExp | null {
+  return accessKey.length < SHORTEST_KEY ? null : secretPattern(accessKey, encode, true);
+}
+
 /**
+ * @param accessKey the access key, if it is to be replaced in any case.
  * @returns a function that replaces these secrets in a text with REDACTED, wherever they stand as values or whole words.
  */
-export function redactor(secrets: readonly (string | undefined)[]): (text: string) => string {
-  const known = [...new Set(secrets)].filter((secret) => secret !== undefined && secret !== '') as string[];
+export function redactor(secrets: readonly (string | undefined)[], accessKey = ''): (text: string) => string {
+  const known = [...new Set([...secrets, accessKey])].filter((secret) => (secret ?? '') !== '') as string[];
   if (known.length === 0) return (text) => text;
   // The longest first, because it may begin with another one. In one pass, because REDACTED is a word too.
   const sources = known
     .sort((one, other) => other.length - one.length)
-    .map((one) => secretPattern(one).source);
+    .map((one) => ((one === accessKey && keyPattern(one)) || secretPattern(one)).source);
   const pattern = new RegExp(sources.join('|'), 'g');
   return (text) => text.replace(pattern, REDACTED);
 }
 
-/** A redactor of the secret settings, and of the passwords in those that are addresses. */
+/** A redactor of the secret settings, and of what is secret in those that are addresses. */
 export function settingsRedactor(settings: Readonly<Record<string, unknown>>): (text: string) => string {
-  const secrets = SECRET_SETTINGS.map((name) => settings[name] as string | undefined);
-  const passwords = secrets.map((text) =>
-    text !== undefined && URL.canParse(text) ? decodeURIComponent(new URL(text).password) : undefined,
+  return redactor(
+    SECRET_SETTINGS.flatMap((name) => {
+      const value = settings[name];
+      return typeof value === 'string' ? [value, ...secretsOfAddress(name, value)] : [];
+    }),
+    settings.EOD_ACCESS_KEY as string | undefined,
   );
-  return redactor([...secrets, ...passwords]);
 }
+
+/** The address in a setting, which for a proxy is often written without `http://`; null if it is none. */
+function addressOf(name: string, value: string): URL | null {
+  const text = name.endsWith('_PROXY') && !value.includes('://') ? `http://${value}` : value;
+  return text.includes('://') && URL.canParse(text) ? new URL(text) : null;
+}
+
+/** Postgres knows its users by other means than passwords too; for any other server, a user without one is a token. */
+const isToken = (name: string, { username, password }: URL) =>
+  username !== '' && password === '' && name !== 'DATABASE_URL';
+
+/** Parameters of an address that are secret. */
+const SECRET_PARAMETER = /pass|secret|key|token/i;
+
+/** What is secret in the address of a setting, as it is written and decoded. */
+function secretsOfAddress(name: string, value: string): string[] {
+  const address = addressOf(name, value);
+  if (address === null) return [];
+  const written = [address.password, isToken(name, address) ? address.username : ''];
+  const parameters = [...address.searchParams].filter(([key]) => SECRET_PARAMETER.test(key));
+  return [...written, ...written.map((part) => decoded(part) ?? ''), ...parameters.map(([, one]) => one)];
+}
+
+/** A text without its percent-encoding; null if that is broken. */
+export function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+/** A secret setting as it may be shown: of an address all but what is secret in it, of any other secret nothing. */
+export function shownSecret(name: string, value: unknown): string {
+  const address = typeof value === 'string' ? addressOf(name, value) : null;
+  if (address === null) return 'set (redacted)';
+  // The addresses of chat services and monitors have their secret in the path.
+  if (name === 'EOD_ALERT_WEBHOOK' || name === 'EOD_HEARTBEAT_URL') return `${address.origin}/… (redacted)`;
+  if (isToken(name, address)) address.username = 'redacted';
+  if (address.password !== '') address.password = 'redacted';
+  for (const key of address.searchParams.keys()) {
+    if (SECRET_PARAMETER.test(key)) address.searchParams.set(key, 'redacted');
+  }
+  return address.href;
+}
+
+/**
+ * The environment for a command of the user, without the secret settings, the paths of files that hold them, and what
+ * else holds credentials of ours. Proxies, which other programs use too, stay without user and password.
+ */
+export function environmentOfCommand(env: Environment): Environment {
+  const withheld = new Set([...SECRET_SETTINGS, ...Object.values(fileSettings), ...OTHER_SECRETS]);
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value = '']) => {
+      const upper = name.toUpperCase();
+      if (!upper.endsWith('_PROXY') || upper === 'NO_PROXY')
+        return withheld.has(upper) ? [] : [[name, value]];
+      const address = addressOf(upper, value);
+      if (address === null || (address.username === '' && address.password === '')) return [[name, value]];
+      return [[name, Object.assign(address, { username: '', password: '' }).href]];
+    }),
+  );
+}
+
+/** Variables with credentials that other code in this process reads: the driver of Postgres, and traces. */
+const OTHER_SECRETS = ['PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
 
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */
 export function redactValues(value: unknown, redact: (text: string) => string): unknown {

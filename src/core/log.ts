@@ -2,7 +2,7 @@ import { type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from './config.ts';
 import { escapeControls } from './controls.ts';
 import { type DayRange, timeAt } from './days.ts';
-import { redactor, redactValues, type SECRET_SETTINGS } from './environment.ts';
+import { redactValues, type SECRET_SETTINGS, settingsRedactor } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
 import type { Pair } from './pair.ts';
 
@@ -35,15 +35,7 @@ export function createLog(
   const isText =
     config.EOD_LOG_FORMAT === 'text' || (config.EOD_LOG_FORMAT === 'auto' && stderr.isTTY === true);
   const format = isText ? (line: string) => textLine(line, config.EOD_TIMEZONE) : (line: string) => line;
-  const redact = redactor([
-    config.EOD_ACCESS_KEY,
-    config.EOD_ALERT_WEBHOOK,
-    config.EOD_ALERT_SECRET,
-    config.EOD_HEARTBEAT_URL,
-    config.EOD_WEB_PASSWORD,
-    passwordOf(config.DATABASE_URL),
-    passwordOf(config.REDIS_URL),
-  ]);
+  const redact = settingsRedactor(config);
   return pino(
     {
       level: config.EOD_LOG_LEVEL,
@@ -175,10 +167,4 @@ function describeError(thrown: unknown): object {
   const isDefect = !isOwn && !('code' in error) && serverAway(error) === null;
   const where = defect !== null ? { stack: defect.stack } : isDefect ? { stack } : {};
   return { type: name, message, ...Object.fromEntries(facts), ...cause, ...where };
-}
-
-function passwordOf(address: string | undefined): string | undefined {
-  if (address === undefined) return undefined;
-  const { password } = new URL(address);
-  return password === '' ? undefined : decodeURIComponent(password);
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { readList } from './environment.ts';
+import { decoded, readList } from './environment.ts';
 import { messageOf } from './errors.ts';
 
 /** Describes a setting in Markdown. @param example a value for the documentation, where there is no default. */
@@ -47,9 +47,31 @@ export const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be 
 
 /** An address with one of these schemes. */
 export const url = (...schemes: string[]) =>
-  z.string().refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)), {
-    error: `must be an address that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  z.string().superRefine((text, context) => {
+    const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase() ?? '';
+    const problem = schemes.includes(scheme)
+      ? problemOfAddress(text)
+      : `must be an address that starts with ${schemes.map((one) => `${one}://`).join(' or ')}`;
+    if (problem !== null) wrong(context, problem);
   });
+
+/** What cannot be read in an address; null if nothing. A password with special characters is what breaks most of them. */
+function problemOfAddress(text: string): string | null {
+  const encode =
+    'in its user name, password and path, % has to be written as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23';
+  if (!URL.canParse(text)) return `cannot be read as the address of a server: ${encode}`;
+  const { protocol, username, password, hostname, pathname } = new URL(text);
+  const isWeb = protocol.startsWith('http');
+  // The path of a database names it; in a web address, % may be anything.
+  if ([username, password, hostname, isWeb ? '' : pathname].some((part) => decoded(part) === null)) {
+    return `has a % without two hexadecimal digits after it: ${encode}`;
+  }
+  // Otherwise a password would be taken for a port and a path, and be shown with the name of the server.
+  if (!isWeb && /^[^/]*\/\/[^/?#]*([/#][^?]*|\?[^=]*)@/.test(text)) {
+    return `has an @ after /, ? or #, where no server is named: ${encode}`;
+  }
+  return null;
+}
 
 /** An address of nothing but a server and a path. It is shown and logged, so it must not contain secrets. */
 export const plainUrl = url('http', 'https')

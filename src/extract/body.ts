@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { base64Forms, REDACTED, secretPattern } from '../core/environment.ts';
+import { base64Forms, keyPattern, REDACTED } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
 export type Body = Dispatcher.ResponseData['body'];
@@ -101,29 +101,40 @@ function decodeUtf16(body: Buffer, encoding: 'utf-16le' | 'utf-16be'): string {
   }
 }
 
-/** A shorter key may be a word that occurs in answers anyway. */
-const SHORTEST_KEY = 6;
+/** Of a large body, so much is made a string at a time. */
+const SEARCHED_BYTES = 1024 * 1024;
+
+/** Whether a body contains these bytes, with its ASCII letters in any case. */
+function holdsInAnyCase(body: Buffer, letters: string): boolean {
+  const pattern = new RegExp(letters, 'i');
+  for (let at = 0; at < body.length; at += SEARCHED_BYTES) {
+    if (pattern.test(body.toString('latin1', at, at + SEARCHED_BYTES + letters.length))) return true;
+  }
+  return false;
+}
 
 /**
  * The body without the access key, which a source that echoes the request puts into its answer: what is read and kept
  * must not contain it, in any spelling or encoding that is read.
  */
 export function redactBody(body: Buffer, accessKey: string): Buffer {
-  if (accessKey.length < SHORTEST_KEY) return body;
   const wide = isUtf16(body);
   const swapped = wide && body[0] === 0xfe && body.length % 2 === 0;
   const bytes = swapped ? Buffer.from(body).swap16() : body;
-  const encode = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8');
+  // In latin1 each byte is a character, so the rest of the body stays as it is.
+  const letters = (text: string) => Buffer.from(text, wide ? 'utf16le' : 'utf8').toString('latin1');
+  const pattern = keyPattern(accessKey, letters);
   // Nearly no body contains the key. Its letters and digits are spelled the same everywhere, so they are looked for
   // first.
-  const mayHold = [accessKey, ...base64Forms(accessKey)].some((form) =>
-    (form.match(/[A-Za-z0-9]+/g) ?? []).every((part) => bytes.includes(encode(part))),
-  );
-  if (!mayHold) return body;
-  // In latin1 each byte is a character, so the rest of the body stays as it is.
-  const letters = (text: string) => encode(text).toString('latin1');
+  const partsOf = (text: string) => text.match(/[A-Za-z0-9]+/g) ?? [];
+  const mayHold =
+    partsOf(accessKey).every((part) => holdsInAnyCase(bytes, letters(part))) ||
+    base64Forms(accessKey).some((form) =>
+      partsOf(form).every((part) => bytes.includes(letters(part), 0, 'latin1')),
+    );
+  if (pattern === null || !mayHold) return body;
   const text = bytes.toString('latin1');
-  const clean = text.replace(secretPattern(accessKey, letters), letters(REDACTED));
+  const clean = text.replace(pattern, letters(REDACTED));
   if (clean === text) return body;
   const redacted = Buffer.from(clean, 'latin1');
   return swapped ? redacted.swap16() : redacted;

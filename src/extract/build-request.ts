@@ -138,7 +138,7 @@ function encode(value: string): string {
 
 /** Makes the function that removes the access key from a text, both plain and as it is encoded in a URL. */
 export function keyRedactor(accessKey: string): (text: string) => string {
-  return redactor([accessKey]);
+  return redactor([], accessKey);
 }
 
 /** Worded like the source's own refusal, so that gaps say that it has no data that old (RANGE_REFUSED_LINE). */

@@ -569,6 +569,14 @@ const SETTINGS: readonly Mistake[] = [
     'HTTPS_PROXY=ftp://proxy status',
     'a setting is wrong: HTTPS_PROXY must be an address that starts with http:// or https://',
   ],
+  [
+    'DATABASE_URL=postgres://u:50%off@h/eod status',
+    'a setting is wrong: DATABASE_URL has a % without two hexadecimal digits after it: in its user name, password and path, % has to be written as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23',
+  ],
+  [
+    'REDIS_URL=redis://u:12/34@h config',
+    'a setting is wrong: REDIS_URL has an @ after /, ? or #, where no server is named: in its user name, password and path, % has to be written as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23',
+  ],
   ['EOD_TIMEOUT=5 config', 'a setting is wrong: EOD_TIMEOUT is no setting; did you mean EOD_TIMEOUT_MS?'],
 ];
 

@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
-import { base64Forms, redactor, redactValues } from '../../src/core/environment.ts';
+import {
+  base64Forms,
+  environmentOfCommand,
+  fileSettings,
+  redactor,
+  redactValues,
+  SECRET_SETTINGS,
+  settingsRedactor,
+  shownSecret,
+} from '../../src/core/environment.ts';
 import { redactBody } from '../../src/extract/body.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -93,6 +102,114 @@ test('a secret of any length is replaced where it stands as a value or a whole w
       else expect(parts).toContain('[redacted]');
     },
   ));
+
+test('the access key is replaced in whatever case the source echoes it, in texts and bodies', () =>
+  forAll(
+    [
+      anySecret.filter((key) => key.length >= 6 && /^[^%\\&]*\w[^%\\&]*$/.test(key)),
+      fc.array(fc.boolean(), { minLength: 1 }),
+    ],
+    (key, upper) => {
+      const echo = key.replace(/[A-Za-z]/g, (letter, at: number) =>
+        upper[at % upper.length] ? letter.toUpperCase() : letter.toLowerCase(),
+      );
+      expect(redactor([], key)(`<${echo}>`)).toBe('<[redacted]>');
+      expect(settingsRedactor({ EOD_ACCESS_KEY: key })(`<${echo}>`)).toBe('<[redacted]>');
+      expect(redactBody(Buffer.from(`<${echo}>`), key).toString()).toBe('<[redacted]>');
+      const wide = redactBody(Buffer.from(`\ufeff<${echo}>`, 'utf16le'), key);
+      expect(wide.toString('utf16le')).toBe('\ufeff<[redacted]>');
+    },
+  ));
+
+test('a password is not looked for in another case: Postgres may have the password postgres', () => {
+  const redact = settingsRedactor({ DATABASE_URL: 'postgres://eod:postgres@db/eod' });
+  expect(redact('Postgres refused the password postgres')).toBe('Postgres refused the password [redacted]');
+});
+
+describe('addresses of servers', () => {
+  const name = fc.constantFrom('DATABASE_URL', 'REDIS_URL');
+  const scheme = { DATABASE_URL: 'postgres', REDIS_URL: 'redis' };
+  const encode = (text: string) => encodeURIComponent(text).replaceAll("'", '%27');
+
+  test('a password that is not percent-encoded is read, or named with its setting and not shown', () => {
+    const special = fc.string({ unit: fc.constantFrom(...'%@:/?#kK1 fz'), minLength: 1, maxLength: 9 });
+    forAll([name, special], (setting, middle) => {
+      const password = `kiwi${middle}4711`;
+      const address = (text: string) => `${scheme[setting]}://eod:${text}@127.0.0.1:1/eod`;
+      expect(loadConfig({ [setting]: address(encode(password)) })).toMatchObject({
+        [setting]: address(encode(password)),
+      });
+      let message = '';
+      try {
+        const read = new URL(loadConfig({ [setting]: address(password) })[setting] ?? '');
+        expect(read.host).toBe('127.0.0.1:1');
+        expect(read.username).toBe('eod');
+      } catch (error) {
+        message = String(error);
+        expect(message).toMatch(new RegExp(`${setting} (has|cannot be read)[^]*% has to be written as %25`));
+      }
+      expect(message).not.toMatch(/kiwi|4711/);
+      // An error is explained by the same settings, before or after they are found wrong.
+      const redact = settingsRedactor({ [setting]: address(password) });
+      expect(redact(`at ${address(password)}`)).not.toMatch(/kiwi/);
+    });
+  });
+
+  test.each([
+    'postgres:///eod?host=/tmp&user=me@corp',
+    'postgres://%2Fvar%2Frun/eod',
+    'postgres://me@db/eod',
+    'postgres://a%40b:p%25@db:5432/e%40d?sslmode=require',
+  ])('%s is taken as it is', (DATABASE_URL) => {
+    expect(loadConfig({ DATABASE_URL })).toMatchObject({ DATABASE_URL });
+  });
+
+  test.each([
+    ['HTTPS_PROXY', 'http://kiwi-4711@proxy:3128', 'http://redacted@proxy:3128/'],
+    ['HTTP_PROXY', 'kiwi-4711@proxy:3128', 'http://redacted@proxy:3128/'],
+    ['HTTPS_PROXY', 'http://user:kiwi-4711@proxy:3128', 'http://user:redacted@proxy:3128/'],
+    ['REDIS_URL', 'redis://kiwi-4711@redis', 'redis://redacted@redis'],
+    ['DATABASE_URL', 'postgres://user@db/eod', 'postgres://user@db/eod'],
+    [
+      'DATABASE_URL',
+      'postgres:///eod?user=user&password=kiwi-4711',
+      'postgres:///eod?user=user&password=redacted',
+    ],
+  ] as const)('%s=%s is shown as %s, and its secret nowhere', (setting, address, shown) => {
+    expect(shownSecret(setting, address)).toBe(shown);
+    const redact = settingsRedactor({ [setting]: address });
+    expect(redact('the proxy of user said kiwi-4711')).toBe(
+      address.includes('kiwi') ? 'the proxy of user said [redacted]' : 'the proxy of user said kiwi-4711',
+    );
+  });
+});
+
+test('a command of the user gets no secret setting, under whatever name, and all else', () => {
+  const secrets = Object.fromEntries(
+    [...SECRET_SETTINGS, ...Object.values(fileSettings), 'PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS'].map(
+      (name, at) => [name, `kiwi-${at}`],
+    ),
+  );
+  const others = {
+    PATH: '/bin',
+    AWS_SECRET_ACCESS_KEY: 'theirs',
+    NO_PROXY: 'a@b:1',
+    EOD_FORMAT: 'Csv',
+    EMPTY: '',
+  };
+  const proxies = {
+    HTTPS_PROXY: 'http://kiwi@proxy:3128',
+    http_proxy: 'user:kiwi@proxy:3128',
+    all_proxy: 'http://proxy:1080',
+  };
+  expect(environmentOfCommand({ ...secrets, ...others, ...proxies })).toEqual({
+    ...others,
+    HTTP_PROXY: secrets.HTTP_PROXY,
+    HTTPS_PROXY: 'http://proxy:3128/',
+    http_proxy: 'http://proxy:3128/',
+    all_proxy: 'http://proxy:1080',
+  });
+});
 
 test('a text that contains a secret only inside its words stays as it is', () => {
   forAll([word, letters, letters], { numRuns: 2_000 }, (secret, before, after) => {

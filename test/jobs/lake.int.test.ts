@@ -58,17 +58,24 @@ describe('a lake of its own', () => {
     const folder = join(temporaryFolder(), 'change');
     mkdirSync(folder);
     const run = (command: string) =>
-      runCli(['export', 'bhavcopy_cm', '--lake', folder, '--on-change', command], { cwd: folder, env });
+      runCli(['export', 'bhavcopy_cm', '--lake', folder, '--on-change', command], {
+        cwd: folder,
+        env: { ...env, EOD_ACCESS_KEY: 'kiwi-4711', https_proxy: 'http://kiwi-4711@proxy:3128' },
+      });
     const failed = await run('exit 3');
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(
       /the command of --on-change ended with exit code 3; the next export with --on-change runs it again/,
     );
-    const tell = 'echo "$EOD_LAKE_STATE $EOD_LAKE $EOD_LAKE_TABLES" >> told; test -f "$EOD_LAKE_MANIFEST"';
+    const tell =
+      'env >> environment; echo "$EOD_LAKE_STATE $EOD_LAKE $EOD_LAKE_TABLES" >> told; test -f "$EOD_LAKE_MANIFEST"';
     for (const _ of [1, 2]) expect((await run(tell)).code).toBe(0);
     const told = () => readFileSync(join(folder, 'told'), 'utf8').trim().split('\n');
     const line = () => `${manifestOf(folder).state} ${folder}`;
     expect(told()).toEqual([`${line()} bhavcopy_cm`]);
+    const environment = readFileSync(join(folder, 'environment'), 'utf8');
+    expect(environment).toContain('https_proxy=http://proxy:3128/\n');
+    expect(environment).not.toMatch(/kiwi|DATABASE_URL/);
     // An export without the command changes another table: it is told by the next one.
     await exported('deliveries', '--lake', folder);
     await run(tell);

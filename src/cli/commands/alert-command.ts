@@ -1,4 +1,4 @@
-import { redactor } from '../../core/environment.ts';
+import { settingsRedactor } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import {
   type Cli,
@@ -41,7 +41,7 @@ async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
   });
   const problem = await postJson(address, body, { secret, proxies: config, signal: cli.life.signal }).then(
     () => null,
-    (error) => redactor([address])(messageOf(error)),
+    (error) => settingsRedactor(config)(messageOf(error)),
   );
   if (flags.json === true) printJson(cli, { host, isDelivered: problem === null, problem });
   else if (problem === null) print(cli, `${host} accepted the test alert`);

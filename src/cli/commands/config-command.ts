@@ -4,6 +4,7 @@ import {
   fileSettings,
   readDotenv,
   SECRET_SETTINGS,
+  shownSecret,
   withoutEmpty,
   withProxies,
 } from '../../core/environment.ts';
@@ -52,6 +53,8 @@ async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
   }
 }
 
+const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
+
 async function currentSettings(cli: Cli): Promise<Setting[]> {
   const { settings } = await import('../../core/settings.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
@@ -68,29 +71,15 @@ async function currentSettings(cli: Cli): Promise<Setting[]> {
   const { path, why } = clusterPlace(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
   const isElsewhere = config.DATABASE_URL === undefined && why !== null;
   return Object.keys(settings).map((name) => {
-    const from = originOf(name);
+    const [from, value] = [originOf(name), config[name] ?? null];
     return {
       name,
-      value: shownValue(name, config[name] ?? null),
+      value: isSecret(name) && value !== null ? shownSecret(name, value) : value,
       from,
       ...(name === 'EOD_DATA_DIR' && from === 'default' ? { why: defaultDataFolder(cli).why } : {}),
       ...(name === 'EOD_DATA_DIR' && isElsewhere ? { instead: { path, why } } : {}),
     };
   });
-}
-
-/** Hides a secret: of an address only its password, of any other secret the whole value. */
-function shownValue(name: string, value: unknown): unknown {
-  if (value === null || !(SECRET_SETTINGS as readonly string[]).includes(name)) return value;
-  if (typeof value !== 'string' || !URL.canParse(value)) return 'set (redacted)';
-  const address = new URL(value);
-  // The addresses of chat services and monitors have their secret in the path.
-  if (name === 'EOD_ALERT_WEBHOOK' || name === 'EOD_HEARTBEAT_URL') return `${address.origin}/… (redacted)`;
-  if (address.password !== '') address.password = 'redacted';
-  for (const key of address.searchParams.keys()) {
-    if (/pass|secret|key/i.test(key)) address.searchParams.set(key, 'redacted');
-  }
-  return address.href;
 }
 
 function asText(value: unknown): string {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import type { Config } from '../../core/config.ts';
-import { redactor, redactValues } from '../../core/environment.ts';
+import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
 import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlerts } from '../../load/state/alerts.ts';
@@ -58,7 +58,7 @@ interface SentAlert {
 async function sendUnstored({ config, log }: AlertContext, alerts: readonly Alert[]): Promise<void> {
   const { EOD_ALERT_WEBHOOK: webhook, EOD_ALERT_SECRET: secret } = config;
   if (webhook === undefined) return;
-  const redact = redactor([webhook, secret, config.EOD_ACCESS_KEY]);
+  const redact = settingsRedactor(config);
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   for (const { of: _, ...alert } of joinAlerts(alerts.filter(({ kind }) => kinds.includes(kind)))) {
@@ -110,7 +110,7 @@ async function deliver(
   signal?: AbortSignal,
 ): Promise<boolean> {
   const { EOD_ALERT_WEBHOOK: webhook, EOD_ALERT_SECRET: secret, EOD_HEARTBEAT_URL: heartbeat } = config;
-  const redact = redactor([webhook, heartbeat, secret, config.EOD_ACCESS_KEY]);
+  const redact = settingsRedactor(config);
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
     if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', { proxies: config, signal });
