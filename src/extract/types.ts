@@ -42,7 +42,7 @@ export interface Reject {
   /** The day and the instrument that the record names itself, as far as they can be read. */
   readonly day?: string;
   readonly instrument?: string;
-  /** Is it of a day, quarter, exchange or instrument that was not requested? */
+  /** Is it of a day, quarter or exchange that was not requested? */
   readonly stray?: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface Extracted {
   readonly lineEnd?: boolean;
   /** Does the answer say that there is no data? Then no row is missing from it, and none is withdrawn. */
   readonly listsNothing?: boolean;
-  /** How many records are of a day, quarter, exchange or instrument that was not requested; they are among the rejects. */
+  /** How many records are of a day, quarter or exchange that was not requested; they are among the rejects. */
   readonly strays?: number;
   /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
   readonly trialDay?: string;

@@ -228,6 +228,40 @@ describe('corporate events and adjusted prices equal those computed from nothing
     ]);
   });
 
+  test('of each line as its list means it, whatever other lists have of it, in any order', async () => {
+    const EXPORT = 'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE';
+    const DAILY = 'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE';
+    const lists = [
+      // An export has the symbols of its day: A is now the share that was B on the ex-date.
+      [EXPORT, 'B,B Ltd,EQ,Dividend - Rs 1,10,13-Aug-2026,-', 'A,A Ltd,EQ,Dividend - Rs 2,-,13-Aug-2026,-'],
+      // It corrects the only line with a face value of the export before.
+      [EXPORT, 'B,B Ltd,EQ,Dividend - Rs 1,10,13-Aug-2026,14-Aug-2026'],
+      [DAILY, 'EQ,A,A Ltd,,,,11/08/2026,,,DIVIDEND - RS 3'],
+      [EXPORT, 'A,A Ltd,EQ,DIVIDEND - RS 3,10,11-Aug-2026,-'],
+    ];
+    const eventsAfter = async (order: readonly number[]) => {
+      const context = await openStore();
+      await pricesOfNse(context, '2026-08-10', ISINS);
+      await pricesOfNse(context, '2026-08-18', { A: ISINS.B, NEW: ISINS.A });
+      for (const at of order) await importLines(context, lists[at] ?? []);
+      const { events } = await seen(context);
+      return events.map(
+        ({ symbol, amount, instrument_id }) => `${symbol} ${Number(amount)} ${instrument_id}`,
+      );
+    };
+    const expected = [
+      expect.stringMatching(/^A 3 .*A01010/),
+      expect.stringMatching(/^A 2 .*B01018/),
+      expect.stringMatching(/^B 1 .*B01018/),
+    ];
+    for (const order of [
+      [0, 1, 2, 3],
+      [3, 2, 1, 0],
+      [1, 0, 3, 2],
+    ])
+      expect(await eventsAfter(order), order.join()).toEqual(expected);
+  });
+
   test('after any stream of notices, lists, corrections, renames, prices and decisions', async () => {
     await forAllAsync(
       [fc.array(step, { minLength: 6, maxLength: 14 })],

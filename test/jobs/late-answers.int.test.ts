@@ -13,6 +13,7 @@ import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdraw
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
 import {
+  ask,
   fetched,
   fixReading,
   physical,
@@ -470,7 +471,7 @@ describe('a replay', () => {
   });
 });
 
-test('records of a day, quarter, exchange or instrument that was not requested are rejected, and leave no trace but rejects', async () => {
+test('records of a day, quarter or exchange that was not requested are rejected, and leave no trace but rejects', async () => {
   const context = await openStore();
   const strays: SourceRecord[] = [
     { ...records(30, 31)[0], TradDt: '08-28-2025' },
@@ -480,7 +481,7 @@ test('records of a day, quarter, exchange or instrument that was not requested a
   const loaded = await fetched(1, [...records(0, 40), ...strays])(context);
   expect(loaded).toMatchObject({
     counts: { inserted: 40, rejected: 3, withdrawn: 0 },
-    suspicious: '3 records are of a day, quarter, exchange or instrument that was not requested',
+    suspicious: '3 records are of a day, quarter or exchange that was not requested',
   });
   const problems = await all(context, 'select problems from etl.rejects order by position');
   expect(problems.map((row) => row.problems[0].message)).toEqual([
@@ -497,6 +498,53 @@ test('records of a day, quarter, exchange or instrument that was not requested a
   );
 });
 
+test('records of instruments that were not requested are stored with a warning, and the latest response counts', async () => {
+  const closesOf = async (minutes: readonly number[]) => {
+    const context = await openStore();
+    const { warnings } = await fetched(minutes[0] ?? 0, records(0, 2, { ClosePrice: minutes[0] }))(context, {
+      instruments: [minutes[0] === 1 ? 's000' : 'S001'],
+    });
+    for (const minute of minutes.slice(1))
+      await fetched(minute, records(0, 2, { ClosePrice: minute }))(context, {
+        instruments: [minute === 1 ? 's000' : 'S001'],
+      });
+    const rows = await all(context, 'select distinct close_price::int as close from market.bhavcopy_cm');
+    return { warnings, closes: rows.map(({ close }) => close) };
+  };
+  const warning = (symbol: string) => [
+    `a record names an instrument that was not requested (${symbol}); stored, because a requested instrument may have been renamed`,
+  ];
+  expect(await closesOf([1, 2])).toEqual({ warnings: warning('S001'), closes: [2] });
+  expect(await closesOf([2, 1])).toEqual({ warnings: warning('S000'), closes: [2] });
+  // By its other names, and where all of the exchange was requested.
+  const context = await openStore();
+  const named = records(0, 1, { ISIN: 'INE467B01029', FinInstrmId: '532540' });
+  for (const instruments of [[], ['INE467B01029'], ['532540']])
+    expect((await fetched(3, named)(context, { instruments })).warnings).toEqual([]);
+});
+
+test('a doubt ends with a good response that is later, in whatever order they are loaded', async () => {
+  const ordered = async (...minutes: readonly number[]) => {
+    const context = await openStore();
+    for (const minute of minutes)
+      await ask(context, {
+        operation: 'GetBhavCopyCM',
+        from: DAY,
+        sent: records(0, 40),
+        // It says that it has more records than it has.
+        more: { TotalCount: minute === 2 ? 41 : 40 },
+        calledAt: Date.UTC(2025, 7, 29, 16, minute),
+        microseconds: 1,
+        count: 'accept',
+      });
+    return (await listDoubtedWindows(context.db.drizzle, ALWAYS, 5)).length;
+  };
+  expect(await ordered(2, 1)).toBe(1);
+  expect(await ordered(1, 2)).toBe(1);
+  expect(await ordered(2, 3)).toBe(0);
+  expect(await ordered(3, 2)).toBe(0);
+});
+
 test('a day that was loaded is in doubt again after an answer with records nobody asked for, until a good one comes', async () => {
   const context = await openStore();
   const coverage = () => all(context, 'select day::text, state, records::int from etl.coverage');
@@ -504,7 +552,7 @@ test('a day that was loaded is in doubt again after an answer with records nobod
   expect(await coverage()).toEqual([{ day: DAY, state: 'loaded', records: 40 }]);
   const stray = { ...records(30, 31)[0], TradDt: '08-28-2025' };
   expect(await fetched(3, [...records(0, 40), stray])(context)).toMatchObject({
-    suspicious: 'a record is of a day, quarter, exchange or instrument that was not requested',
+    suspicious: 'a record is of a day, quarter or exchange that was not requested',
   });
   expect(await coverage()).toEqual([{ day: DAY, state: 'failed', records: 40 }]);
   // An older one does not resolve it, a newer one does.

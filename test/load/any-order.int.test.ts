@@ -4,7 +4,7 @@ import { tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { sample } from '../support/for-all.ts';
 import { LOOKBACK, placesOf } from './any-order/answers.ts';
-import { describeSteps, type Step, smaller, stepsOf } from './any-order/draw.ts';
+import { describeSteps, type Step, smaller, stepsOf, stepsOfSomeInstruments } from './any-order/draw.ts';
 import { MAX_REJECT_SHARE, type Topic } from './any-order/model.ts';
 import { type Deviation, type Place, run } from './any-order/run.ts';
 import { truncateSql } from './commute-support.ts';
@@ -102,7 +102,10 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
 
 describe('answers that are loaded in any order, with replays and rebuilds in between', () => {
   test('leave what their ordered fold leaves, after every load', async () => {
-    const sets = sample(stepsOf, { numRuns: 12, seed: 20_270_817 });
+    const sets = [
+      ...sample(stepsOf, { numRuns: 12, seed: 20_270_817 }),
+      ...sample(stepsOfSomeInstruments, { numRuns: 4, seed: 20_270_818 }),
+    ];
     const begun = Date.now();
     if (EXAMPLES === undefined) {
       const [failed] = await runSets(sets);

@@ -329,16 +329,20 @@ const NSE_ACTIONS_DAILY: FileFormat = {
   exchange: 'NSE',
   marks: ['SYMBOL', 'PURPOSE', 'EX_DT'],
   needs: [],
-  fields: fieldsOf({
-    SYMBOL: 'symbol',
-    SERIES: 'series',
-    PURPOSE: 'purpose',
-    SECURITY: 'companyName',
-    EX_DT: 'exDate',
-    RECORD_DT: 'recordDate',
-    BC_STRT_DT: 'bookClosureFrom',
-    BC_END_DT: 'bookClosureTo',
-  }),
+  fields: {
+    ...fieldsOf({
+      SYMBOL: 'symbol',
+      SERIES: 'series',
+      PURPOSE: 'purpose',
+      SECURITY: 'companyName',
+      EX_DT: 'exDate',
+      RECORD_DT: 'recordDate',
+      BC_STRT_DT: 'bookClosureFrom',
+      BC_END_DT: 'bookClosureTo',
+    }),
+    // Each line says of which kind its list is. Lists of other kinds do not know it, so that what is stored is kept.
+    isDaily: { column: 'SYMBOL', read: () => 'true' },
+  },
   passedOverWithout: {
     field: 'exDate',
     because: 'have no ex-date: redemptions and calls, mostly of bonds and funds',

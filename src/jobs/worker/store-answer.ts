@@ -4,6 +4,7 @@ import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';
+import { printable } from '../../extract/sanitize.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { AnswerReading } from '../../load/market/fold/refold-part.ts';
@@ -130,12 +131,14 @@ function daysOfAnswer(
         : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
     doubts,
     doubtsWithoutReject,
-    warnings:
-      otherDays.length === 0
+    warnings: [
+      ...(otherDays.length === 0
         ? []
         : [
             `this trial address answers ${window.operation} for ${otherDays.join(', ')}, not for ${window.to}`,
-          ],
+          ]),
+      ...otherInstrumentsText(dataSet, window, extracted),
+    ],
   };
 }
 
@@ -151,6 +154,36 @@ function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }:
     .filter((day) => day < from || day > to)
     .sort()
     .slice(0, 3);
+}
+
+/**
+ * Which names an instrument has is a guess, as a requested one may have been renamed: records of instruments that were
+ * not requested by any name they have are stored, with this warning.
+ */
+function otherInstrumentsText(
+  dataSet: DataSet,
+  { instruments }: CoveredWindow,
+  { batches }: Extracted,
+): string[] {
+  if (instruments.length === 0) return [];
+  const requested = new Set(instruments.map((one) => one.trim().toUpperCase()));
+  const others = new Map<string, number>();
+  for (const { table, rows } of batches) {
+    const { symbolColumn } = dataSet.shapes.find((one) => one.table === table) ?? {};
+    if (symbolColumn === undefined) continue;
+    const columns = [symbolColumn, ...table.names.flatMap((one) => [one.symbol, one.isin, one.scripCode])];
+    for (const row of rows) {
+      const names = columns.flatMap((column) => (column === undefined ? [] : (row[column] ?? [])));
+      if (names.length === 0 || names.some((one) => requested.has(String(one).toUpperCase()))) continue;
+      others.set(String(names[0]), (others.get(String(names[0])) ?? 0) + 1);
+    }
+  }
+  if (others.size === 0) return [];
+  const records = [...others.values()].reduce((sum, count) => sum + count, 0);
+  const named = [...others.keys()].slice(0, 3).map((name) => printable(name.slice(0, 40)));
+  return [
+    `${records === 1 ? 'a record names an instrument that was' : `${records} records name instruments that were`} not requested (${named.join(', ')}${others.size > 3 ? ', …' : ''}); stored, because a requested instrument may have been renamed`,
+  ];
 }
 
 /**
@@ -199,7 +232,7 @@ function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
 function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   if (strays === 0) return [];
   return [
-    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter, exchange or instrument that was not requested`,
+    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`,
     ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
   ];
 }

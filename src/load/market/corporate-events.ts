@@ -34,14 +34,12 @@ const DAILY_LIST_CUTS_AT = 25;
 /** All notices of corporate actions of an exchange, in the order of their days. */
 export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
   const found = await pool.query<Notice>(
-    `select exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
+    `select n.exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
             record_date::text as "recordDate", nullif(told_kind, '') as "toldKind", told_ratio as "toldRatio", null as announced,
-            is_daily and length(purpose) >= ${DAILY_LIST_CUTS_AT} as "mayBeCut", is_daily as "symbolOfDay",
-            (extract(epoch from fetched_at) * 1000)::float8 as "readAt"
-       from (select n.*, l.fetched_at,
-                    -- Of NSE's lists only the export has face values, though not in every line.
-                    n.exchange = 'NSE' and n.told_kind = '' and not bool_or(n.face_value is not null) over (partition by n.load_id) as is_daily
-               from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1) as n
+            -- Only the export has face values: a line with one was printed there in full.
+            n.is_daily is true and face_value is null and length(purpose) >= ${DAILY_LIST_CUTS_AT} as "mayBeCut",
+            n.is_daily is true as "symbolOfDay", (extract(epoch from l.fetched_at) * 1000)::float8 as "readAt"
+       from market.corporate_action_notices n join ${LOADS} l on l.id = n.load_id where n.exchange = $1
      union all
      select a.exchange, a.symbol, '', a.prov_xdate::text, concat_ws(' ', a.corporate_action_type, a.ratio_amount),
             nullif(a.scrip_code, 0), a.bc_rd_from::text, null, null,

@@ -34,7 +34,7 @@ export interface RejectEntry {
   readonly problems: (typeof rejects.$inferSelect)['problems'];
   /** The day that it names, if that can be read. */
   readonly day?: string;
-  /** Is it of a day, quarter, exchange or instrument that was not requested? */
+  /** Is it of a day, quarter or exchange that was not requested? */
   readonly stray?: boolean;
 }
 

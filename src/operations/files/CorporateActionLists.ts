@@ -1,4 +1,4 @@
-import { date, int4, numeric, text } from '../fields.ts';
+import { boolean, date, int4, numeric, text } from '../fields.ts';
 import { defineFileSet } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
@@ -33,6 +33,11 @@ const table = defineTable({
       { absent: '' },
     ),
     text('ratio', 'told_ratio', 'Ratio, where the list tells it beside the purpose.'),
+    boolean(
+      'isDaily',
+      'is_daily',
+      'True if a daily list of NSE has the line: its symbol is that of the ex-date, and its purpose may be cut.',
+    ),
   ],
 });
 

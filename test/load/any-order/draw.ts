@@ -78,7 +78,8 @@ function answerOf(kind: Kind, drawn: Drawn): Answer {
   for (const day of asks === 'once' ? [0] : DAYS.keys()) {
     const isAsked = asks === 'once' || (from <= day && day <= to);
     if (!hasRows || !isAsked || drawn.without.includes(day - from)) continue;
-    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : symbols) {
+    // An answer may have records of instruments that were not requested.
+    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : all) {
       if (lacks.includes((symbol + day) % SYMBOLS)) continue;
       const cell = cells[(symbol + 3 * day) % SYMBOLS] ?? { value: 0, saved: 0 };
       const table = drawn.tables[symbol % drawn.tables.length] ?? 0;
@@ -115,30 +116,41 @@ const drawnStep = fc.oneof(
 const CHOSEN = process.env.EOD_TEST_KINDS?.split(',').map((name) => KIND_NAMES.indexOf(name as Kind));
 
 /** A set: a database, and what happens to it. Its answers are of one or two kinds, so that most are about the same rows. */
-export const stepsOf: fc.Arbitrary<readonly Step[]> = fc
-  .tuple(
-    CHOSEN === undefined
-      ? fc.uniqueArray(fc.nat(KIND_NAMES.length - 1), { minLength: 1, maxLength: 2 })
-      : fc.constant(CHOSEN),
-    fc.array(fc.tuple(drawnStep, drawnAnswer), { minLength: 2, maxLength: 11 }),
-  )
-  .map(([kinds, drawn]) => {
-    let left = 6;
-    const questions = new Set<string>();
-    return drawn.flatMap(([step, answer]): Step[] => {
-      if (step.act === 'accept') return [step];
-      if (step.act !== 'load') return [{ act: step.act }];
-      if (left === 0) return [];
-      left -= 1;
-      const kind = KIND_NAMES[kinds[answer.kind % kinds.length] ?? 0] ?? 'bhav';
-      let made = answerOf(kind, answer);
-      // The same answer in the same millisecond would be that answer once more.
-      const nameOf = (one: Answer) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
-      while (questions.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
-      questions.add(nameOf(made));
-      return [{ ...step, answer: made }];
+export const stepsOf = stepsWith(
+  CHOSEN === undefined
+    ? fc.uniqueArray(fc.nat(KIND_NAMES.length - 1), { minLength: 1, maxLength: 2 })
+    : fc.constant(CHOSEN),
+);
+
+/** The same of responses to requests for some instruments each, with records of all. */
+export const stepsOfSomeInstruments = stepsWith(fc.constant([KIND_NAMES.indexOf('pledge')]), {
+  part: 'instruments',
+});
+
+function stepsWith(
+  kinds: fc.Arbitrary<readonly number[]>,
+  changes: Partial<Drawn> = {},
+): fc.Arbitrary<readonly Step[]> {
+  return fc
+    .tuple(kinds, fc.array(fc.tuple(drawnStep, drawnAnswer), { minLength: 2, maxLength: 11 }))
+    .map(([kinds, drawn]) => {
+      let left = 6;
+      const questions = new Set<string>();
+      return drawn.flatMap(([step, answer]): Step[] => {
+        if (step.act === 'accept') return [step];
+        if (step.act !== 'load') return [{ act: step.act }];
+        if (left === 0) return [];
+        left -= 1;
+        const kind = KIND_NAMES[kinds[answer.kind % kinds.length] ?? 0] ?? 'bhav';
+        let made = answerOf(kind, { ...answer, ...changes });
+        // The same answer in the same millisecond would be that answer once more.
+        const nameOf = (one: Answer) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
+        while (questions.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
+        questions.add(nameOf(made));
+        return [{ ...step, answer: made }];
+      });
     });
-  });
+}
 
 /** A set and all smaller ones that lack one thing of it, the ones that lack most first. */
 export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {

@@ -142,7 +142,7 @@ function factOf(answer: Answer, place: string): Fact {
 }
 
 const straysText = (strays: number) =>
-  `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter, exchange or instrument that was not requested`;
+  `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`;
 
 /** The days (NO_DAY if it has none) of a table that an answer lists in full. */
 function fullDays({ answer, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {

@@ -310,7 +310,7 @@ const REJECT_COMMENTS = {
     'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.',
   record: 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.',
   problems: 'Each problem with the path of its field.',
-  is_stray: 'Whether it is of a day, quarter, exchange or instrument that was not requested.',
+  is_stray: 'Whether it is of a day, quarter or exchange that was not requested.',
   first_seen_at: 'When the first answer that contained it was fetched.',
   last_seen_at: 'When the last answer that contained it was fetched, which is that of the window.',
 };

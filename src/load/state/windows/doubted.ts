@@ -56,7 +56,7 @@ function doubtedWindows(db: NodePgDatabase) {
   return sql`
     select id, string_agg(reason, '; ') as reason from (
       select window_id as id, case count(*) when 1 then 'a record is' else count(*) || ' records are' end
-          || ' of a day, quarter, exchange or instrument that was not requested' as reason
+          || ' of a day, quarter or exchange that was not requested' as reason
         from ${rejects} where is_stray and resolved_at is null group by window_id
       union all
       -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
