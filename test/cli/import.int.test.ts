@@ -1,5 +1,5 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
@@ -10,6 +10,7 @@ import { testDatabase } from '../support/database.ts';
 import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { zip } from '../support/zip.ts';
 import { test } from './support.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
@@ -65,6 +66,7 @@ describe('eod import', () => {
       withdrawn: 0,
       tables: { bhavcopy_cm: 60 },
       form: null,
+      leftOut: [],
     });
     const full = join(cwd, 'archive', 'old', 'sec_bhavdata_full_14112024.csv');
     expect((await runCli(['import', full, '--force'], options)).stdout).toMatch(
@@ -122,6 +124,16 @@ describe('eod import', () => {
     expect(stderr).not.toContain('bulk2');
     expect((await runCli(['import', 'in', '--strict'], options)).code).toBe(1);
     expect((await runCli(['import', join('in', 'bulk.csv')], options)).code).toBe(1);
+    const entries = ['in/bulk.csv', 'in/bulk2.csv', 'in/EQ070421.CSV'].map((name) => ({
+      name: basename(name),
+      text: readFileSync(join(cwd, name)),
+    }));
+    writeFileSync(join(cwd, 'all.zip'), zip(entries));
+    const archive = await runCli(['import', 'all.zip'], options);
+    expect(archive.code).toBe(0);
+    expect(archive.stderr).toContain(
+      '2 files of unknown form left out:\n  "Date,Symbol,Client": all.zip/bulk.csv and 1 more',
+    );
   });
 
   test('a path that is not there is a mistake on the command line', async ({ url }) => {

@@ -119,16 +119,29 @@ describe('files of unknown form', () => {
     const folder = folderOfForms(false);
     const path = join(folder, 'all.zip');
     const currency = 'TradDt,Sgmt,Src,TckrSymb\n2025-08-29,CD,NSE,USDINR\n';
+    const good = {
+      name: 'cm.csv',
+      text: 'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nACC,EQ,1,1,1,1,1,1,1,1,04-JAN-2021\n',
+    };
     writeFileSync(
       path,
       zip([
         { name: 'currency.csv', text: currency },
-        {
-          name: 'cm.csv',
-          text: 'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP\nACC,EQ,1,1,1,1,1,1,1,1,04-JAN-2021\n',
-        },
+        { name: 'more.zip', text: zip([{ name: 'bulk.csv', text: 'Date,Symbol\n1,AAA\n' }, good]) },
+        { name: 'readme.txt', text: 'no data' },
       ]),
     );
-    expect((await importInto(context, [path])).files).toMatchObject([{ state: 'loaded', rows: 1 }]);
+    const report = await importInto(context, [path]);
+    expect(report).toMatchObject({ state: 'completed', failures: [], files: [{ state: 'loaded', rows: 1 }] });
+    expect(report.files[0]?.leftOut).toEqual([
+      { file: `${path}/currency.csv`, form: 'segment CD' },
+      { file: `${path}/more.zip/bulk.csv`, form: 'Date,Symbol' },
+    ]);
+    const strict = await importInto(context, [path], { strict: true, force: true });
+    expect(strict).toMatchObject({ state: 'failed', files: [{ state: 'loaded' }] });
+    expect(strict.failures.map(({ error }) => error)).toEqual([
+      `${path}/currency.csv: has an unknown form: "segment CD"`,
+      `${path}/more.zip/bulk.csv: has an unknown form: "Date,Symbol"`,
+    ]);
   });
 });

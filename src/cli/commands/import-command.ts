@@ -116,7 +116,7 @@ function tablesText(files: readonly FileReport[]): string[] {
 
 /** The files of unknown form, a line for each form. */
 function unknownText(files: readonly FileReport[]): string | null {
-  const unknown = files.filter((file) => file.state === 'unknown');
+  const unknown = files.flatMap((file) => [...(file.state === 'unknown' ? [file] : []), ...file.leftOut]);
   if (unknown.length === 0) return null;
   const forms = new Map<string | null, string[]>();
   for (const { form, file } of unknown) forms.set(form, [...(forms.get(form) ?? []), file]);

@@ -29,6 +29,14 @@ export interface FileContent {
   readonly bytes: Buffer;
 }
 
+/** A file of unknown form in an archive that has others. */
+export interface UnknownFile {
+  /** Its path in the archive. */
+  readonly file: string;
+  /** How its header begins, or its segment. */
+  readonly form: string;
+}
+
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like an answer. */
 export interface FileSession {
   readonly format: FormatName;
@@ -64,6 +72,7 @@ export interface FileSession {
  * the rows, or from its name if the format has no date. A broken file is not read in part.
  *
  * @param unknownSegments segments of which it is known that no operation declares them.
+ * @param leaveOut called for each file of unknown form in an archive that has others.
  * @throws PipelineError `unreadable` that says what is wrong with the file.
  */
 export async function readExchangeFile(
@@ -72,14 +81,16 @@ export async function readExchangeFile(
   timeZone: string,
   limit = newUnpackLimit(),
   unknownSegments: ReadonlySet<string> = new Set(),
+  leaveOut: ReadOptions['leaveOut'] = () => undefined,
 ): Promise<FileSession[]> {
-  return readContent(name, bytes, { timeZone, limit, unknownSegments, archives: 0 });
+  return readContent(name, bytes, { timeZone, limit, unknownSegments, leaveOut, archives: 0 });
 }
 
 interface ReadOptions {
   readonly timeZone: string;
   readonly limit: UnpackLimit;
   readonly unknownSegments: ReadonlySet<string>;
+  readonly leaveOut: (unknown: UnknownFile) => void;
   /** How many archives are around it. */
   readonly archives: number;
 }
@@ -111,10 +122,12 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
     names.push(name);
     return isImportName(name);
   };
-  let unknown: PipelineError | undefined;
+  const unknown: UnknownFile[] = [];
+  let firstUnknown: PipelineError | undefined;
   for await (const { name, data } of unzip(bytes, isWanted, options.limit)) {
+    const leaveOut = ({ file, form }: UnknownFile) => unknown.push({ file: `${name}/${file}`, form });
     try {
-      for (const session of await readContent(name, data, options)) sessions.push(session);
+      for (const one of await readContent(name, data, { ...options, leaveOut })) sessions.push(one);
     } catch (error) {
       const { unknownSegment, unknownForm } = error instanceof PipelineError ? error : {};
       const bad = badFile(`${name} in it: ${messageOf(error)}`, {
@@ -125,11 +138,13 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
       const mayBecomeKnown = unknownSegment !== undefined && !options.unknownSegments.has(unknownSegment);
       // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
       if (unknownForm === undefined || mayBecomeKnown) throw bad;
-      unknown ??= bad;
+      firstUnknown ??= bad;
+      unknown.push({ file: name, form: unknownForm });
     }
   }
   if (!names.some(isImportName)) refuseArchiveOf(names);
-  if (sessions.length === 0 && unknown !== undefined) throw unknown;
+  if (sessions.length === 0 && firstUnknown !== undefined) throw firstUnknown;
+  unknown.forEach(options.leaveOut);
   return sessions;
 }
 

@@ -1,7 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
 import { PipelineError } from '../../core/errors.ts';
-import type { FileSession } from '../../extract/files/read-file.ts';
+import type { FileSession, UnknownFile } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit } from '../../extract/files/zip.ts';
 import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
@@ -160,7 +160,14 @@ function createTally(runId: number, total: number, { onProgress, strict }: Impor
     files: inOrder,
     bad() {
       const allowed = strict !== true && files.some(({ state }) => state === 'loaded' || state === 'skipped');
-      return inOrder().filter(({ state }) => state === 'failed' || (state === 'unknown' && !allowed));
+      return inOrder().flatMap((file) => {
+        const failed = file.state === 'failed' || (file.state === 'unknown' && !allowed) ? [file] : [];
+        if (allowed) return failed;
+        const unknown = file.leftOut.map(({ file, form }) =>
+          notLoaded(file, 'unknown', `has an unknown form: "${form}"`, form),
+        );
+        return [...failed, ...unknown];
+      });
     },
     left: () => total - files.length,
     differences: () => differences.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0)),
@@ -228,9 +235,10 @@ async function importAll(
   await inParallel(files, { width, signal }, async (file) => {
     if (cancelled) return;
     const limit = newUnpackLimit(Math.floor(MOST_BYTES / width));
+    const leftOut: UnknownFile[] = [];
     try {
       await storeInOrder(
-        () => readSessions(context, file, prepare, limit),
+        () => readSessions(context, file, prepare, limit, leftOut),
         async (sessions) => {
           if (tickers === null && sessions.some((session) => session.withoutTickers)) {
             postponed.push(file);
@@ -238,7 +246,7 @@ async function importAll(
           }
           const outcome = await importSessions(context, runId, file, sessions, tickers ?? new Map());
           if (outcome.cancelled) cancelled = true;
-          else tally.add(outcome.report, outcome.differences);
+          else tally.add({ ...outcome.report, leftOut }, outcome.differences);
         },
       );
     } catch (error) {

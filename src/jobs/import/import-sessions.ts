@@ -10,6 +10,7 @@ import {
   type FileSession,
   readExchangeFile,
   roundedColumns,
+  type UnknownFile,
 } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, takeBytes, type UnpackLimit } from '../../extract/files/zip.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
@@ -50,6 +51,8 @@ export interface FileReport {
   readonly error: string | null;
   /** Of an unknown file: how its header begins, or its segment. */
   readonly form: string | null;
+  /** The files of unknown form in an archive of which others were loaded. */
+  readonly leftOut: readonly UnknownFile[];
 }
 
 /** A row in which a file differs from what was stored. */
@@ -70,7 +73,7 @@ export function notLoaded(
   form: string | null = null,
 ): FileReport {
   const counts = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
-  return { file, format: null, sessions: [], ...counts, tables: {}, state, error, form };
+  return { file, format: null, sessions: [], ...counts, tables: {}, state, error, form, leftOut: [] };
 }
 
 /**
@@ -78,6 +81,7 @@ export function notLoaded(
  *
  * @param prepare makes a segment known that no data set in use takes; false if it cannot.
  * @param limit the bytes that it may take.
+ * @param leftOut gets the files of unknown form of an archive.
  * @throws PipelineError `unreadable`; what `prepare` throws.
  */
 export async function readSessions(
@@ -85,6 +89,7 @@ export async function readSessions(
   { path, place }: ImportFile,
   prepare: (segment: string) => Promise<boolean>,
   limit: UnpackLimit,
+  leftOut: UnknownFile[],
 ): Promise<FileSession[]> {
   const bytes = await readImportFile(place, (size) =>
     takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
@@ -94,7 +99,9 @@ export async function readSessions(
   for (;;) {
     const left = { ...limit };
     try {
-      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE, left, unknown);
+      leftOut.length = 0;
+      const leaveOut = ({ file, form }: UnknownFile) => leftOut.push({ file: `${path}/${file}`, form });
+      return await readExchangeFile(path, bytes, config.EOD_TIMEZONE, left, unknown, leaveOut);
     } catch (error) {
       limit.isExceeded = left.isExceeded === true;
       if (!(error instanceof PipelineError)) {
@@ -173,6 +180,7 @@ export async function importSessions(
     state: problems.length === 0 ? 'loaded' : 'failed',
     error: problems.length === 0 ? null : problems.join('; '),
     form: null,
+    leftOut: [],
   };
   return { report, differences, cancelled };
 }
