@@ -51,7 +51,8 @@ const GROUPS = {
       'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
     verify:
       'Check that the rows are as they were loaded: work out the digest of each state again, and name the loads that differ.',
-    prune: 'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS. Rows of tables stay.',
+    prune:
+      'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
   },
   'Set up': {
     init: 'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',

@@ -196,7 +196,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['replay --exchange XSE GetBhavCopyCM', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
   ['prune --days x --dry-run', '--days: "x" is not a whole number from 0 to 999999'],
-  ['prune', 'answers are kept forever: set EOD_KEEP_RAW_DAYS or give --days'],
   ['prune --yes --json now', `prune takes no arguments; its options: …`],
   ['import nowhere.csv', 'nowhere.csv cannot be read: there is no such file or folder'],
   [

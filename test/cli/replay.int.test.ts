@@ -189,8 +189,27 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
 });
 
 test('prune deletes what is old enough, and only says so with --dry-run', async () => {
+  await query(
+    url,
+    `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
+     values ('backfill', 'test', '{}', '2020-01-01', '2020-01-01', 'completed', '2020-01-01')`,
+  );
+  // Without a setting for answers, what has one is deleted.
+  const [before] = await query(url, 'select count(*)::int as n from etl.answers');
   const forever = await runCli(['prune'], options());
-  expect(forever).toMatchObject({ code: 2, stderr: expect.stringContaining('EOD_KEEP_RAW_DAYS') });
+  expect(forever).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^deleted of more than 400 days ago 1 run, \d+ windows?, /),
+    stderr: expect.stringContaining(
+      'are kept forever: to delete old ones, set EOD_KEEP_RAW_DAYS or give --days',
+    ),
+  });
+  expect((await runJson(['prune', '--dry-run'], options())).json).toMatchObject({
+    before: null,
+    answers: 0,
+    runs: 0,
+  });
+  expect(await query(url, 'select count(*)::int as n from etl.answers')).toEqual([before]);
   const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.answers');
   const early = await runJson<{ answers: number }>(['prune', '--days', '30'], options());
   expect(early.json.answers).toBe(0);

@@ -1,5 +1,7 @@
 import { expect } from 'vitest';
-import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
+import { createPruning, pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
+import { startWorker } from '../../src/jobs/worker/worker.ts';
+import { openPipeline } from '../support/pipeline.ts';
 import { BSE_UDIFF, importInto, NSE_UDIFF, query, test } from './import-support.ts';
 
 const DAY_MS = 86_400_000;
@@ -51,4 +53,28 @@ test('what old runs left is deleted, but for what something refers to', async ({
   // The file is still known, and its answer can be folded again.
   const again = await importInto(context, [NSE_UDIFF, BSE_UDIFF]);
   expect(again.files.map(({ state }) => state).sort()).toEqual(['loaded', 'skipped']);
+});
+
+test('a worker does so when it starts, and once a day', async ({ context }) => {
+  const addOldRun = () =>
+    context.db.pool.query(
+      `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
+       values ('backfill', 'test', '{}', '2020-01-01', '2020-01-01', 'completed', '2020-01-01')`,
+    );
+  const oldRuns = async () => (await query(context, 'select from etl.runs')).length;
+  await addOldRun();
+  const worker = await startWorker(await openPipeline({ databaseUrl: context.db.url }));
+  expect(await oldRuns()).toBe(0);
+  await worker.stop();
+
+  let now = Date.now();
+  const prune = createPruning({ ...context, clock: { now: () => now } });
+  const left: number[] = [];
+  for (const hours of [0, 12, 11, 1, 1]) {
+    now += hours * 3_600_000;
+    await addOldRun();
+    await prune();
+    left.push(await oldRuns());
+  }
+  expect(left).toEqual([0, 1, 2, 0, 1]);
 });

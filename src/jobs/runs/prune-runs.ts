@@ -33,8 +33,9 @@ const PRUNE_MS = DAY_MS;
 export function createPruning(context: Context): () => Promise<void> {
   let next = 0;
   return async () => {
-    if (performance.now() < next) return;
-    next = performance.now() + PRUNE_MS;
+    const now = context.clock.now();
+    if (now < next) return;
+    next = now + PRUNE_MS;
     try {
       const lock = await trySessionLock(context.db, 'eod:prune');
       if (lock === null) return;
