@@ -103,7 +103,7 @@ async function runNight(context: WorkContext, date: string): Promise<number> {
   if (runId === null) throw new Error(`the night of ${date} was not written`);
   while ((await runState(context, runId)) === 'running') await pause(5);
   const seconds = (performance.now() - start) / 1000;
-  const { state, windows, rejected } = await reportRun(context.db.drizzle, runId);
+  const { state, windows, rejected } = await reportRun(context, runId);
   check(`the night of ${date}`, {
     state: [state, 'completed'],
     failed: [windows.failed + windows.blocked + windows.cancelled, 0],

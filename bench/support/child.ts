@@ -34,7 +34,7 @@ const TASKS = {
       if (runId === null) throw new Error('no answer is kept');
       await workReplay(context, runId, new AbortController().signal);
       const seconds = (performance.now() - start) / 1000;
-      return { seconds, report: await reportRun(context.db.drizzle, runId) };
+      return { seconds, report: await reportRun(context, runId) };
     };
   },
 

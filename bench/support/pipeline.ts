@@ -71,7 +71,7 @@ async function runToEnd(context: QueueContext, request: RunRequest): Promise<Run
   const runId = await startRun(context, request);
   if (runId === null) throw new Error('the run was not written');
   while ((await runState(context, runId)) === 'running') await pause(20);
-  const report = await reportRun(context.db.drizzle, runId);
+  const report = await reportRun(context, runId);
   if (report.state !== 'completed' || report.windows.loaded !== report.windows.total) {
     throw new Error(`run ${runId} is ${report.state}: ${JSON.stringify(report.windows)} ${report.error}`);
   }

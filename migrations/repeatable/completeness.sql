@@ -1,5 +1,5 @@
 -- The one definition of which sessions are stored, which are missing, and why. Gaps, the status, the pages, metrics,
--- alerts and the view `etl.completeness` are selects of `etl.session_states`; docs/completeness.md says the same in words.
+-- alerts, reports of runs, nights and the view `etl.completeness` are selects of `etl.session_states`; docs/completeness.md says the same in words.
 
 -- The exchange whose sessions a segment has, as `exchangeOfSegment` in src/core/exchanges.ts.
 CREATE OR REPLACE FUNCTION etl.exchange_of_segment(code text) RETURNS text

@@ -63,7 +63,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   if (interrupted) {
     await cancelRun(context, runId);
     logStderr(cli, `stopped: run ${runId} is cancelled; the next demo starts afresh`);
-    if (json) printJson(cli, await reportRun(context.db.drizzle, runId));
+    if (json) printJson(cli, await reportRun(context, runId));
     cli.exitCode = life.cutShort() ?? EXIT.failed;
     return;
   }

@@ -57,7 +57,7 @@ export async function runRequest(cli: Cli, flags: RunFlags, { config, request }:
     const asked = await request(context);
     if (asked === null) return;
     const { drizzle } = context.db;
-    const report = await reportRun(drizzle, await newRun(context, asked));
+    const report = await reportRun(context, await newRun(context, asked));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
     if (nobody !== null) logNote(cli, nobody);
     if (flags.json === true) return printJson(cli, report);
@@ -129,7 +129,7 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     await worker?.stop();
   }
   await replaySessions(context, life.signal);
-  return { report: await reportRun(context.db.drizzle, runId), interrupted: !ended };
+  return { report: await reportRun(context, runId), interrupted: !ended };
 }
 
 /** Why no calls are made for a run now; null if some are. */
@@ -201,7 +201,7 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
   const { state } = await runProgress(db.drizzle, runId);
   const interrupted = life.signal.aborted && state === 'running';
   if (interrupted) await pauseRun(context.db.drizzle, runId);
-  return { report: await reportRun(db.drizzle, runId), interrupted };
+  return { report: await reportRun(context, runId), interrupted };
 }
 
 function isUsage(error: unknown): boolean {

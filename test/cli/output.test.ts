@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { print } from '../../src/cli/cli.ts';
 import {
@@ -15,6 +16,7 @@ import {
 import { progressView } from '../../src/cli/progress.ts';
 import { changedColumns } from '../../src/cli/run-output.ts';
 import { captureCli } from '../support/cli.ts';
+import { forAll } from '../support/for-all.ts';
 
 interface Row {
   readonly name: string;
@@ -208,6 +210,40 @@ describe('progress without a terminal', () => {
     view.update({ ...facts, ended: 2, total: 2, fetched: 0 });
     view.end();
     expect(stderr()).toBe('run 7: 2/2 windows · 0 records · took 1m 05s\n');
+  });
+
+  test('names a speed and a time left only once they are known, and a speed only above zero', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const step = fc.record({
+      seconds: fc.integer({ min: 0, max: 40 }),
+      ended: fc.nat(2),
+      records: fc.nat(90),
+    });
+    const drawn = [fc.array(step, { minLength: 1, maxLength: 12 }), fc.boolean()] as const;
+    forAll([...drawn], {}, (steps, isDeferred) => {
+      const { cli, stderr } = captureCli();
+      const view = progressView(cli, 7);
+      const now = { kind: 'backfill', state: 'running', total: 40, requests: 0, isDeferred } as const;
+      const counts = { ended: 0, fetched: 0 };
+      for (const { seconds, ended, records } of steps) {
+        vi.setSystemTime(Date.now() + 1_000 * seconds);
+        counts.ended += ended;
+        if (ended > 0) counts.fetched += records;
+        view.update({ ...now, ...counts });
+      }
+      view.end();
+      const lines = stderr().trimEnd().split('\n');
+      for (const line of lines) {
+        const [, done, rest = ''] =
+          /^run 7: (\d+)(?:\/| of at least )40 windows · [\d,]+ records · (.*)$/.exec(line) ?? [];
+        const time = isDeferred ? 'the rest is planned when these are loaded' : '[\\dhms ]+ left';
+        expect(rest, line).toMatch(
+          done === '0' || rest.startsWith('none')
+            ? /^none of the rest has ended yet$/
+            : new RegExp(`^([1-9][\\d,]*/s · )?${time}$`),
+        );
+      }
+    });
   });
 
   test('measures the speed anew after a pause', () => {

@@ -45,7 +45,7 @@ test('the data sets are compared after a night has ended; an error in that does 
   await pool.query('alter table etl.findings rename to findings_away');
   const second = await runToEnd(pipeline, await night());
   expect(second.state).toBe('completed');
-  expect((await reportRun(pipeline.db.drizzle, second.runId)).state).toBe('completed');
+  expect((await reportRun(pipeline, second.runId)).state).toBe('completed');
   const followUps = await pool.query(
     "select follow_up, follow_up_attempts as attempts from etl.runs where kind = 'nightly' order by id",
   );
@@ -147,6 +147,6 @@ test('a run whose names cannot be brought up to date ends as failed and says why
 
   await pool.query('alter table etl.observed_aliases_away rename to observed_aliases');
   await resumeRun(pipeline, runId);
-  expect(await reportRun(pipeline.db.drizzle, runId)).toMatchObject({ state: 'completed', error: null });
+  expect(await reportRun(pipeline, runId)).toMatchObject({ state: 'completed', error: null });
   expect((await pool.query('select from market.instruments')).rowCount).toBeGreaterThan(0);
 });

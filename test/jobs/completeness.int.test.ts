@@ -11,18 +11,20 @@ import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { readCompleteness } from '../../src/load/state/coverage/completeness.ts';
+import { readCompleteness, readProgress } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
 import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
 import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
+import { emptySessionsOfRuns } from '../../src/load/state/runs/outcomes.ts';
 import {
   expectedVariants,
   QUARTER_AWAITED_DAYS,
   SCHEDULED_WEEKDAYS,
 } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
+import { newRun, newWindow } from '../load/support.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -47,7 +49,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await pipeline.db.pool.query('truncate etl.coverage, etl.alerts');
+  await pipeline.db.pool.query('truncate etl.coverage, etl.alerts, etl.windows, etl.runs');
 });
 
 /** What is known of one question. */
@@ -78,20 +80,15 @@ async function cover(pair: Pair, known: readonly Omit<Known, 'pair'>[]): Promise
   });
 }
 
-/** The same definition in plain words, day by day. */
-function modelOf(pair: Pair, known: readonly Known[], now: number) {
-  const { operation, exchange } = pair;
-  const { emptyIsNormal, schedule, publishedAt, windows } = operationNamed(operation);
-  const { EOD_PUBLISHED_AT: earliest, EOD_LOOKBACK_SESSIONS: lookback } = pipeline.config;
+/** What there is of each day, in plain words. */
+function judgeOf(pair: Pair, known: readonly Known[]) {
+  const { emptyIsNormal, windows } = operationNamed(pair.operation);
   const variants = variantsOf(pair);
   const byCompany = windows.per === 'instrument';
-  const today = new Date(now + 5.5 * 3_600_000).toISOString().slice(0, 10);
-  const time = [schedule.at, publishedAt, earliest].sort().at(-1) ?? '';
-  const at = (day: Day) => 1000 * epochOf(day, secondsOfDay(time), ZONE);
   const latest = new Map<string, Known>();
   for (const one of known)
     latest.set(`${one.day} ${one.instrument} ${variants[one.variant % variants.length]}`, one);
-  const judge = (day: Day) => {
+  return (day: Day) => {
     const rows = [...latest.values()].filter((one) => one.day === day);
     const whole = rows.filter(({ instrument }) => instrument === '');
     const single = rows.filter(({ instrument }) => !byCompany || COMPANIES.includes(instrument));
@@ -127,7 +124,18 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
       found: found ?? (isSingle ? 'partial' : 'never'),
     };
   };
-  const stored = [...latest.values()].map(({ day }) => day).filter((day) => judge(day).isStored);
+}
+
+/** The same definition in plain words, day by day. */
+function modelOf(pair: Pair, known: readonly Known[], now: number) {
+  const { operation, exchange } = pair;
+  const { emptyIsNormal, schedule, publishedAt } = operationNamed(operation);
+  const { EOD_PUBLISHED_AT: earliest, EOD_LOOKBACK_SESSIONS: lookback } = pipeline.config;
+  const today = new Date(now + 5.5 * 3_600_000).toISOString().slice(0, 10);
+  const time = [schedule.at, publishedAt, earliest].sort().at(-1) ?? '';
+  const at = (day: Day) => 1000 * epochOf(day, secondsOfDay(time), ZONE);
+  const judge = judgeOf(pair, known);
+  const stored = known.map(({ day }) => day).filter((day) => judge(day).isStored);
   const first = stored.sort()[0] ?? addDays(today, -pipeline.config.EOD_HISTORY_DAYS);
   return pipeline.calendar.sessions(exchange, first, today).map((day) => {
     const { isStored, isComplete, responded, found } = judge(day);
@@ -166,10 +174,11 @@ const moment = fc.record({
   time: fc.constantFrom('10:00', '21:14', '21:20', '22:30', '23:59'),
 });
 
-test('gaps, status, Tonight, coverage and alerts say what a plain model says', async () => {
+test('gaps, status, Tonight, coverage, runs, nights and alerts say what a plain model says', async () => {
+  const runId = await newRun(pipeline.db);
   const drawn = [fc.array(known, { maxLength: 30 }), ratios, moment] as const;
   await forAllAsync([...drawn], { numRuns: 5 }, async (some, nights, { day: today, time }) => {
-    await pipeline.db.pool.query('truncate etl.coverage, etl.alerts');
+    await pipeline.db.pool.query('truncate etl.coverage, etl.alerts, etl.windows');
     const all: Known[] = [
       ...nights.flatMap(({ day, without }) =>
         COMPANIES.flatMap((instrument, at) =>
@@ -212,6 +221,31 @@ test('gaps, status, Tonight, coverage and alerts say what a plain model says', a
           reason,
         ]);
       }
+
+      const span = { from: '2025-09-01', to: today };
+      const found = (day: Day) => judgeOf(pair, said)(day).found;
+      const past = SESSIONS.filter((day) => day <= today);
+      expect(
+        await readProgress(pipeline, { expected: [pair], areNamed: true, others: false, ...span }),
+      ).toEqual([
+        {
+          ...pair,
+          watermark: past.findLast((day) => found(day) === 'loaded') ?? null,
+          awaited: past.find((day) => found(day) === 'not_published') ?? null,
+        },
+      ]);
+      await newWindow(pipeline.db, runId, 'loaded', { ...pair, ...span });
+      const empty = past.filter(
+        (day) => found(day) === 'empty' && model.find((one) => one.day === day)?.state !== 'pending',
+      );
+      const reported = (await emptySessionsOfRuns(pipeline, [runId])).filter(
+        (one) => pairName(one) === pairName(pair),
+      );
+      expect(reported).toEqual(
+        empty.length === 0 || operationNamed(pair.operation).emptyIsNormal
+          ? []
+          : [{ runId, ...pair, from: empty[0], to: empty.at(-1), sessions: empty.length }],
+      );
 
       const due = model.filter(({ state }) => state !== 'pending');
       const last = due.at(-1);

@@ -205,7 +205,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
           await waitFor(
             async () => {
               await requeueLostWindows(pipeline);
-              const { windows, state } = await reportRun(pipeline.db.drizzle, runId);
+              const { windows, state } = await reportRun(pipeline, runId);
               return windows.total - windows.open >= part.after || state !== 'running';
             },
             { what: `the end of ${part.after} windows`, everyMs: 20, timeoutMs: 20_000 },
@@ -215,7 +215,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
         await waitFor(
           async () => {
             await requeueLostWindows(pipeline);
-            return (await reportRun(pipeline.db.drizzle, runId)).state !== 'running';
+            return (await reportRun(pipeline, runId)).state !== 'running';
           },
           { what: 'the end of the run', everyMs: 500, timeoutMs: 40_000 },
         );
@@ -272,7 +272,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
           onEnd,
         );
       const worker = await startWorker({ ...pipeline, queues: { ...pipeline.queues, work } });
-      await waitFor(async () => resumed && (await reportRun(pipeline.db.drizzle, runId)).state === 'failed', {
+      await waitFor(async () => resumed && (await reportRun(pipeline, runId)).state === 'failed', {
         what: 'the second end of the run',
         timeoutMs: 15_000,
       });

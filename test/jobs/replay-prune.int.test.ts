@@ -199,7 +199,7 @@ test('a replay ends well while answers are pruned, also those of which nothing w
     const runId = await planReplay(context, {}, { rebuild: round % 2 === 0 });
     const [report] = await Promise.all([
       workReplay(context, runId ?? 0, new AbortController().signal).then(() =>
-        reportRun(context.db.drizzle, runId ?? 0),
+        reportRun(context, runId ?? 0),
       ),
       prune(context.db, new Date()),
       prune(context.db, new Date()),
@@ -239,7 +239,7 @@ describe('a rebuild', () => {
   };
   const work = async (context: Context, runId: number | null) => {
     await workReplay(context, runId ?? 0, new AbortController().signal);
-    return reportRun(context.db.drizzle, runId ?? 0);
+    return reportRun(context, runId ?? 0);
   };
 
   const contents = async (context: Context) => [

@@ -51,7 +51,7 @@ export async function replay(
   const runId = await planReplay(pipeline, filter, options);
   if (runId === null) throw new Error('there is nothing to replay');
   await workReplay(pipeline, runId, new AbortController().signal);
-  return reportRun(pipeline.db.drizzle, runId);
+  return reportRun(pipeline, runId);
 }
 
 /** The best compression would take seconds for many bodies. */

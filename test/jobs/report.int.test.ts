@@ -1,12 +1,12 @@
 import { expect, test, vi } from 'vitest';
 import { listRuns, type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
-import { newRun, newWindow, openPool, openStore } from '../load/support.ts';
+import { contextOf, newRun, newWindow, openPool, openStore } from '../load/support.ts';
 
 test('the list of runs holds the report of each, with the same number of queries however many there are', async () => {
   const store = await openStore();
   const { pool } = store;
   const runs = [await newRun(store), await newRun(store), await newRun(store)] as const;
-  const [first, second] = runs;
+  const [, second, first] = runs;
   for (const state of ['loaded', 'loaded', 'failed', 'skipped']) await newWindow(store, first, state);
   for (const state of ['blocked', 'skipped', 'pending']) await newWindow(store, second, state);
   await pool.query(
@@ -29,19 +29,20 @@ test('the list of runs holds the report of each, with the same number of queries
   // Open runs take a little longer each time they are looked at.
   await pool.query("update etl.runs set state = 'completed', finished_at = clock_timestamp()");
 
+  const context = contextOf(store);
   const query = vi.spyOn(pool, 'query');
-  const listed = await listRuns(store.drizzle, 10);
+  const listed = await listRuns(context, 10);
   const queries = query.mock.calls.length;
   query.mockClear();
-  expect(await listRuns(store.drizzle, 1)).toEqual(listed.slice(0, 1));
+  expect(await listRuns(context, 1)).toEqual(listed.slice(0, 1));
   expect(query.mock.calls).toHaveLength(queries);
   query.mockRestore();
 
   const each: RunReport[] = [];
-  for (const runId of runs.toReversed()) each.push(await reportRun(store.drizzle, runId));
+  for (const runId of runs.toReversed()) each.push(await reportRun(context, runId));
   expect(listed).toEqual(each);
   expect(listed.map(({ runId }) => runId)).toEqual(runs.toReversed());
-  const [none, two, one] = listed;
+  const [one, two, none] = listed;
   expect(none).toMatchObject({ windows: { total: 0, open: 0 }, operations: [], failures: [], skips: [] });
   expect(two).toMatchObject({
     windows: { total: 3, blocked: 1, skipped: 1, open: 1 },
@@ -58,7 +59,7 @@ test('the list of runs holds the report of each, with the same number of queries
     ['BSE', 2],
     ['NSE', 2],
   ]);
-  await expect(reportRun(store.drizzle, 999)).rejects.toThrow('there is no run 999');
+  await expect(reportRun(context, 999)).rejects.toThrow('there is no run 999');
 });
 
 test('days are read alike whatever date style the database prefers', async () => {
@@ -67,6 +68,6 @@ test('days are read alike whatever date style the database prefers', async () =>
   await newWindow(store, runId, 'failed');
   const name = new URL(store.url).pathname.slice(1);
   await store.pool.query(`alter database "${name}" set datestyle to 'SQL, DMY'`);
-  const { from, failures } = await reportRun(openPool(store.url).drizzle, runId);
+  const { from, failures } = await reportRun(contextOf(openPool(store.url)), runId);
   expect([from, failures[0]?.to]).toEqual(['2025-01-01', '2025-01-01']);
 });

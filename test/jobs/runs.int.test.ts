@@ -42,7 +42,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     };
   });
 
-  const report = (runId: number) => reportRun(pipeline.db.drizzle, runId);
+  const report = (runId: number) => reportRun(pipeline, runId);
   const someDone = (runId: number) =>
     waitFor(async () => (await report(runId)).windows.loaded >= 3, { everyMs: 10 });
   const underWay = async (runId: number) => {

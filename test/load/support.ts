@@ -3,6 +3,7 @@ import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge/merge.ts';
+import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import type { CoverageEntry } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
@@ -26,6 +27,9 @@ export function openPool(url: string, connections = 4): Database {
   return database;
 }
 
+/** A database with the default settings and the present time, for what reports on runs. */
+export const contextOf = (db: Database) => ({ config: DEFAULT_VIEW_SETTINGS, clock: Date, db });
+
 /** A run for windows to belong to. */
 export async function newRun({ pool }: Database): Promise<number> {
   const found = await pool.query<{ id: number }>(
@@ -40,12 +44,12 @@ export async function newWindow(
   { pool }: Database,
   runId: number,
   state = 'running',
-  { operation = 'GetBhavCopyCM', exchange = 'NSE' } = {},
+  { operation = 'GetBhavCopyCM', exchange = 'NSE', from = '2025-01-01', to = '2025-01-01' } = {},
 ): Promise<number> {
   const found = await pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, state)
-     values ($1, $3, $4, '2025-01-01', '2025-01-01', $2) returning id::int`,
-    [runId, state, operation, exchange],
+     values ($1, $3, $4, $5, $6, $2) returning id::int`,
+    [runId, state, operation, exchange, from, to],
   );
   return found.rows[0]?.id ?? 0;
 }

@@ -5,7 +5,7 @@ import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import type { Row } from '../../src/operations/table.ts';
-import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from './support.ts';
+import { bhavcopy, bhavRow, contextOf, loadBhav, newRun, newWindow, openStore } from './support.ts';
 
 const DAY = '2025-08-29';
 /** Nothing is kept in these tests. */
@@ -28,7 +28,7 @@ async function answer(
   const state = records > 0 ? ('loaded' as const) : ('empty' as const);
   const coverage = [{ day: DAY, instrument: '', variant: '', state, records }];
   const counts = await loadBhav(store, listed, { fullSets, runId, windowId, coverage });
-  const { withdrawals, suspicious } = await reportRun(store.drizzle, runId);
+  const { withdrawals, suspicious } = await reportRun(contextOf(store), runId);
   return { withdrawn: counts?.withdrawn, withdrawals, suspicious: suspicious.map(({ reason }) => reason) };
 }
 

@@ -39,7 +39,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
   const runId = await start(pipeline, backfill(days));
   const worker = await startWorker(pipeline);
   closeAfterFile(() => worker.stop());
-  const report = () => reportRun(pipeline.db.drizzle, runId);
+  const report = () => reportRun(pipeline, runId);
   // What asks about each instrument is planned when the bhav copy is loaded, although others are tried again.
   await waitFor(
     async () => {

@@ -125,7 +125,7 @@ test('a server that is read-only after a failover is waited for, and the answer 
   await setReadOnly(true);
   expect((await status()).stdout).toMatch(/^answers cannot be stored, .*: Postgres:/m);
   const { requests } = setup.sandbox.stats();
-  const report = await reportRun(setup.db.drizzle, runId);
+  const report = await reportRun(setup, runId);
   expect(report.windows.failed).toBe(0);
   await setReadOnly(false);
   expect(await ended(setup, runId)).toMatchObject({

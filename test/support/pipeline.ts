@@ -183,7 +183,7 @@ export async function start(context: QueueContext, request: RunRequest): Promise
 export async function ended(context: QueueContext, runId: number, timeoutMs = 40_000): Promise<RunReport> {
   return waitFor(
     async () => {
-      const report = await reportRun(context.db.drizzle, runId);
+      const report = await reportRun(context, runId);
       return report.state === 'running' ? null : report;
     },
     { what: `the end of run ${runId}`, everyMs: 50, timeoutMs },

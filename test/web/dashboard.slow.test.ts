@@ -160,10 +160,10 @@ describe('buttons', () => {
   test('resume and cancel a run, fill gaps, retry rejects, decide an event; who did is logged', async () => {
     const { drizzle, pool } = pipeline.db;
     expect(await press('/runs/1', 'Resume')).toBe('Run 1 is resumed.');
-    expect((await reportRun(drizzle, 1)).state).toBe('running');
+    expect((await reportRun(pipeline, 1)).state).toBe('running');
     await pauseRun(drizzle, 1);
     expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
-    expect((await reportRun(drizzle, 1)).state).toBe('cancelled');
+    expect((await reportRun(pipeline, 1)).state).toBe('cancelled');
 
     expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ asks for what is missing\.$/);
     const { rows } = await pool.query("select id, requested_by from etl.runs where kind = 'gap_fill'");

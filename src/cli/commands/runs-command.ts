@@ -80,20 +80,20 @@ function addCancel(command: Command, cli: Cli): void {
 async function listRuns(cli: Cli, flags: JsonFlag & { readonly limit: number }): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const reports = await import('../../load/state/runs/reports.ts');
-  const { db, config } = await openContext(cli);
-  const listed = await reports.listRuns(db.drizzle, flags.limit);
+  const context = await openContext(cli);
+  const listed = await reports.listRuns(context, flags.limit);
   if (flags.json === true) printJson(cli, listed);
-  else print(cli, listed.length === 0 ? 'no runs yet' : table(columns(config.EOD_TIMEZONE), listed));
+  else print(cli, listed.length === 0 ? 'no runs yet' : table(columns(context.config.EOD_TIMEZONE), listed));
 }
 
 async function showRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void> {
   const { openContext } = await import('../open-context.ts');
   const { reportRun } = await import('../../load/state/runs/reports.ts');
-  const { db, config } = await openContext(cli);
-  const report = await reportRun(db.drizzle, runId);
+  const context = await openContext(cli);
+  const report = await reportRun(context, runId);
   if (flags.json === true) return printJson(cli, report);
   const failures = failuresText(report);
-  const text = runText(report, config.EOD_TIMEZONE);
+  const text = runText(report, context.config.EOD_TIMEZONE);
   print(cli, failures === null ? text : `${text}\n\n${failures}`);
 }
 
@@ -103,7 +103,7 @@ async function resumeRun(cli: Cli, runId: number, flags: JsonFlag): Promise<void
   const runs = await import('../../jobs/runs/run-control.ts');
   const { printEnding, workOnReplay, workOnRun } = await import('../work-on-run.ts');
   const opened = await openContext(cli, { wait: 'short' });
-  const { kind } = await reportRun(opened.db.drizzle, runId);
+  const { kind } = await reportRun(opened, runId);
   if (kind === 'import') {
     throw usageError(
       `run ${runId} is an import: import the same files again; those that were loaded are skipped`,
@@ -124,13 +124,13 @@ async function cancelRun(cli: Cli, runId: number, flags: JsonFlag & YesFlag): Pr
   const { reportRun } = await import('../../load/state/runs/reports.ts');
   const runs = await import('../../jobs/runs/run-control.ts');
   const context = await openContext(cli);
-  const { state, windows } = await reportRun(context.db.drizzle, runId);
+  const { state, windows } = await reportRun(context, runId);
   if (state === 'running' || state === 'paused') {
     const what = `Run ${runId} is cancelled for good: ${plural(windows.open, 'window')} will not be loaded by it.`;
     if (!(await confirm(cli, what, flags))) return;
   }
   await runs.cancelRun(context, runId);
-  const report = await reportRun(context.db.drizzle, runId);
+  const report = await reportRun(context, runId);
   if (flags.json === true) return printJson(cli, report);
   print(cli, `run ${runId} ${report.state}: ${plural(report.windows.cancelled, 'window')} cancelled`);
 }

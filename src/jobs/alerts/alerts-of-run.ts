@@ -40,11 +40,11 @@ async function stoppedByKey({ db, config }: Context, run: EndedRun): Promise<Ale
 }
 
 /** @param key the alert of the key, if that stopped the run: the windows that it blocked are left out. */
-async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
+async function failure(context: Context, run: EndedRun, key: Alert | null): Promise<Alert | null> {
   if (run.state !== 'failed') return null;
-  const failed = await failuresOfRun(db.drizzle, run.id, key?.subject ?? null);
+  const failed = await failuresOfRun(context.db.drizzle, run.id, key?.subject ?? null);
   if (key !== null && failed.length === 0) return null;
-  const { error } = await reportRun(db.drizzle, run.id);
+  const { error } = await reportRun(context, run.id);
   const why =
     failed.length === 0 && error !== null
       ? error
@@ -58,9 +58,9 @@ async function failure({ db }: Context, run: EndedRun, key: Alert | null): Promi
 }
 
 /** Raised only if EOD_ALERT_ON names it. */
-async function completion({ db, config }: Context, run: EndedRun): Promise<Alert | null> {
-  if (run.state !== 'completed' || !config.EOD_ALERT_ON.includes('run_completed')) return null;
-  const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(db.drizzle, run.id);
+async function completion(context: Context, run: EndedRun): Promise<Alert | null> {
+  if (run.state !== 'completed' || !context.config.EOD_ALERT_ON.includes('run_completed')) return null;
+  const { windows, requests, fetched, inserted, updated, rejected } = await reportRun(context, run.id);
   return {
     kind: 'run_completed',
     subject: `run ${run.id}`,

@@ -98,7 +98,7 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
     });
   }
   await replaySessions(opened, signal ?? new AbortController().signal);
-  const report = await reportRun(context.db.drizzle, runId);
+  const report = await reportRun(context, runId);
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {
     ...report,

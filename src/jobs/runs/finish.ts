@@ -148,9 +148,9 @@ async function digestStates(db: Context['db']): Promise<void> {
   await digestUpTo(db, version, AbortSignal.timeout(DIGEST_WITHIN_MS));
 }
 
-async function warnOfEmptySessions({ db, log }: Context, { id }: EndedRun): Promise<void> {
-  for (const { operation, exchange, ...empty } of await emptySessionsOfRuns(db.drizzle, [id])) {
-    log.warn({ runId: id, operation, exchange, sessions: empty.sessions }, emptySessionsText(empty));
+async function warnOfEmptySessions(context: Context, { id }: EndedRun): Promise<void> {
+  for (const { operation, exchange, ...empty } of await emptySessionsOfRuns(context, [id])) {
+    context.log.warn({ runId: id, operation, exchange, sessions: empty.sessions }, emptySessionsText(empty));
   }
 }
 

@@ -1,12 +1,14 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
-import { readProgress } from '../../load/state/coverage/coverage.ts';
+import { type Pair, pairName } from '../../core/pair.ts';
+import { readProgress } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/runs/request.ts';
 import { lastNight } from '../../operations/night-times.ts';
-import { exchangesOf, expectedVariants, type Operation, partsOf } from '../../operations/operation.ts';
+import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import { syncSessions } from './sync-sessions.ts';
 
 interface NightlyScope {
   /** The day to plan for. */
@@ -22,22 +24,26 @@ interface NightlyScope {
  * published. After a week without nightly runs that includes the whole week.
  */
 export async function nightlyRequest(context: Context, scope: NightlyScope): Promise<RunRequest> {
-  const { config, clock, calendar, db } = context;
+  const { config, clock, calendar } = context;
+  const { date } = scope;
   const chosen = scope.operation === undefined ? operations : [scope.operation];
-  const targets: Target[] = [];
-  for (const operation of chosen) {
-    const exchanges = scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange];
-    for (const exchange of exchanges) {
-      const progress = await readProgress(db.drizzle, {
-        operation: operation.name,
-        exchange,
-        variants: partsOf(operation) === undefined ? (expectedVariants(operation) ?? []) : [''],
-        from: addDays(scope.date, -config.EOD_HISTORY_DAYS),
-        to: scope.date,
-      });
-      targets.push(nightlyTarget({ operation, exchange, ...progress, date: scope.date, calendar, config }));
-    }
-  }
+  const asked = chosen.flatMap((operation) =>
+    (scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange]).map((exchange) => ({
+      operation,
+      exchange,
+      pair: { operation: operation.name, exchange },
+    })),
+  );
+  await syncSessions(context);
+  const progress = await readProgressOf(
+    context,
+    asked.map(({ pair }) => pair),
+    date,
+  );
+  const targets = asked.map(({ pair, ...one }) => {
+    const { watermark = null, awaited = null } = progress.get(pairName(pair)) ?? {};
+    return nightlyTarget({ ...one, watermark, awaited, date, calendar, config });
+  });
   return {
     kind: 'nightly',
     targets,
@@ -45,6 +51,23 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
     options: {},
     live: scope.date >= lastNight(config, clock),
   };
+}
+
+/** How far the data of each of these pairs reaches, up to a day; by their names. */
+async function readProgressOf(context: Context, expected: readonly Pair[], to: Day) {
+  const scope = { areNamed: true, others: false, to };
+  const from = addDays(to, -context.config.EOD_HISTORY_DAYS);
+  const recent = await readProgress(context, { ...scope, expected, from });
+  // All of the history is read only where nothing of the last weeks is loaded.
+  const behind = recent.filter(({ watermark }) => watermark === null);
+  const older = behind.length === 0 ? [] : await readProgress(context, { ...scope, expected: behind });
+  const watermarks = new Map(older.map((one) => [pairName(one), one.watermark]));
+  return new Map(
+    recent.map((one) => [
+      pairName(one),
+      { awaited: one.awaited, watermark: one.watermark ?? watermarks.get(pairName(one)) ?? null },
+    ]),
+  );
 }
 
 interface NightlyInput {

@@ -105,7 +105,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
     reportOperations(drizzle, runId),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     doubtedWindowsOfRuns(drizzle, [runId]),
-    emptySessionsOfRuns(drizzle, [runId]),
+    emptySessionsOfRuns(context, [runId]),
     retriesOfRuns(drizzle, [runId]),
   ]);
   const isOpen = run.state === 'running' || run.state === 'paused';

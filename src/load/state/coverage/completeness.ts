@@ -260,6 +260,20 @@ async function readSessions(context: CompletenessContext, scope: CompletenessSco
   return found.rows.filter(({ operation }) => isInUse(operation));
 }
 
+/**
+ * How far the data of each pair of a scope reaches: the last session of which anything is loaded, and the first one
+ * whose data may still be published.
+ */
+export async function readProgress(context: CompletenessContext, scope: CompletenessScope) {
+  const found = await context.db.drizzle.execute<
+    Record<string, unknown> & Pair & { watermark: Day | null; awaited: Day | null }
+  >(sql`
+    select operation, exchange, to_char(max(day) filter (where found = 'loaded'), 'YYYY-MM-DD') as watermark,
+           to_char(min(day) filter (where found = 'not_published'), 'YYYY-MM-DD') as awaited
+      from ${sessionStatesIn(context, scope)} s group by operation, exchange`);
+  return found.rows;
+}
+
 /** How many hours after it was due the first data of each session arrived, 0 if before; of sessions that have data. */
 export async function readArrivals(
   context: CompletenessContext,

@@ -1,4 +1,4 @@
-import { and, eq, gte, inArray, lte, max, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
@@ -280,41 +280,6 @@ export async function listAnswers(db: NodePgDatabase, asked: AskedDays): Promise
     .from(coverage)
     .where(and(answersTo(asked), isAsked(asked.instruments)))
     .groupBy(dayColumn, variantColumn, isAwaited);
-}
-
-/** An answer is awaited if most instruments had none when they were asked for; a few never have one. */
-const MOSTLY_AWAITED = sql`2 * count(*) filter (where ${coverage.state} = 'not_published') > count(*) filter (where ${coverage.state} in ('loaded', 'empty', 'not_published'))`;
-
-/**
- * How far the data of an operation and exchange reaches, by the questions of these variants.
- *
- * @returns the watermark, which is the last loaded day up to `to`, and the first day from `from` on whose data
- *   is awaited; each null where there is none.
- */
-export async function readProgress(
-  db: NodePgDatabase,
-  asked: Pair & DayRange & { readonly variants: readonly string[] },
-): Promise<{ readonly watermark: string | null; readonly awaited: string | null }> {
-  const { day, variant } = coverage;
-  const chosen = and(
-    eq(coverage.operation, asked.operation),
-    eq(coverage.exchange, asked.exchange),
-    inArray(variant, [...asked.variants]),
-    lte(day, asked.to),
-  );
-  const [loaded] = await db
-    .select({ day: max(day) })
-    .from(coverage)
-    .where(and(chosen, eq(coverage.state, 'loaded')));
-  const [awaited] = await db
-    .select({ day })
-    .from(coverage)
-    .where(and(chosen, gte(day, asked.from)))
-    .groupBy(day, variant)
-    .having(MOSTLY_AWAITED)
-    .orderBy(day)
-    .limit(1);
-  return { watermark: loaded?.day ?? null, awaited: awaited?.day ?? null };
 }
 
 /** The run that last requested the newest day of each operation and exchange, and when. */

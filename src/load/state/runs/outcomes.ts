@@ -1,12 +1,11 @@
-import { and, between, count, desc, eq, inArray, isNotNull, max, not, sql } from 'drizzle-orm';
+import { and, count, desc, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../../core/days.ts';
-import { EXCHANGE_CODES } from '../../../core/exchanges.ts';
-import { expectedVariants } from '../../../operations/operation.ts';
-import { operations } from '../../../operations/registry.ts';
+import type { Day, DayRange } from '../../../core/days.ts';
+import type { Pair } from '../../../core/pair.ts';
+import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import { isoText } from '../schema/columns.ts';
-import { sessions } from '../schema/knowledge.ts';
-import { coverage, loads } from '../schema/load-results.ts';
+import { expectations } from '../schema/knowledge.ts';
+import { loads } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
@@ -100,44 +99,48 @@ export async function importedFileHashes(db: NodePgDatabase): Promise<Set<string
   return new Set(found.map(({ hash }) => hash));
 }
 
-/** The operations of which each session has records. */
-const alwaysWithRecords = () =>
-  operations
-    .filter((operation) => !operation.emptyIsNormal && expectedVariants(operation) !== null)
-    .map(({ name }) => name);
+interface EmptySessions extends Pair, DayRange {
+  readonly runId: number;
+  readonly sessions: number;
+}
+
+/** Runs that request days, of which some may turn out to be empty. */
+const REQUESTING = ['backfill', 'nightly', 'gap_fill'] as const;
 
 /**
- * The sessions of which these runs got an empty answer though each should have records, by operation and exchange; none
- * that may still be published, and none that a later run has asked about again.
+ * The sessions to which these runs got a response without records though each should have some, by operation and
+ * exchange; none that may still be published, and none that has records by now.
  */
-export function emptySessionsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
-  const { operation, exchange, day, run_id } = coverage;
-  return db
-    .select({
-      runId: runs.id,
-      operation,
-      exchange,
-      from: sql<Day>`min(${day})::text`,
-      to: sql<Day>`max(${day})::text`,
-      sessions: count(),
-    })
-    .from(coverage)
-    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, ['backfill', 'nightly', 'gap_fill'])))
-    .innerJoin(
-      sessions,
-      and(eq(sessions.exchange, sql`etl.exchange_of_segment(${exchange})`), eq(sessions.day, day)),
-    )
-    .where(
-      and(
-        inArray(run_id, [...runIds]),
-        inArray(operation, alwaysWithRecords()),
-        inArray(exchange, [...EXCHANGE_CODES]),
-        between(day, runs.from_date, runs.to_date),
-        eq(coverage.state, 'empty'),
-      ),
-    )
-    .groupBy(runs.id, operation, exchange)
-    .orderBy(runs.id, operation, exchange);
+export async function emptySessionsOfRuns(
+  context: CompletenessContext,
+  runIds: readonly number[],
+): Promise<readonly EmptySessions[]> {
+  const { run_id, operation, exchange, state, from_date, to_date } = windows;
+  const hasResponse = and(inArray(run_id, [...runIds]), inArray(state, ['loaded', 'empty']));
+  const { drizzle } = context.db;
+  const pairs = await drizzle
+    .select({ operation, exchange, from: min(from_date), to: max(to_date) })
+    .from(windows)
+    .innerJoin(runs, and(eq(runs.id, run_id), inArray(runs.kind, [...REQUESTING])))
+    .innerJoin(expectations, eq(expectations.operation, operation))
+    .where(and(hasResponse, not(expectations.is_empty_normal), ne(expectations.days, 'none')))
+    .groupBy(operation, exchange);
+  const from = pairs.map((pair) => pair.from ?? '').sort()[0];
+  const to = pairs
+    .map((pair) => pair.to ?? '')
+    .sort()
+    .at(-1);
+  if (from === undefined || to === undefined) return [];
+  const sessions = sessionStatesIn(context, { expected: pairs, areNamed: true, others: false, from, to });
+  const found = await drizzle.execute<EmptySessions & Record<string, unknown>>(sql`
+    select r.id::int as "runId", s.operation, s.exchange, min(s.day)::text as from, max(s.day)::text as to, count(*)::int as sessions
+      from ${sessions} s cross join ${runs} r
+     where s.reason = 'empty' and ${inArray(sql`r.id`, [...runIds])} and ${inArray(sql`r.kind`, [...REQUESTING])}
+       and exists (select from ${windows}
+                    where ${hasResponse} and ${run_id} = r.id and ${operation} = s.operation and ${exchange} = s.exchange
+                      and s.day between ${from_date} and ${to_date})
+     group by 1, 2, 3 order by 1, 2, 3`);
+  return found.rows as readonly EmptySessions[];
 }
 
 /** Why a window failed; null if it did not. */

@@ -17,6 +17,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../../core/errors.ts';
 import type { Retry } from '../../../core/wording.ts';
 import { tables } from '../../../operations/registry.ts';
+import type { CompletenessContext } from '../coverage/completeness.ts';
 import { versionsOfRuns } from '../loads/versions.ts';
 import { isoText } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -80,17 +81,18 @@ const PREVIEW_ROWS = 100;
 const MAX_WARNINGS = 50;
 
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
-export async function reportRun(db: NodePgDatabase, runId: number) {
-  const [report] = await readReports(db, [runId]);
+export async function reportRun(context: CompletenessContext, runId: number) {
+  const [report] = await readReports(context, [runId]);
   if (report === undefined) throw unknownRunError(runId);
   return report;
 }
 
 /** The newest runs, the newest first, with their reports. */
-export async function listRuns(db: NodePgDatabase, limit: number) {
-  const found = await db.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
+export async function listRuns(context: CompletenessContext, limit: number) {
+  const { drizzle } = context.db;
+  const found = await drizzle.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
   const ids = found.map(({ id }) => id);
-  return readReports(db, ids);
+  return readReports(context, ids);
 }
 
 /** A run in a list, without details of its windows. */
@@ -221,8 +223,9 @@ export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number
 }
 
 /** The reports of these runs, in this order, with the same few queries for any number of runs. */
-async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
+async function readReports(context: CompletenessContext, runIds: readonly number[]) {
   if (runIds.length === 0) return [];
+  const db = context.db.drizzle;
   const runId = windows.run_id;
   const ofRuns = inArray(runId, [...runIds]);
   const { operation, exchange, instruments, variant, state, error } = windows;
@@ -292,7 +295,7 @@ async function readReports(db: NodePgDatabase, runIds: readonly number[]) {
       .crossJoinLateral(samples)
       .where(inArray(runs.id, [...runIds])),
   );
-  const empty = byRun(await emptySessionsOfRuns(db, runIds));
+  const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const versions = byRun(await versionsOfRuns(db, runIds));
   return found.map((run) => ({
