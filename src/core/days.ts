@@ -151,3 +151,7 @@ export function formatOffset(seconds: number): string {
   const two = (n: number) => String(n).padStart(2, '0');
   return `${seconds < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
+
+/** A year of two digits is one from 1990 on. */
+export const fullYear = (year: string): string =>
+  year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`;

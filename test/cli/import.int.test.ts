@@ -61,6 +61,7 @@ describe('eod import', () => {
       inserted: 60,
       updated: 0,
       unchanged: 0,
+      stale: 0,
       duplicate: 0,
       rejected: 0,
       withdrawn: 0,

@@ -95,20 +95,25 @@ describe('deliveries', () => {
     ]);
   });
 
-  test('where two files differ the later one counts, and says so; nothing is withdrawn, and a dash removes no value', async () => {
+  test('where the two kinds of files differ delivery positions count, and it says so; a dash removes no value', async () => {
     const context = await openStore();
-    await importInto(context, [positions('AA EQ 100 60 60.00', 'BB EQ 50 50 100.00', 'CC EQ 7 7 100.00')]);
-    const report = await importInto(context, [full('AA EQ 100 61 61.00', 'BB EQ 50 - -')]);
-    expect(report).toMatchObject({ updated: 1, unchanged: 1, withdrawn: 0 });
-    expect(report.differences).toMatchObject([
-      {
-        table: 'market.deliveries',
-        key: { symbol: 'AA', trade_date: '2024-11-14' },
-        columns: { delivered_quantity: { old: '60', new: '61' } },
-      },
+    await importInto(context, [full('AA EQ 100 61 61.00', 'BB EQ 50 - -')]);
+    const report = await importInto(context, [
+      positions('AA EQ 100 60 60.00', 'BB EQ 50 50 100.00', 'CC EQ 7 7 100.00'),
+    ]);
+    expect(report).toMatchObject({ inserted: 1, updated: 2, unchanged: 0, withdrawn: 0 });
+    expect(report.differences[0]).toMatchObject({
+      table: 'market.deliveries',
+      key: { symbol: 'AA', trade_date: '2024-11-14' },
+      columns: { delivered_quantity: { old: '61', new: '60' } },
+    });
+    expect(report.warnings.map(({ warning }) => warning)).toEqual([
+      expect.stringMatching(
+        /anything\.DAT and .*full\.csv differ in a record of NSE 2024-11-14: .*anything\.DAT counts$/,
+      ),
     ]);
     expect(await stored(context)).toEqual([
-      'AA EQ 2024-11-14 100 61 61.00',
+      'AA EQ 2024-11-14 100 60 60.00',
       'BB EQ 2024-11-14 50 50 100.00',
       'CC EQ 2024-11-14 7 7 100.00',
     ]);

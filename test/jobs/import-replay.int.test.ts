@@ -124,7 +124,7 @@ describe('files and answers of the service in turn', () => {
         backfill({ from, to: from, operations: ['GetBhavCopyCM'], exchanges: [exchange], force: true }),
       );
 
-    // NSE: a poor file, the service, a corrected file that lists two less, the poor one again.
+    // NSE: a poor file, the service, the poor one again, a corrected file that lists two less.
     const poor = asFullBhavcopy(NSE_UDIFF).map((line) => line.split(', '));
     (poor[1] ?? [])[8] = '77.70';
     (poor[2] ?? [])[11] = '999999.99';
@@ -135,11 +135,11 @@ describe('files and answers of the service in turn', () => {
       );
     await importInto(files, [full('first.csv')]);
     expect(await ask('2025-08-29', 'NSE')).toMatchObject({ inserted: 0, updated: 100 });
-    const corrected = edited(NSE_UDIFF, [{ row: 3, column: 'ClsPric', value: '123.45' }]);
-    const third = await importInto(files, [newFile('third.csv', corrected.slice(0, -2))]);
-    expect(third).toMatchObject({ updated: 1, withdrawn: 2 });
     (poor[5] ?? [])[8] = '55.50';
-    expect((await importInto(files, [full('fourth.csv')])).updated).toBeGreaterThan(3);
+    expect(await importInto(files, [full('third.csv')])).toMatchObject({ updated: 3 });
+    const corrected = edited(NSE_UDIFF, [{ row: 3, column: 'ClsPric', value: '123.45' }]);
+    const fourth = await importInto(files, [newFile('fourth.csv', corrected.slice(0, -2))]);
+    expect(fourth).toMatchObject({ updated: 4, withdrawn: 2 });
     // BSE: files of a day before and after the service, one of them without tickers.
     const bse = edited(BSE_UDIFF, [{ row: 2, column: 'ClsPric', value: '1.25' }]);
     await importInto(files, [newFile('bse.csv', bse), OLD_ZIP, fixture('files/EQ070421.CSV')]);
@@ -163,11 +163,12 @@ describe('files and answers of the service in turn', () => {
     const versions = Array.from({ length: 12 }, (_, at) => {
       const close = { row: 1 + (at % 4), column: 'ClsPric', value: `${100 + at}.5` };
       const lines = edited(NSE_UDIFF, [close]).slice(0, 99 - (at % 3));
-      return at % 3 === 0 ? asFullBhavcopy(newFile('version.csv', lines)) : lines;
+      // A full bhav copy comes before the others, whenever it is imported.
+      return at < 4 ? asFullBhavcopy(newFile('version.csv', lines)) : lines;
     });
     const report = await importInto(
       original,
-      versions.map((lines, at) => newFile(`version-${at}.csv`, lines)),
+      versions.map((lines, at) => newFile(`version-${10 + at}.csv`, lines)),
     );
     expect(report).toMatchObject({ state: 'completed', windows: { loaded: 12 } });
     const before = await contents(original);

@@ -1,3 +1,4 @@
+import { fullYear } from '../../core/days.ts';
 import { UDIFF_COLUMNS } from '../../operations/udiff.ts';
 import { listedEventProblem } from '../corporate-actions/listed-events.ts';
 import type { Problem } from '../types.ts';
@@ -39,6 +40,8 @@ export interface FileFormat {
   readonly also?: { readonly dataSet: string; readonly fields: Readonly<Record<string, FileField>> };
   /** Are its rows about sessions, which are stored one by one? If not, a file is stored as a whole. */
   readonly bySession: boolean;
+  /** Of two files of a session that differ, the one whose format has the greater rank counts. */
+  readonly rank: number;
   /** The column that names the exchange, if `exchange` is null and it is not the one of the bhav copy. */
   readonly exchangeColumn?: string;
   /** Rows without this field are skipped and counted in a warning; they are not rejects. */
@@ -64,6 +67,7 @@ export interface FileFormat {
 const plain = {
   dataSet: 'GetBhavCopyCM',
   bySession: true,
+  rank: 0,
   complete: false,
   datedByName: false,
   withoutTickers: false,
@@ -80,6 +84,7 @@ const UDIFF: FileFormat = {
   ...plain,
   name: 'udiff',
   dataSet: null,
+  rank: 3,
   exchange: null,
   marks: ['TradDt', 'TckrSymb'],
   needs: [
@@ -106,6 +111,8 @@ const UDIFF: FileFormat = {
 const NSE_BHAV: FileFormat = {
   ...plain,
   name: 'nse-bhav',
+  // The last price of the full bhav copy is now and then another one.
+  rank: 2,
   exchange: 'NSE',
   marks: ['SYMBOL', 'SERIES', 'TIMESTAMP', 'TOTTRDQTY'],
   needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'TOTTRDVAL'],
@@ -183,6 +190,8 @@ const NSE_DELIVERIES: FileFormat = {
   ...plain,
   name: 'nse-deliveries',
   dataSet: 'Deliveries',
+  // The full bhav copy has its deliveries from them.
+  rank: 1,
   exchange: 'NSE',
   marks: ['TRADE_DATE', 'DELIVERABLE_QUANTITY', 'PERCENT_DELIVERABLE'],
   needs: ['SYMBOL', 'SERIES', 'QUANTITY_TRADED'],
@@ -431,9 +440,6 @@ export const FORMATS: readonly FileFormat[] = [
 /** The name of a month, or its first three letters. */
 const MONTH =
   /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
-
-/** Two digits mean a year from 1990 on. */
-const fullYear = (year: string) => (year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`);
 
 /**
  * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of answers have.

@@ -40,6 +40,8 @@ export interface UnknownFile {
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like an answer. */
 export interface FileSession {
   readonly format: FormatName;
+  /** Of its format among those of sessions; null for a list. */
+  readonly rank: number | null;
   /** The data set that its rows are records of. */
   readonly dataSet: string;
   readonly exchange: string;
@@ -381,6 +383,7 @@ function sessionsOf(
     : [{ day: all[0] as string, to: all.at(-1) as string, rows: days.flatMap(([, rows]) => [...rows]) }];
   return parts.map(({ day, to, rows }, at) => ({
     format: format.name,
+    rank: format.bySession ? format.rank : null,
     dataSet: dataSet.name,
     exchange,
     day,

@@ -3,8 +3,8 @@ import { constants, type Dirent, type Stats } from 'node:fs';
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
+import { compareNames } from '../../core/file-order.ts';
 import { badFile } from '../../extract/diagnostics.ts';
-import { dayInName } from '../../extract/files/formats.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
 
@@ -25,8 +25,7 @@ export interface ImportFile extends FoundFile {
 
 /**
  * Finds the files to import: each named file, and in named folders and below them every file that ends in .csv, .dat or
- * .zip (or one of these and .gz) and is not hidden. They are sorted by the day in their name (files without one come
- * first), then by name.
+ * .zip (or one of these and .gz) and is not hidden. They are in the order of their names (`compareNames`).
  *
  * @param cwd the folder from which relative paths start.
  * @throws PipelineError `usage` if a path cannot be read, or if there is no file.
@@ -45,8 +44,7 @@ export async function findFiles(paths: readonly string[], cwd: string): Promise<
     for (const inside of await listFolder({ path, place })) found.set(inside.path, inside);
   }
   if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
-  const rank = ({ path }: FoundFile) => `${dayInName(path) ?? ''}|${path}`;
-  return [...found.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
+  return [...found.values()].sort((a, b) => compareNames(a.path, b.path));
 }
 
 async function listFolder({ path, place }: FoundFile): Promise<FoundFile[]> {

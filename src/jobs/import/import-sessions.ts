@@ -1,8 +1,9 @@
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
+import { fileOrder } from '../../core/file-order.ts';
 import { windowFacts } from '../../core/log.ts';
 import type { Place } from '../../core/place.ts';
-import type { RecordCounts } from '../../core/record-counts.ts';
+import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import {
@@ -16,6 +17,7 @@ import { MOST_BYTES, takeBytes, type UnpackLimit } from '../../extract/files/zip
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
 import { type PackedBody, packBody } from '../../load/state/answers/answers.ts';
+import { ROOM_BEFORE_FILE } from '../../load/state/answers/files-of-session.ts';
 import { takePlaces } from '../../load/state/place-sql.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
@@ -24,25 +26,20 @@ import type { Context } from '../context.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { type ImportFile, readImportFile } from './files.ts';
+import { differencesOfSession } from './same-session.ts';
 import { recordsOf, sessionAnswer, symbolsFor } from './session-answer.ts';
 
 /** At most this many differences are listed for one session of a file. */
 const MAX_LISTED = 10;
 
 /** The result for one file. */
-export interface FileReport {
+export interface FileReport extends Omit<RecordCounts, 'fetched'> {
   readonly file: string;
   /** The format, or null if it is unknown; for an archive, the formats of all its files. */
   readonly format: string | null;
   readonly sessions: readonly { readonly exchange: string; readonly day: string }[];
-  /** Number of records, of which a line may have two: the sum of the counts below, without `withdrawn`. */
+  /** Number of records, of which a line may have two: the sum of the other counts, without `withdrawn`. */
   readonly rows: number;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly duplicate: number;
-  readonly rejected: number;
-  readonly withdrawn: number;
   /** Number of records for each table, without rejects: a line may be a price and a delivery. */
   readonly tables: Readonly<Record<string, number>>;
   /** `unknown`: it has no known format. */
@@ -65,6 +62,8 @@ interface FileOutcome {
   readonly cancelled: boolean;
 }
 
+const { fetched: _, ...NO_RECORDS } = NO_COUNTS;
+
 /** The report of a file that was not loaded. */
 export function notLoaded(
   file: string,
@@ -72,8 +71,18 @@ export function notLoaded(
   error: string,
   form: string | null = null,
 ): FileReport {
-  const counts = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
-  return { file, format: null, sessions: [], ...counts, tables: {}, state, error, form, leftOut: [] };
+  return {
+    file,
+    format: null,
+    sessions: [],
+    rows: 0,
+    ...NO_RECORDS,
+    tables: {},
+    state,
+    error,
+    form,
+    leftOut: [],
+  };
 }
 
 /**
@@ -130,9 +139,9 @@ export async function importSessions(
   tickers: Tickers,
 ): Promise<FileOutcome> {
   const windows = await openFileWindows(context, runId, file, sessions);
-  const places = await takePlaces(context.db.drizzle, windows.length);
+  const places = await takePlaces(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
   const pack = createPacker(context);
-  const sums = { rows: 0, inserted: 0, updated: 0, unchanged: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
+  const sums = { rows: 0, ...NO_RECORDS };
   const tables: Record<string, number> = {};
   const differences: FileDifference[] = [];
   const problems: string[] = [];
@@ -140,7 +149,7 @@ export async function importSessions(
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
     const place = places[at] as Place;
-    const load = { window, place, session, tickers, csv: pack(session) };
+    const load = { file, window, place, session, tickers, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -158,9 +167,7 @@ export async function importSessions(
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
-    for (const name of ['inserted', 'updated', 'unchanged', 'duplicate', 'rejected', 'withdrawn'] as const) {
-      sums[name] += counts[name];
-    }
+    for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
     // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
     const stored = await readWindowLoad(context.db.drizzle, window.id);
@@ -195,21 +202,25 @@ async function openFileWindows(
   { db }: Context,
   runId: number,
   file: ImportFile,
-  sessions: readonly Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'to' | 'content'>[],
+  sessions: readonly Pick<FileSession, 'dataSet' | 'exchange' | 'day' | 'to' | 'content' | 'rank'>[],
 ): Promise<FileWindow[]> {
   return insertFileWindows(db.drizzle, runId, {
     ids: await reserveWindowIds(db.drizzle, sessions.length),
     file: file.path,
     hash: file.hash,
-    sessions: sessions.map(({ dataSet, exchange, day, to, content }) => ({
+    sessions: sessions.map(({ dataSet, exchange, day, to, content, rank }) => ({
       operation: dataSet,
       exchange,
       from: day,
       to,
-      params: { file: content.name },
+      params: { file: content.name, ...(rank === null ? {} : { rank: String(rank) }) },
     })),
   });
 }
+
+/** Where a session of a file stands among other files of it; undefined for a list. */
+const orderOf = ({ rank, content }: FileSession, { path }: ImportFile) =>
+  rank === null ? undefined : fileOrder(rank, content.name, path);
 
 /** The CSV of a session, compressed. */
 interface PackedCsv {
@@ -231,6 +242,7 @@ function createPacker({ db }: Context): (session: FileSession) => PackedCsv {
 }
 
 interface Load {
+  readonly file: ImportFile;
   readonly window: FileWindow;
   readonly place: Place;
   readonly session: FileSession;
@@ -240,15 +252,20 @@ interface Load {
 
 async function importSession(
   context: Context,
-  { window, place, session, tickers, csv }: Load,
+  { file, window, place, session, tickers, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   const symbols = await symbolsFor(db.pool, session, tickers);
+  const read = sessionAnswer(session, symbols);
+  const order = orderOf(session, file);
+  const own = { name: session.content.name, path: file.path, read };
+  const differing = order === undefined ? [] : await differencesOfSession(context, window, { ...own, order });
   return storeAnswer(context, {
     window,
-    ...sessionAnswer(session, symbols),
+    ...read,
+    extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...differing] },
     place,
     calledAt,
     bytes: 0,
@@ -259,6 +276,7 @@ async function importSession(
       calledOn,
       fetchedAt: new Date(calledAt),
       symbols: session.withoutTickers ? symbols : null,
+      fileOrder: order,
     },
   });
 }

@@ -15,6 +15,7 @@ import {
   replaceDayEffects,
 } from '../state/answers/answer-facts.ts';
 import { type AnswerToKeep, keepAnswer, noteResolvesRejects } from '../state/answers/answers.ts';
+import { placeOfFile } from '../state/answers/files-of-session.ts';
 import { noteLayout } from '../state/answers/layouts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import type { CoverageEntry, DayEffect, FoldedDays } from '../state/coverage/registers.ts';
@@ -55,7 +56,7 @@ interface WindowLoad extends Pair, AnswerSaid {
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
-  /** Where the answer stands in the order of answers. */
+  /** Where the answer stands in the order of answers, unless it is a file that comes before others. */
   readonly place: Place;
   /** The time of the call. */
   readonly fetchedAt: Date;
@@ -151,15 +152,18 @@ function scopeOfLoad(
 
 async function storeLoad(
   tx: Transaction,
-  load: WindowLoad,
+  asked: WindowLoad,
   tables: readonly TableToLoad[],
 ): Promise<RecordCounts | null> {
   const { client } = tx;
   const rows = tables.flatMap(({ table, rows, days }) =>
-    locksOfTable(table.name, load.exchange, lockedParts(table, rows, days)),
+    locksOfTable(table.name, asked.exchange, lockedParts(table, rows, days)),
   );
-  const begun = await beginLoad(tx, load.windowId, rows);
+  const begun = await beginLoad(tx, asked.windowId, rows);
   if (begun === null) return null;
+  const fileOrder = asked.answer?.fileOrder;
+  const place = fileOrder === undefined ? asked.place : await placeOfFile(tx, { ...asked, fileOrder });
+  const load = { ...asked, place };
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
   const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);

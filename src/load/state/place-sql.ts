@@ -21,11 +21,13 @@ const noClock = () => new Error('etl.clock has no row: no answer can get a place
 /**
  * Takes the next places in the order of answers. Call it outside of transactions, because everybody else who takes one
  * waits until it is committed.
+ *
+ * @param room how many microseconds before each of them stay free, in addition.
  */
-export async function takePlaces(db: NodePgDatabase, places: number): Promise<Place[]> {
+export async function takePlaces(db: NodePgDatabase, places: number, room = 0): Promise<Place[]> {
   const found = await db.execute<{ place: Place }>(sql`
-    with taken as (${takingPlace(sql``, places)})
-    select ${placeText(sql`taken.place::timestamptz - interval '1 microsecond' * n`)} as place
+    with taken as (${takingPlace(sql``, places * (room + 1))})
+    select ${placeText(sql`taken.place::timestamptz - interval '1 microsecond' * (${room + 1}::int * n)`)} as place
       from taken, generate_series(${places - 1}::int, 0, -1) n`);
   if (found.rows.length < places) throw noClock();
   return found.rows.map(({ place }) => place);

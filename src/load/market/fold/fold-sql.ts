@@ -33,7 +33,9 @@ interface FoldSql extends ApplySql {
   readonly skipKnown: string;
   /** Copies rows into the temporary table; their last values are those of the load audit. */
   readonly copyNew: string;
-  /** Keeps the staged records, ranked within each key, as those of the answer that is being loaded. */
+  /** The table of the records of the answer that is being loaded. */
+  readonly own: string;
+  /** Keeps the staged records there, ranked within each key. */
   readonly noteOwn: string;
   /**
    * Writes the stored rows that differ from the result, with all of their values, and counts the records of the
@@ -92,6 +94,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     withdraw: { text: withdrawStatement(table, folded) },
     skipKnown: `delete from ${stage} s using ${tables.target} t where ${sameKey('s', 't')}`,
     copyNew: `copy ${tables.target} (${list([...folded.columns, ...AUDIT])}) from stdin`,
+    own,
     noteOwn: `insert into ${own} ${rankedRecords(table, folded)}`,
     store: storeStatement(table, market, folded, { own, lists }),
     storePart: storeStatement(table, market, folded, null),

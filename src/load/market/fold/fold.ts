@@ -26,6 +26,7 @@ import {
   type FullSet,
   hasDuplicates,
   type Merged,
+  preserveStored,
   stageRows,
   type TableAnswer,
   type TableRows,
@@ -239,6 +240,10 @@ export async function foldInOrder(
       if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, { ...one, place });
     }
     for (const one of effectsOf({ withdrawals }, place)) effects.push(one);
+  }
+  if (load.rows !== null && load.preserved !== undefined) {
+    // What it does not know agrees with whatever is there in the end.
+    await preserveStored(client, table, { into: sql.own, from: sql.target, rows: load.rows }, load.preserved);
   }
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
   const withdrawals: DayWithdrawal[] = [];

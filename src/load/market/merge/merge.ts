@@ -251,7 +251,8 @@ export async function applyStaged(
   let merged = NOTHING;
   if (rows.length > 0) {
     if (preserved !== undefined) {
-      await preserveStored(client, table, sql.target, preserved, daySpan(table, rows));
+      const staged = { into: mergeSql(table).stage, from: sql.target, rows };
+      await preserveStored(client, table, staged, preserved);
     }
     const areUnique = sql.mergeUnique !== undefined && !hasDuplicates(table, rows);
     const result = await client.query<Record<string, string>>({
@@ -318,14 +319,13 @@ export function withdrawnIn(withdrawals: readonly DayWithdrawal[]): number {
  * Copies the stored values that are to be kept into the staged rows, so that the merge finds no difference there.
  * Call it between COPY and merge, with the locks of the days held.
  *
- * @param days first and last day staged, where the table has a date column.
+ * @param tables.rows those that are in the table `into`.
  */
-async function preserveStored(
+export async function preserveStored(
   client: PoolClient,
   table: TableDefinition,
-  target: string,
+  { into, from, rows }: { readonly into: string; readonly from: string; readonly rows: Rows },
   { columns, rounded, sometimesBlank = [] }: PreservedColumns,
-  days: readonly string[],
 ): Promise<void> {
   // A file may fill several tables: not all of these are columns of this one.
   const isOwn = (column: string) => table.fields.some((field) => field.column === column);
@@ -347,9 +347,8 @@ async function preserveStored(
   const bounded =
     table.dateColumn === null ? '' : `and t.${quote(table.dateColumn)} between $1::date and $2::date`;
   await client.query(
-    `update pg_temp.${quote(`stage_${table.name}`)} s set ${assignments.join(', ')}
-       from ${target} t where ${same} ${bounded}`,
-    [...days],
+    `update ${into} s set ${assignments.join(', ')} from ${from} t where ${same} ${bounded}`,
+    [...daySpan(table, rows)],
   );
 }
 

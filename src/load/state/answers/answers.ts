@@ -2,6 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
 import { and, count, eq, inArray, isNotNull, lt, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { FileOrder } from '../../../core/file-order.ts';
 import type { Place } from '../../../core/place.ts';
 import { sha256 } from '../../../core/sha256.ts';
 import type { Database } from '../../database/database.ts';
@@ -51,6 +52,8 @@ export interface AnswerToKeep {
   readonly fetchedAt: Date;
   /** The symbols that the rows of a file without tickers were given, by scrip code. */
   readonly symbols?: Readonly<Record<string, string>> | null;
+  /** Of a file of a session: if it comes before others that were imported, it gets a place before theirs. */
+  readonly fileOrder?: FileOrder | undefined;
   /** The fields of its records; undefined if they were not observed. */
   readonly sent?: SentFields | undefined;
   /** Is it the same as an answer that is kept, so that it has the same fields? */

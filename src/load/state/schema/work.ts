@@ -143,7 +143,8 @@ describe(
     from_date: 'First day asked for.',
     to_date: 'Last day asked for.',
     instruments: 'Instruments asked for; empty means the whole exchange.',
-    params: 'Further request options; never the access key. Of an import: "file", the name of the CSV file.',
+    params:
+      'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the session.',
     variant: 'Which question about a day this is, if the operation asks several, e.g. eod/Standalone.',
     is_filtered:
       'Whether request options narrowed it to a part of the data: it does not count as coverage then.',
