@@ -23,8 +23,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.requested_pairs() IS 'Every operation and exchange that was ever requested or imported.';
 
--- Which pairs to look at: those that schedules request, and also what else was ever requested or imported. Without a key,
--- and if nothing was ever requested with one, nobody expects what is scheduled: then only what was imported is looked at.
+-- Which pairs to look at: those that schedules request, and also what else ever had a record. A pair that somebody once
+-- requested by mistake is forgotten thereby. Without a key, and if nothing was ever requested with one, nobody expects
+-- what is scheduled: then only what was imported is looked at.
 CREATE OR REPLACE FUNCTION etl.expected_pairs(scheduled jsonb, has_others boolean, settings jsonb)
 RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -37,6 +38,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   UNION ALL
   SELECT r.operation, r.exchange, false FROM etl.requested_pairs() r
    WHERE has_others AND NOT EXISTS (SELECT FROM wanted w WHERE w.operation = r.operation AND w.exchange = r.exchange)
+     -- In an order, so that an index is read up to the first one.
+     AND (SELECT true FROM etl.coverage c WHERE (c.operation, c.exchange) = (r.operation, r.exchange) AND c.state = 'loaded'
+           ORDER BY c.day DESC LIMIT 1)
 $$;
 COMMENT ON FUNCTION etl.expected_pairs(jsonb, boolean, jsonb) IS 'The operations and exchanges of which etl.session_states lists sessions.';
 

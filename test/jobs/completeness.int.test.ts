@@ -377,6 +377,37 @@ test('who only imports is not late; what was imported is looked at from its firs
   await pipeline.db.pool.query('truncate etl.runs cascade');
 });
 
+test('a pair that is not scheduled and never had a record is not expected; one that is scheduled is', async () => {
+  clock.moveTo(Date.parse('2025-09-12T23:30:00+05:30'));
+  const [scheduled] = PAIRS as [Pair];
+  const byHand = { ...scheduled, exchange: 'NYSE' };
+  const failed = { day: '2025-09-11', instrument: '', variant: 0, state: 'failed' } as const;
+  await cover(scheduled, [failed]);
+  await cover(byHand, [failed, { ...failed, day: '2025-09-10', state: 'empty' }]);
+  const everywhere = async () => {
+    const { operations } = await readStatus(pipeline);
+    const { sessions } = await readTonight(pipeline);
+    const { gaps } = await readGaps(pipeline, {});
+    const server = await serve(pipeline, ['web']);
+    const pages = await Promise.all(
+      ['/', '/coverage'].map(async (path) => (await fetch(server.url + path)).text()),
+    );
+    return { pages, pairs: [operations, sessions, gaps].map((list) => list.map(pairName)) };
+  };
+  for (const has of [false, true]) {
+    if (has) await cover(byHand, [{ ...failed, day: '2025-09-09', state: 'loaded' }]);
+    const { pairs, pages } = await everywhere();
+    for (const names of pairs) expect(names).toContain(pairName(scheduled));
+    const [status, tonight] = pairs;
+    for (const names of [status, tonight]) expect(names?.includes(pairName(byHand))).toBe(has);
+    expect(pages.map((page) => page.includes('NYSE'))).toEqual([has, has]);
+  }
+  await checkLateData(pipeline, 0);
+  const { rows } = await pipeline.db.pool.query<{ subject: string }>('select subject from etl.alerts');
+  expect(rows.map(({ subject }) => subject)).toContain(`${pairName(scheduled)} ${failed.day}`);
+  expect(JSON.stringify(rows)).not.toContain('NYSE');
+});
+
 test('the database follows the calendar of the same exchange as the code, and reads the same lines', async () => {
   const file = readFileSync(new URL('../../migrations/repeatable/completeness.sql', import.meta.url), 'utf8');
   expect(file).toContain(`~* '${RANGE_REFUSED_LINE}'`);
