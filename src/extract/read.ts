@@ -1,4 +1,5 @@
 import { REDACTED } from '../core/environment.ts';
+import { DeclarationError } from '../operations/declaration-failures.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
 import { type Operation, strayExchange } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
@@ -140,19 +141,25 @@ function createTaking(
     reader,
     observer,
     take(position: number, record: unknown): void {
-      const result = reader.read(record);
+      let result: RecordResult;
+      let stray: Stray | null = null;
+      try {
+        result = reader.read(record);
+        stray = result.table === null ? null : strayProblem(operation, asked, result);
+      } catch (error) {
+        result = rejectedBy(error);
+      }
       const layout = reader.lastLayout();
       if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
       if (isLeftOut(result)) {
         leftOut += 1;
         return;
       }
-      const stray = result.table === null ? null : strayProblem(operation, asked, result);
       if (stray !== null) strays += 1;
       if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
       if (result.table !== null && stray === null) {
         addRow(result.table, result.row);
-        const other = also?.read(record);
+        const other = also?.(record);
         if (other === undefined) return;
         besides += 1;
         if (other.table === null) rejects.push({ position, record: sanitizeRecord(record), ...other });
@@ -185,16 +192,33 @@ function createTaking(
   };
 }
 
+/** The rejection of a record with which a function of its declaration fails. @throws any other error */
+function rejectedBy(error: unknown): RecordResult {
+  if (!(error instanceof DeclarationError)) throw error;
+  return { table: null, problems: [{ path: '', message: printable(error.message) }] };
+}
+
 /** Reads records for the table that they fill besides; null if there is none. */
-function createAlsoReader(operation: Operation, asked: AskedFor, timeZone: string): RecordReader | null {
+function createAlsoReader(
+  operation: Operation,
+  asked: AskedFor,
+  timeZone: string,
+): RecordReader['read'] | null {
   const { also } = operation;
   if (also === undefined) return null;
   const table = { ...also.table, fields: also.fields };
-  return createRecordReader(
+  const reader = createRecordReader(
     { ...operation, shapes: [{ table, has: [], dated: false, fullSet: 'none' }] },
     asked,
     timeZone,
   );
+  return (record) => {
+    try {
+      return reader.read(record);
+    } catch (error) {
+      return rejectedBy(error);
+    }
+  };
 }
 
 /** A request can only name more days than were asked for, so this is normal. */
@@ -252,7 +276,7 @@ function strayProblem(
   const contradiction = shape.contradiction?.(row, asked) ?? null;
   if (contradiction !== null) {
     const { column, message } = contradiction;
-    return { problem: { path: sourceOf(table, column), message: printable(message.slice(0, 200)) } };
+    return { problem: { path: sourceOf(table, column), message: printable(String(message).slice(0, 200)) } };
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
   if (shape.exchangeColumn === undefined || !strayExchange(exchange, asked)) {

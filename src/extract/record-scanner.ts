@@ -1,4 +1,5 @@
-import { type AskedFor, isAskedDay, type Kind, plainName } from '../operations/fields.ts';
+import { DeclarationError } from '../operations/declaration-failures.ts';
+import { type AskedFor, isAskedDay, type Kind, plainName, type RequestField } from '../operations/fields.ts';
 import { strayExchange } from '../operations/operation.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar } from '../operations/table.ts';
@@ -75,6 +76,16 @@ interface ScannerOptions {
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
 
+/** The value that a request gives a field; undefined if its declaration fails, of which each record says so. */
+function givenValue(field: RequestField, asked: AskedFor): string | undefined {
+  try {
+    return field.value(asked);
+  } catch (error) {
+    if (error instanceof DeclarationError) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Makes a scanner of the records of one body that have the keys of a layout. It takes a record only if it is certain
  * what the reader in records.ts would make of it, and that its day and exchange were asked for.
@@ -106,7 +117,9 @@ export function createRecordScanner(
     const accepts = (value: Scalar) =>
       (allowed?.includes(value) ?? true) &&
       (isDay ? isAskedDay(asked, String(value)) : !isExchange || !strayExchange(value, asked));
-    const absent = read(field.from === 'request' ? field.value(asked) : null);
+    const given = field.from === 'request' ? givenValue(field, asked) : null;
+    if (given === undefined) return null;
+    const absent = read(given);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
     if (sources.length === 0 && !isValid) return null;
     const isLookedAt =

@@ -5,6 +5,7 @@ import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { DeclarationProblem } from './check-declaration.ts';
+import { nameFailures } from './declaration-failures.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -136,6 +137,7 @@ export async function readDeclared(
     }
   }
   for (const table of filled) taken.set(table.name, { table, by: name });
+  if (from === 'folder') nameFailures(operation, path);
   return { operation, problems };
 }
 

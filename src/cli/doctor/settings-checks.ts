@@ -5,6 +5,7 @@ import { contradictions } from '../../core/consistent-settings.ts';
 import { addDays } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { largest } from '../../core/largest.ts';
+import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import { type CallGroup, placeCalls } from '../../jobs/runs/call-pace.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
@@ -127,7 +128,13 @@ export function callsOfNight(
   config: Config,
   calendar: Calendar,
   clock: Clock,
-): { readonly daily: number; readonly busiest: number; readonly groups: readonly CallGroup[] } {
+): {
+  readonly daily: number;
+  readonly busiest: number;
+  readonly groups: readonly CallGroup[];
+  /** Operations whose declarations keep them from being planned, with the reasons. */
+  readonly unplanned: ReadonlyMap<string, string>;
+} {
   const now = today(clock, config.EOD_TIMEZONE);
   const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
   const instruments =
@@ -161,7 +168,9 @@ export function callsOfNight(
   );
   const calls = { daily: 0, friday: 0, saturday: 0, sunday: 0 };
   const groups: CallGroup[] = [];
-  for (const { state, operation: name, exchange } of planTargets(inputs)) {
+  const unplanned = new Map<string, string>();
+  for (const { state, reason, operation: name, exchange } of planTargets(inputs)) {
+    if (reason?.startsWith(CANNOT_BE_PLANNED) === true) unplanned.set(name, reason);
     if (state !== 'pending') continue;
     const operation = operationNamed(name);
     calls[operation.schedule.on] += 1;
@@ -170,7 +179,7 @@ export function callsOfNight(
     groups.push({ pair: [name, exchange].join(' '), class: found, calls: 1 });
   }
   const { daily, ...weekly } = calls;
-  return { daily, busiest: daily + largest(Object.values(weekly)), groups };
+  return { daily, busiest: daily + largest(Object.values(weekly)), groups, unplanned };
 }
 
 /** Hours from the first schedule of an evening to the opening of the exchanges, and to the next evening. */
@@ -180,7 +189,12 @@ const HOUR_MS = 3_600_000;
 
 /** Checks that the calls of an ordinary night can be made before the next night begins. */
 export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Check {
-  const { daily, busiest, groups } = callsOfNight(config, calendar, clock);
+  const { daily, busiest, groups, unplanned } = callsOfNight(config, calendar, clock);
+  if (unplanned.size > 0) {
+    const named = [...unplanned].map(([operation, reason]) => `${operation}: ${reason}`).join('; ');
+    const disable = [...unplanned.keys()].join(' ');
+    return failed('night', named, `correct the file, or run "eod operations disable ${disable}"`);
+  }
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
   const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;

@@ -1,3 +1,4 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
@@ -9,7 +10,7 @@ import { analyzeTables } from '../../load/market/statistics.ts';
 import { databaseId } from '../../load/state/database-identity.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { settleRejects } from '../../load/state/rejects.ts';
-import { emptySessionsOfRuns } from '../../load/state/runs/outcomes.ts';
+import { emptySessionsOfRuns, unplannedOperations } from '../../load/state/runs/outcomes.ts';
 import {
   beginFollowUp,
   type EndedRun,
@@ -41,7 +42,7 @@ export async function closeRun(
 ): Promise<EndedRun | null> {
   const { db, log } = context;
   const failure = await updateDerived(context, runId);
-  const ended = await finishRun(db.drizzle, runId, end ?? failure);
+  const ended = await finishRun(db.drizzle, runId, end ?? failure ?? (await unplanned(db.drizzle, runId)));
   if (ended === null) return null;
   log.info({ runId, state: ended.state }, 'run has ended');
   // Without statistics, queries are slower; nothing else depends on them.
@@ -51,6 +52,13 @@ export async function closeRun(
     runEnded.publish({ run, database: await databaseId(db.drizzle), ...facts });
   }
   return ended;
+}
+
+/** How the run ends if declarations of the user kept some of its targets from being planned, otherwise null. */
+async function unplanned(db: NodePgDatabase, runId: number): Promise<RunEnd | null> {
+  const found = await unplannedOperations(db, runId);
+  const texts = found.map(({ operation, reason }) => `${operation}: ${reason}`);
+  return texts.length === 0 ? null : { state: 'failed', error: texts.join('; ') };
 }
 
 /**

@@ -4,6 +4,7 @@ import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Pair } from '../../core/pair.ts';
+import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
@@ -192,7 +193,7 @@ async function readRows(
   const unknown = needed.find((column) => table.fields.every((field) => field.column !== column));
   if (unknown !== undefined) {
     // A wrong declaration must not keep the other operations of a night from being planned.
-    const problem = `its declaration names the column ${unknown}, which market.${table.name} does not have`;
+    const problem = `${CANNOT_BE_PLANNED}: it names the column ${unknown}, which market.${table.name} does not have`;
     return { questions: [], more: false, hasRows: false, problem };
   }
   const only = Object.entries(params).flatMap(([param, column]) => {

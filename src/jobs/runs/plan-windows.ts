@@ -119,11 +119,12 @@ const knownProblem = (input: PlanInput) => (input.problem === undefined ? proble
 
 type QuestionsInput = Omit<PlanInput, 'answered'>;
 
-/** What is wrong with the questions of a declaration; null if nothing is. */
+/** What is wrong with the functions of a declaration that planning calls; null if nothing is. */
 export function problemOf(input: QuestionsInput): string | null {
   try {
     chosenQuestions(input);
     onceQuestions(input);
+    isAskedByDays(input);
     return null;
   } catch (error) {
     return declarationProblem(error);
@@ -181,7 +182,7 @@ function planOnce(input: PlanInput): PlannedWindow[] {
 }
 
 /** Are its requests sent with their days? Those with some filters are not. */
-const isAskedByDays = (input: PlanInput) =>
+const isAskedByDays = (input: QuestionsInput) =>
   isDated(input.operation, { params: ownOptions(input), instruments: input.instruments });
 
 /** One window for each call's instruments, without dates; its answer says nothing about any day. */

@@ -1,5 +1,6 @@
 import type { Day, DayRange } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
+import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import type { RowQuestions } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -43,8 +44,7 @@ export interface PlanInput extends DayRange {
 }
 
 /** Says that a function of a declaration failed, which must not keep the other operations from being planned. */
-export const declarationProblem = (error: unknown): string =>
-  `its declaration cannot be planned: windows.questions fails (${messageOf(error).slice(0, 200)})`;
+export const declarationProblem = (error: unknown): string => `${CANNOT_BE_PLANNED}: ${messageOf(error)}`;
 
 export const COVERED = 'loaded already';
 
@@ -58,7 +58,7 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
 }
 
 /** The options that the operation declares; the others are for other operations of the run. */
-export function ownOptions(input: PlanInput): Record<string, string> {
+export function ownOptions(input: Pick<PlanInput, 'operation' | 'options'>): Record<string, string> {
   return { ...declaredOptions(input), ...furtherOptions(input) };
 }
 

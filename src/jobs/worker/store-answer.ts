@@ -295,8 +295,14 @@ export function outcomeOf(
   const percent = Math.round(allowedShare * 100);
   return {
     state: 'failed',
-    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${trialDay === undefined ? '' : `. ${trialAddressText(trialDay)}`}`,
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${trialDay === undefined ? firstProblem(rejects) : `. ${trialAddressText(trialDay)}`}`,
   };
+}
+
+/** What is wrong with the first of some rejects, which is often what is wrong with all. */
+function firstProblem([first]: Extracted['rejects']): string {
+  const { path, message } = first?.problems[0] ?? { path: '', message: '' };
+  return message === '' ? '' : `: ${path === '' ? '' : `${path} `}${message}`;
 }
 
 /**

@@ -2,6 +2,7 @@ import { and, count, desc, eq, inArray, isNotNull, max, min, ne, not, sql } from
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
+import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
@@ -69,6 +70,24 @@ export async function failuresOfRun(db: NodePgDatabase, runId: number, keyHash: 
     )
     .groupBy(operation, exchange)
     .orderBy(operation, exchange);
+}
+
+/** The operations of a run of which targets were not planned because of their declarations, with the reasons. */
+export async function unplannedOperations(
+  db: NodePgDatabase,
+  runId: number,
+): Promise<{ operation: string; reason: string }[]> {
+  return db
+    .selectDistinct({ operation: windows.operation, reason: sql<string>`${windows.error}` })
+    .from(windows)
+    .where(
+      and(
+        eq(windows.run_id, runId),
+        eq(windows.state, 'skipped'),
+        sql`starts_with(${windows.error}, ${CANNOT_BE_PLANNED})`,
+      ),
+    )
+    .orderBy(windows.operation);
 }
 
 /** The median duration in seconds of the windows loaded last; null if there are none. */
