@@ -70,6 +70,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      GROUP BY c.instrument HAVING $4 IS NULL OR count(*) = cardinality($4)) r
 $$;
 
+-- What runs request in vain and try again; nothing else is known of these days until the run gives up. With the rights of
+-- its owner, because readers may not read all of the windows.
+CREATE OR REPLACE FUNCTION etl.failing_requests() RETURNS TABLE (operation text, exchange text, day date, error text)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT DISTINCT ON (w.operation, w.exchange, d.day) w.operation, w.exchange, d.day::date, w.error
+    FROM etl.windows w CROSS JOIN LATERAL generate_series(w.from_date::timestamp, w.to_date::timestamp, '1 day') AS d(day)
+   WHERE w.state IN ('pending', 'running') AND w.error IS NOT NULL AND w.retry_at IS NOT NULL AND NOT w.is_filtered
+   ORDER BY w.operation, w.exchange, d.day, w.id DESC
+$$;
+COMMENT ON FUNCTION etl.failing_requests() IS 'The days that runs request, whose last response was an error and which are tried again.';
+
 -- The sessions of some operations and exchanges with their states.
 --   scheduled, has_others, settings: as in etl.expected_pairs. What is scheduled is expected from its first stored session on,
 --     or as far back as the source reaches; what else was requested or imported from its first to its last stored session.
@@ -89,7 +100,7 @@ RETURNS TABLE (
   exchange text, operation text, day date, state text, reason text, detail text, due timestamptz, arrived timestamptz,
   records bigint, responded bigint, requested bigint, share numeric, found text, known_on date, checked_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-WITH clock AS (
+WITH RECURSIVE clock AS (
   SELECT as_of AT TIME ZONE (settings ->> 'zone') AS now_there,
          (as_of AT TIME ZONE (settings ->> 'zone'))::date AS today,
          (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
@@ -108,22 +119,39 @@ WITH clock AS (
                     AND b.trade_date = (SELECT max(n.trade_date) FROM market.bhavcopy_cm n WHERE n.exchange = p.exchange))
          END AS requested
     FROM etl.expected_pairs(scheduled, has_others, settings) p JOIN etl.expectations e ON e.operation = p.operation
+), kind AS (
+  -- Of which days, variants and states there are responses about single instruments: one index entry is read for each.
+  (SELECT x.operation, x.exchange, f.day, f.variant, f.state
+     FROM expected x CROSS JOIN LATERAL (
+       SELECT c.day, c.variant, c.state FROM etl.coverage c
+        WHERE c.operation = x.operation AND c.exchange = x.exchange AND c.instrument <> ''
+          AND c.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
+        ORDER BY c.day, c.variant, c.state LIMIT 1) f
+    WHERE x.days <> 'none')
+  UNION ALL
+  SELECT k.operation, k.exchange, n.day, n.variant, n.state
+    FROM kind k CROSS JOIN LATERAL (
+      SELECT c.day, c.variant, c.state FROM etl.coverage c
+       WHERE c.operation = k.operation AND c.exchange = k.exchange AND c.instrument <> ''
+         AND (c.day, c.variant, c.state) > (k.day, k.variant, k.state) AND c.day <= coalesce(last_day, 'infinity')
+       ORDER BY c.day, c.variant, c.state LIMIT 1) n
 ), responses AS (
-  -- How many responses of each state there are to each variant of a day; each branch reads one small index, in parallel.
+  -- How many responses of each state there are to each variant of a day, from two small indexes. Those about instruments
+  -- are counted kind by kind: to group all of them takes three times as long, because the texts of each are compared.
   SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS questions
     FROM etl.coverage w
    WHERE w.instrument = '' AND w.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
      AND (has_others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
        AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
   UNION ALL
-  SELECT i.operation, i.exchange, i.day, i.variant, i.state, false, count(*)
-    FROM etl.coverage i
-   WHERE i.instrument <> '' AND i.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
-     AND (has_others OR i.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
-       AND i.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
-     AND (instruments IS NULL OR i.instrument = ANY (instruments)
-       OR i.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument)))
-   GROUP BY i.operation, i.exchange, i.day, i.variant, i.state
+  SELECT k.operation, k.exchange, k.day, k.variant, k.state, false, n.questions
+    FROM kind k CROSS JOIN LATERAL (
+      SELECT count(*) AS questions FROM etl.coverage i
+       WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
+         AND i.state = k.state AND i.instrument <> ''
+         AND (instruments IS NULL OR i.instrument = ANY (instruments)
+           OR k.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument)))) n
+   WHERE n.questions > 0
 ), counted AS (
   SELECT x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal,
          bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
@@ -211,20 +239,25 @@ WITH clock AS (
         FROM generate_series(date_trunc('quarter', r.from_day::timestamp), r.to_day::timestamp, '3 months') AS f(begins)
        CROSS JOIN LATERAL (SELECT (f.begins + interval '3 months')::date - 1 AS day) q
        WHERE r.days = 'quarters' AND q.day <= r.to_day) s ON true
+), failing AS MATERIALIZED (
+  SELECT f.operation, f.exchange, f.day, f.error FROM etl.failing_requests() f
 ), row AS (
-  SELECT s.*, k.day AS known_on, coalesce(k.found, 'never') AS found, coalesce(k.is_stored, false) AS is_stored,
+  SELECT s.*, k.day AS known_on, coalesce(k.found, CASE WHEN f.day IS NULL THEN 'never' ELSE 'failed' END) AS found, f.error, coalesce(k.is_stored, false) AS is_stored,
          coalesce(k.responded, 0) AS counted,
          s.due_there <= clock.now_there AND NOT (k.found IS NOT DISTINCT FROM 'not_published' AND s.is_empty_normal
            AND s.day + s.awaited_days + s.due_at > clock.now_there) AS is_due
     FROM clock CROSS JOIN session s
     LEFT JOIN known k ON k.operation = s.operation AND k.exchange = s.exchange AND k.day = s.day
+    LEFT JOIN failing f ON f.operation = s.operation AND f.exchange = s.exchange AND f.day = s.day
    WHERE s.days <> 'none'
   UNION ALL
-  SELECT s.*, l.day, coalesce(l.found, 'never'), coalesce(l.is_stored, false), coalesce(l.responded, 0), true
+  SELECT s.*, l.day, coalesce(l.found, CASE WHEN f.error IS NULL THEN 'never' ELSE 'failed' END), f.error, coalesce(l.is_stored, false), coalesce(l.responded, 0), true
     FROM (SELECT DISTINCT ON (u.operation, u.exchange) u.* FROM clock CROSS JOIN session u
            WHERE u.days = 'none' AND last_day IS NULL AND u.due_there <= clock.now_there
            ORDER BY u.operation, u.exchange, u.day DESC) s
     LEFT JOIN listed l ON l.operation = s.operation AND l.exchange = s.exchange
+    LEFT JOIN LATERAL (
+      SELECT i.error FROM failing i WHERE i.operation = s.operation AND i.exchange = s.exchange LIMIT 1) f ON true
 ), judged AS (
   SELECT r.*, r.is_stored AND r.counted >= r.requested AS is_complete,
          r.is_stored AND r.counted < r.requested AS is_share
@@ -238,10 +271,10 @@ SELECT j.exchange, j.operation, j.day,
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
          WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' THEN 'beyond_history'
          WHEN j.found = 'never' THEN 'never_asked' ELSE j.found END,
-       CASE WHEN j.is_complete OR j.known_on IS NULL THEN NULL ELSE nullif(concat_ws('; ',
+       CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
          CASE WHEN j.is_share THEN format('%s of %s companies',
            etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments), j.requested) END,
-         etl.diagnostic_of(j.operation, j.exchange, j.known_on)), '') END,
+         coalesce(j.error, etl.diagnostic_of(j.operation, j.exchange, j.known_on))), '') END,
        j.due_there AT TIME ZONE (settings ->> 'zone'),
        (SELECT min(l.committed_at) FROM etl.loads l
          WHERE l.operation = j.operation AND l.exchange = j.exchange AND l.to_date = j.day AND l.fetched > 0),

@@ -37,7 +37,9 @@ function barView(runId: number, noun: string): ProgressView {
   let started = false;
   return {
     update(progress, pause = null, retries = null) {
-      const facts = [pace(progress, pause), retries].filter((text) => text !== null).join(' · ');
+      const facts = [pace(progress, pause, retries !== null), retries]
+        .filter((text) => text !== null)
+        .join(' · ');
       const texts = { done: doneText(progress, noun), facts };
       // While a part is yet to be planned, the bar is empty, because it would go back when that part is added.
       const ended = progress.isDeferred ? 0 : progress.ended;
@@ -69,7 +71,7 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
   };
   return {
     update(progress, pause = null, retries = null) {
-      const facts = [doneText(progress, noun), pace(progress, pause), retries];
+      const facts = [doneText(progress, noun), pace(progress, pause, retries !== null), retries];
       line = `run ${runId}: ${facts.filter((text) => text !== null).join(' · ')}`;
       // A pause can last most of an hour, so it is shown at once.
       if (Date.now() < next && pause === paused) return;
@@ -83,13 +85,13 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 
 /**
  * Returns a function that says how many records came, how fast, and how long the rest will take, where that is known: once
- * a window has ended, and all of them are planned. The speed is measured from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
+ * a window has ended, all of them are planned, and none waits to be tried again. The speed is measured from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
  * long it took.
  */
-function paceMeter(): (progress: Progress, pause: string | null) => string {
+function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boolean) => string {
   const began = Date.now();
   let first: { at: number; progress: Progress } | undefined;
-  return (progress, pause) => {
+  return (progress, pause, isRetrying) => {
     // Speed and time left make no sense while nothing may be asked, and are measured anew after that.
     if (pause !== null && progress.ended < progress.total) {
       first = undefined;
@@ -105,7 +107,11 @@ function paceMeter(): (progress: Progress, pause: string | null) => string {
     if (ended === 0) return `${count(progress.fetched)} records · none of the rest has ended yet`;
     const left = ((progress.total - progress.ended) * seconds) / ended;
     const time = progress.isDeferred ? 'the rest is planned when these are loaded' : `${duration(left)} left`;
-    const speed = records < 0.5 ? '' : `${count(Math.round(records))}/s · `;
-    return `${count(progress.fetched)} records · ${speed}${time}`;
+    const facts = [
+      `${count(progress.fetched)} records`,
+      ...(records < 0.5 ? [] : [`${count(Math.round(records))}/s`]),
+      ...(isRetrying ? [] : [time]),
+    ];
+    return facts.join(' · ');
   };
 }

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
+import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import type { Status } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { reportRun, retriesOfRuns } from '../../src/load/state/runs/reports.ts';
 import { pauseRun } from '../../src/load/state/runs/runs.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
 import { startHttpServer } from '../../src/web/server.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -22,6 +24,9 @@ const FAILING = [
   'GetTop5GainersLosers',
   'GetTotalTradeHighlights',
 ];
+
+/** Of these no session of the requested day is due. */
+const NOT_DUE = ['GetConsolidatedPledge', 'GetCorporateActionsCategories'];
 
 test('requests that fail are named with the reason and the next try, and hold back nothing else', async () => {
   const pipeline = await openPipeline({
@@ -71,9 +76,24 @@ test('requests that fail are named with the reason and the next try, and hold ba
     attempt: 2,
     retryAt: expect.stringMatching(/^\d{4}-/),
   });
+  // It is wrong that nobody has requested them, although coverage has no row of them yet.
+  const scope = { operations: FAILING.map(operationNamed), exchanges: ['NSE'] };
+  const { gaps } = await readGaps(pipeline, { ...scope, from: days.from, to: days.to });
+  expect(gaps.map(({ operation }) => operation).sort()).toEqual(
+    FAILING.filter((name) => !NOT_DUE.includes(name)),
+  );
+  for (const { reason, detail } of gaps) {
+    expect({ reason, detail }).toEqual({
+      reason: 'failed',
+      detail: 'the source answered with HTTP status 500',
+    });
+  }
+
   const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d/;
   const [inProgress] = (await readTonight(pipeline)).openRuns;
   expect(inProgress?.retries).toHaveLength(FAILING.length);
+  // When they will be answered is not known.
+  expect(inProgress?.finishAt).toBeNull();
 
   const signal = new AbortController().signal;
   const server = await startHttpServer(pipeline, { roles: ['web'], stopping: signal });

@@ -56,7 +56,7 @@ export async function readTonight(context: Context): Promise<Tonight> {
       progress.map(async (run) => ({
         ...run,
         finishAt:
-          run.state === 'running' && !run.isDeferred
+          run.state === 'running' && !run.isDeferred && run.retries.length === 0
             ? (await forecastFinish(context, run.kind, run.total - run.ended)).finishAt
             : null,
         waitReasons: waitReasonsOf(run, { workers, quota, keyRefused }),
