@@ -98,7 +98,10 @@ function statusText(status: Status, options: TextOptions): string {
   const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
   const { sessions, queueProblem, timeZone, isDemo } = options;
   const cannotStore = cannotStoreText(workers, timeZone);
-  const noWorkers = isDemo ? null : noWorkersText(workers, timeZone);
+  // Imports need none.
+  const isImported = operations.length > 0 && operations.every(({ isScheduled }) => !isScheduled);
+  const needsNoWorker = isDemo || (isImported && openRuns.length === 0);
+  const noWorkers = needsNoWorker ? null : noWorkersText(workers, timeZone);
   const demoIsPartial = isDemo && operations.some(({ lastComplete }) => lastComplete === null);
   return [
     ...(status.isUnused && openRuns.length === 0 && !isDemo

@@ -4,6 +4,7 @@ import { type Pair, pairName } from '../../core/pair.ts';
 import {
   type GapReason,
   listExpectedPairs,
+  type PairScope,
   readSessionRecords,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
@@ -52,6 +53,14 @@ const MAX_DOUBTED = 1_000;
 export const listDataSets = (context: Context): Promise<Pair[]> =>
   listExpectedPairs(context, { expected: scheduledPairs(context.config), others: true });
 
+/** What is expected of these pairs: of those that are not scheduled nothing after their last stored session. */
+function scopeOf(config: Context['config'], pairs: readonly Pair[]): PairScope {
+  const scheduled = new Set(scheduledPairs(config).map(pairName));
+  const expected = pairs.filter((pair) => scheduled.has(pairName(pair)));
+  // Without a key nothing may be expected of the scheduled ones either.
+  return { expected, others: expected.length < pairs.length || config.EOD_ACCESS_KEY === undefined };
+}
+
 /** What is known about each day of a range, for each of these data sets. */
 export async function readDays(
   context: Context,
@@ -61,7 +70,7 @@ export async function readDays(
   const { db, config, clock, calendar } = context;
   const now = today(clock, config.EOD_TIMEZONE);
   const [sessions, summaries, doubted, firsts] = await Promise.all([
-    readSessionRecords(context, { expected: pairs, others: false, areNamed: true, from, to }),
+    readSessionRecords(context, { ...scopeOf(config, pairs), from, to }),
     summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !hasSessions(pair)), from, to }),
     listDoubtedWindows(db.drizzle, { from, to }, MAX_DOUBTED),
     Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),

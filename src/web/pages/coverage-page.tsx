@@ -43,9 +43,11 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
         <Legend strip />
         {isEmpty ? (
           <Empty title={`Nothing of ${year} is loaded.`}>
-            <p>
-              <Command>{COMMANDS.backfillWeek}</Command> loads a week.
-            </p>
+            {freshness.some(({ isScheduled }) => isScheduled) ? (
+              <p>
+                <Command>{COMMANDS.backfillWeek}</Command> loads a week.
+              </p>
+            ) : null}
           </Empty>
         ) : null}
         <ul class="plain strips">

@@ -44,9 +44,11 @@ export async function tonightPage(context: PageContext): Promise<Page> {
             <Section id="runs" title="In progress">
               <OpenRuns runs={tonight.openRuns} context={context} />
             </Section>
-            <Section id="calls" title="Calls this hour">
-              <Calls quota={tonight.quota} zone={zone} />
-            </Section>
+            {summary.isFilledByFiles === true ? null : (
+              <Section id="calls" title="Calls this hour">
+                <Calls quota={tonight.quota} zone={zone} />
+              </Section>
+            )}
           </div>
           <div class="main-column">
             <Section
@@ -60,9 +62,11 @@ export async function tonightPage(context: PageContext): Promise<Page> {
                 rows={tonight.sessions}
               />
             </Section>
-            <Section id="schedule" title="Next" note={<>Asked by the scheduler, in {zone}</>}>
-              <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
-            </Section>
+            {summary.isFilledByFiles === true ? null : (
+              <Section id="schedule" title="Next" note={<>Asked by the scheduler, in {zone}</>}>
+                <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
+              </Section>
+            )}
           </div>
         </div>
       </>

@@ -66,9 +66,7 @@ function LatenessChart({ one, span }: { readonly one: Lateness; readonly span: S
       <ChartHead pair={one} text={`${summary}${later}`} />
       {arrivals.length === 0 ? (
         <Empty title="No data arrived around the time it was due.">
-          <p>
-            Data of past days is not counted. <Command>{COMMANDS.up}</Command> loads every night.
-          </p>
+          <p>Data of past days is not counted.</p>
         </Empty>
       ) : (
         <TimeChart
