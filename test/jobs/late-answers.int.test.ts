@@ -198,6 +198,27 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
+  test('writes nothing where the withdrawals of two days were accepted, the later day first', async () => {
+    const context = await openStore();
+    const [day, to] = ['2025-08-21', '2025-08-22'];
+    await fetched(1, records(0, 20, { TradDt: '08-21-2025' }))(context, { day });
+    await fetched(2, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
+    await fetched(3, [])(context, { day, to });
+    const refused = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
+    expect(refused.map((one) => one.day).sort()).toEqual([day, to]);
+    for (const { id } of refused.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
+      await acceptWithdrawal(context.db, id, {
+        by: 'me',
+        readAgain: (answer: KeptAnswer) => readToFold(context, answer),
+        maxWithdrawShare: 0.1,
+      });
+    }
+    expect(await live(context)).toEqual([]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
   test('leaves to a person what it holds back again, counted and listed once', async ({ context }) => {
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);

@@ -251,6 +251,10 @@ export async function replaceDayEffects(
      where a.id = t.id and (a.emptied_days, a.held_back_days) is distinct from (${now('emptied_days')}, ${now('held_back_days')})`);
 }
 
+/** Days of effects, each once and in order: the order in which they were stored or accepted is no difference. */
+export const inOrder = (days: SQL): SQL =>
+  sql`nullif(array(select distinct day from unnest(${days}) day order by day), '{}')`;
+
 /** Stores that a person has accepted the withdrawal of an answer, and whether that took the last row of the day. */
 export async function noteAccepted(
   tx: NodePgDatabase,
@@ -262,7 +266,7 @@ export async function noteAccepted(
     .update(answers)
     .set({
       held_back_days: sql`nullif(array_remove(${held_back_days}, ${itsDay}), '{}')`,
-      ...(isEmpty && { emptied_days: sql`${emptied_days} || ${itsDay}` }),
+      ...(isEmpty && { emptied_days: inOrder(sql`${emptied_days} || ${itsDay}`) }),
     })
     .where(eq(answers.place, place));
 }

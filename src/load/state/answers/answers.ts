@@ -15,7 +15,7 @@ import { answers, responseBodies } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
 import type { AnswerFact } from './answer-facts.ts';
-import { factColumns, factDays, factValues } from './answer-facts.ts';
+import { factColumns, factDays, factValues, inOrder } from './answer-facts.ts';
 import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
@@ -165,7 +165,8 @@ const insertAnswer = prepareOnce(() => {
          where ${value('isRepeated')}::boolean and a.hash = ${value('hash')}::text and a.operation = w.operation
            and a.exchange = w.exchange and a.layout is not null limit 1) same on true where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
-      emptied_days = ${answers}.emptied_days || excluded.emptied_days, held_back_days = ${answers}.held_back_days || excluded.held_back_days,
+      emptied_days = ${inOrder(sql`${answers}.emptied_days || excluded.emptied_days`)},
+      held_back_days = ${inOrder(sql`${answers}.held_back_days || excluded.held_back_days`)},
       is_believed = ${answers}.is_believed or excluded.is_believed
     returning operation, exchange, place, run_id, layout, field_counts, xmax = 0 as is_new
     ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;
