@@ -127,6 +127,7 @@ describe('what is known of the answers', () => {
 });
 
 test('an hour that is used up is not overdrawn', async () => {
+  await examine(SETTINGS);
   const { requests } = sandbox.stats();
   await query(DATABASE_URL, 'update etl.call_budget set calls = 900');
   const { code, check } = await examine(SETTINGS);

@@ -182,7 +182,7 @@ describe('a run that is stopped', () => {
 
   test('Ctrl-C pauses, resume completes, and the data is that of an undisturbed run', async () => {
     const [disturbed, undisturbed] = await Promise.all([testDatabase(), testDatabase()]);
-    const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-01-20', '--to', '2025-02-27'];
+    const args = ['backfill', 'GetBhavCopyCM', '--from', '2025-02-10', '--to', '2025-02-27'];
     const whole = runJson<RunReport>(args, { cwd, env: environment(undisturbed.url) });
     const env = environment(disturbed.url, slow);
 

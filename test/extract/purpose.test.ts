@@ -390,7 +390,7 @@ describe('a text that is longer than any purpose', () => {
     .map(([unit, length]) => unit.repeat(length).slice(0, length));
 
   test('waits for a person, and no pattern with a repetition is tried on it', () => {
-    forAll([hostile], { numRuns: 30 }, (text) => {
+    forAll([hostile], { numRuns: 10 }, (text) => {
       const replace = vi.spyOn(String.prototype, 'replace');
       onTestFinished(() => replace.mockRestore());
       const { events } = readPurpose(text);

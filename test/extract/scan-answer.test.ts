@@ -221,7 +221,7 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
           { weight: 1, arbitrary: fc.integer({ min: 1, max: 300 }) },
         ),
       ],
-      { numRuns: 25 },
+      { numRuns: 14 },
       (changes, [one = [], other = []], comma, wrap, cut) => {
         const records = [...one, ...other, ...one];
         const whole = Buffer.from(wrap(`[${records.join(comma)}]`, records.length));

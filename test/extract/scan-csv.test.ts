@@ -130,7 +130,7 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
     let scanned = 0;
     forAll(
       [asked, lines, style],
-      { numRuns: 50 },
+      { numRuns: 20 },
       (changes, [header, rows], { mark, separator, between, at, further, superfluous, cut }) => {
         const texts = rows.map((cells) => `${cells.join(',')}${superfluous}${separator}`);
         const all = [`${mark}${header}${further}${separator}`, ...texts];

@@ -6,7 +6,7 @@ import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { countValues, EncodedRows } from '../../src/operations/rows.ts';
+import { countValues, EncodedRows, type Rows } from '../../src/operations/rows.ts';
 import { listen } from '../support/http-server.ts';
 
 export const KEY = "k3y/s'e+cr!et&0123456789";
@@ -63,6 +63,15 @@ export async function serve(handler: (request: IncomingMessage, response: Server
 export const ALWAYS = 0;
 export const NEVER = Number.POSITIVE_INFINITY;
 
+/** How often each value occurs, where a number and the same number as a text are one value: in Postgres they are. */
+function countTexts(rows: Rows, column: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const [value, times] of countValues(rows, column)) {
+    counts.set(String(value), (counts.get(String(value)) ?? 0) + times);
+  }
+  return counts;
+}
+
 /** Everything that is stored or told of an answer; what it fails with, where it is none. */
 export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | string, scanFrom: number) {
   let extracted: Extracted;
@@ -81,7 +90,7 @@ export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | 
     again: Buffer.concat([...encodeRows(table, [...rows], { places: true, audit: '\tx' })]).toString(),
     columns: [...rows].map((row) => Object.keys(row)),
     counts: [table.dateColumn, 'source_saved_at', ...table.key].map((column) =>
-      column === null ? [] : [...countValues(rows, column)].map(([value, times]) => [String(value), times]),
+      column === null ? [] : [...countTexts(rows, column)],
     ),
   }));
   const scanned = batches.some(({ rows }) => rows instanceof EncodedRows);

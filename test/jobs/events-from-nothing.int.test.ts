@@ -265,7 +265,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
   test('after any stream of notices, lists, corrections, renames, prices and decisions', async () => {
     await forAllAsync(
       [fc.array(step, { minLength: 6, maxLength: 14 })],
-      { numRuns: 4, endOnFailure: true },
+      { numRuns: 2, endOnFailure: true },
       async (steps) => {
         const context = await openStore();
         for (const [, run] of steps) await run(context);

@@ -84,7 +84,7 @@ const history = fc.record({ missing: fc.integer({ min: 0, max: 80 }), states });
 test('the summary says what the whole history says, wherever the data begins and ends', async () => {
   const pipeline = await openPipeline({ clock, settings: { EOD_EXCHANGES: 'NSE' } });
   await syncSessions(pipeline, '2024-09-01');
-  await forAllAsync([history, history], { numRuns: 40 }, async (...histories) => {
+  await forAllAsync([history, history], { numRuns: 10 }, async (...histories) => {
     for (const [at, { missing, states }] of histories.entries()) {
       const pair = PAIRS[at];
       if (pair === undefined) throw new Error('there is a pair for each history');

@@ -142,7 +142,7 @@ describe('windows of several days', () => {
   const RANGE = ['GetTop5GainersLosers', 'GetConsolidatedPledge'] as const;
 
   test.each(RANGE)('%s: hold every needed session once, within the range and the length', (operation) =>
-    forAll([situations], { numRuns: 1_000 }, (situation) => {
+    forAll([situations], { numRuns: 300 }, (situation) => {
       const { sessions, needed, from, to, windowDays } = situation;
       const windows = plan(operation, situation);
       if (sessions.length === 0) {
@@ -161,7 +161,7 @@ describe('windows of several days', () => {
   );
 
   test.each(RANGE)('%s: account for every covered session, each once', (operation) =>
-    forAll([situations], { numRuns: 1_000 }, (situation) => {
+    forAll([situations], { numRuns: 300 }, (situation) => {
       const windows = plan(operation, situation);
       const inside = (day: string) =>
         windows.filter((window) => day >= window.from && day <= window.to).length;
@@ -178,7 +178,7 @@ describe('windows of several days', () => {
     }));
 
   test('of operations whose records carry any day leave out no closed day next to a needed session', () =>
-    forAll([situations], { numRuns: 1_000 }, (situation) => {
+    forAll([situations], { numRuns: 300 }, (situation) => {
       const asked = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
       const days = new Set(asked.flatMap((window) => eachDay(window.from, window.to)));
       for (const day of owedDays(situation)) expect(days).toContain(day);

@@ -14,7 +14,7 @@ const clock: Clock = (() => {
   const offset = Date.parse('2025-09-12T22:02:00+05:30') - Date.now();
   return { now: () => Date.now() + offset };
 })();
-const WEEK = { from: '2025-09-08', to: '2025-09-12' };
+const DAYS = { from: '2025-09-11', to: '2025-09-12' };
 
 async function instrumentsOf({ db }: Pipeline) {
   const found = await db.pool.query('select * from market.instruments order by instrument_id');
@@ -42,9 +42,9 @@ describe('all operations, corrected once and with an instrument missing once', (
   beforeAll(async () => {
     url = (await testDatabase()).url;
     const versions = [
-      { instrumentsPerExchange: 40 },
-      { instrumentsPerExchange: 40, revision: 1 },
-      { instrumentsPerExchange: 39, revision: 1 },
+      { instrumentsPerExchange: 20 },
+      { instrumentsPerExchange: 20, revision: 1 },
+      { instrumentsPerExchange: 19, revision: 1 },
     ];
     for (const version of versions) {
       original = await openPipeline({
@@ -53,16 +53,16 @@ describe('all operations, corrected once and with an instrument missing once', (
         clock,
         settings: { EOD_INSTRUMENT_LIMIT: '2' },
       });
-      const week = backfill({ ...WEEK, force: true });
-      // The quarter of that week has not ended.
+      const days = backfill({ ...DAYS, force: true });
+      // The quarter of those days has not ended.
       const quarter = {
         from: '2025-06-30',
         to: '2025-06-30',
         operations: ['GetFinancialRatios'],
         force: true,
       };
-      const targets = week.targets.concat(backfill(quarter).targets);
-      const report = await runToEnd(original, { ...week, targets });
+      const targets = days.targets.concat(backfill(quarter).targets);
+      const report = await runToEnd(original, { ...days, targets });
       expect(report.state).toBe('completed');
     }
   });
@@ -140,7 +140,7 @@ describe('all operations, corrected once and with an instrument missing once', (
         )
       ).rows.map(({ state }) => state);
     const holder = await pool.connect();
-    const lock = `hashtextextended('eod|bhavcopy_cm|NSE|${WEEK.from}', 0)`;
+    const lock = `hashtextextended('eod|bhavcopy_cm|NSE|${DAYS.from}', 0)`;
     await holder.query(`select pg_advisory_lock(${lock})`);
     const working = workReplay(original, runId, new AbortController().signal);
     try {

@@ -103,8 +103,8 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
 describe('answers that are loaded in any order, with replays and rebuilds in between', () => {
   test('leave what their ordered fold leaves, after every load', async () => {
     const sets = [
-      ...sample(stepsOf, { numRuns: 12, seed: 20_270_817 }),
-      ...sample(stepsOfSomeInstruments, { numRuns: 4, seed: 20_270_818 }),
+      ...sample(stepsOf, { numRuns: 6, seed: 20_270_817 }),
+      ...sample(stepsOfSomeInstruments, { numRuns: 2, seed: 20_270_818 }),
     ];
     const begun = Date.now();
     if (EXAMPLES === undefined) {

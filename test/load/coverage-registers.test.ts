@@ -16,7 +16,7 @@ import {
 } from '../../src/load/state/coverage/registers.ts';
 import { forAll } from '../support/for-all.ts';
 
-const RUNS = 2_000;
+const RUNS = 500;
 
 const placeOf = (at: number): Place => placeAt(new Date(Date.UTC(2025, 7, 29) + at));
 const SAID = ['loaded', 'empty', 'not_published', 'failed', 'blocked', 'holiday'] as const;

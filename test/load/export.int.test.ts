@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
-import { runEod } from '../support/eod.ts';
 import { pythonWith, runPython } from '../support/python.ts';
 import { query } from '../support/query.ts';
 import { execute } from '../support/template.ts';
@@ -269,22 +268,6 @@ test('of an export that fails or is stopped nothing is left, and what was there 
   }
   expect(readdirSync(cwd)).toEqual(['slow.csv']);
   expect(readFileSync(join(cwd, 'slow.csv'), 'utf8')).toBe('from before');
-});
-
-test('a large table takes little memory', async () => {
-  const cwd = temporaryFolder();
-  await execute(
-    url,
-    'create view market.large as select n, repeat(md5(n::text), 5) as text, n * 1.25 as price, now() as moment from generate_series(1, 250000) n',
-  );
-  // The rows are some 50 MB as text, and several times as much as values.
-  const env = { ...options(cwd).env, NODE_OPTIONS: '--max-old-space-size=110' };
-  for (const format of ['parquet', 'csv', 'ndjson']) {
-    expect(await runEod(['export', 'large', '--format', format], { cwd, env })).toMatchObject({
-      code: 0,
-      stderr: '',
-    });
-  }
 });
 
 test('mistakes are told before anything is written', async () => {

@@ -266,8 +266,7 @@ describe('an operation that a user declares', () => {
       declaration({ fields: "text('resolution', 'resolution', 'What was voted on.')," }),
     );
     for (const lost of [
-      'drop table market_history.voting_results cascade',
-      'alter table market.voting_results drop column votes_for cascade',
+      'drop table market_history.voting_results cascade; alter table market.voting_results drop column votes_for cascade',
       'drop table market.voting_results cascade',
     ]) {
       await execute(url, lost);

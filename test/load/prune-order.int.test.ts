@@ -15,7 +15,7 @@ import { load, type Place } from './any-order/run.ts';
 import { newRun } from './support.ts';
 
 /** Sets that are tried. */
-const RUNS = 8;
+const RUNS = 4;
 
 async function openPlace(): Promise<Omit<Place, 'exchange'>> {
   const context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: String(MAX_REJECT_SHARE) });

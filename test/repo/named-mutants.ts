@@ -80,7 +80,7 @@ export const NAMED: readonly Mutant[] = [
     file: FOLD,
     from: 'if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();',
     to: '',
-    test: 'test/jobs/replay-prune.int.test.ts',
+    test: 'test/jobs/replay-prune.slow.test.ts',
   },
   {
     name: 'accepted-without-later-loads',
@@ -157,6 +157,6 @@ export const NAMED: readonly Mutant[] = [
     file: 'src/jobs/worker/requeue.ts',
     from: 'const mayBeLost = isThorough || (await lacksJobs(context));',
     to: 'const counts = await queues.windows.backfill.getJobCounts(); const mayBeLost = !Object.values(counts).some((jobs) => jobs > 0);',
-    test: 'test/jobs/lost-queue.int.test.ts',
+    test: 'test/jobs/lost-queue.slow.test.ts',
   },
 ];
