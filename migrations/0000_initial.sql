@@ -400,7 +400,7 @@ CREATE TABLE "etl"."runs" (
 	"follow_up" text DEFAULT 'none' NOT NULL,
 	"follow_up_attempts" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "runs_tick_key" UNIQUE("tick"),
-	CONSTRAINT "runs_follow_up" CHECK ("etl"."runs"."follow_up" in ('none', 'due', 'done', 'failed')),
+	CONSTRAINT "runs_follow_up" CHECK ("etl"."runs"."follow_up" in ('none', 'due', 'night', 'done', 'failed')),
 	CONSTRAINT "runs_kind" CHECK ("etl"."runs"."kind" in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview', 'events')),
 	CONSTRAINT "runs_state" CHECK ("etl"."runs"."state" in ('running', 'paused', 'completed', 'failed', 'cancelled'))
 );
@@ -1295,7 +1295,7 @@ CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> stat
 CREATE INDEX "answers_window_idx" ON "etl"."answers" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."is_believed" and not "etl"."answers"."is_filtered";--> statement-breakpoint
 CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
-CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" = 'due';--> statement-breakpoint
+CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" in ('due', 'night');--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
 CREATE UNIQUE INDEX "windows_asked_key" ON "etl"."windows" USING btree ("operation","exchange","variant","from_date","to_date",hash_array_extended("instruments", 0),jsonb_hash_extended("params", 0)) WHERE "etl"."windows"."state" = 'running' and "etl"."windows"."requests" > 0;--> statement-breakpoint

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/core/config.ts';
 import { addDays, type Day, epochOf, secondsOfDay } from '../../src/core/days.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { planWindows } from '../../src/jobs/runs/plan-windows.ts';
-import { plannedSchedules } from '../../src/jobs/worker/scheduler.ts';
+import { plannedSchedules } from '../../src/jobs/worker/night-schedules.ts';
 import { dueMinutes, lastNight, nightAt, requestMinutes } from '../../src/operations/night-times.ts';
 import { exchangesOf } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';

@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import type { NextTick } from '../../jobs/worker/scheduler.ts';
+import type { NextTick } from '../../jobs/worker/night-schedules.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { examples, jsonOption } from '../options.ts';
 import { type Column, columnsOf, table } from '../output.ts';
@@ -20,7 +20,7 @@ export const commands: Commands = {
 };
 
 async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { nextTicks } = await import('../../jobs/worker/scheduler.ts');
+  const { nextTicks } = await import('../../jobs/worker/night-schedules.ts');
   const { openKnown } = await import('../open-context.ts');
   const config = await loadSettings(cli);
   await openKnown(cli, config);

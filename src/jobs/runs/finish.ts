@@ -13,13 +13,15 @@ import { settleRejects } from '../../load/state/rejects.ts';
 import { emptySessionsOfRuns, unplannedOperations } from '../../load/state/runs/outcomes.ts';
 import {
   beginFollowUp,
+  countTicks,
   type EndedRun,
   endFollowUp,
   finishRun,
+  nightOfRun,
   type RunEnd,
-  rangeOfNight,
   runsToFollowUp,
 } from '../../load/state/runs/runs.ts';
+import type { Alert } from '../alerts/alert.ts';
 import { alertsOfRun } from '../alerts/alerts-of-run.ts';
 import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
@@ -27,6 +29,7 @@ import type { Context } from '../context.ts';
 import { updateCorporateEvents } from '../events/update-events.ts';
 import { checkQuality } from '../quality/check-quality.ts';
 import { decideLocalFailure } from '../worker/failure-policy.ts';
+import { ticksToCome } from '../worker/night-schedules.ts';
 
 /**
  * Ends a run that has no open window left, after `market.instruments` and `market.corporate_events` are up to date with
@@ -98,7 +101,8 @@ const FOLLOW_UP_ATTEMPTS = 5;
  */
 export async function followUpRuns(context: Context): Promise<void> {
   const { db, log } = context;
-  for (const runId of await runsToFollowUp(db.drizzle)) {
+  for (const { id: runId, ...due } of await runsToFollowUp(db.drizzle)) {
+    if (due.followUp === 'night' && (await nightFor(context, { id: runId, ...due })).isAwaited) continue;
     // The lock ends with the process that holds it, so that another one can begin at once.
     const lock = await trySessionLock(db, `eod:follow-up:${runId}`);
     if (lock === null) continue;
@@ -106,7 +110,7 @@ export async function followUpRuns(context: Context): Promise<void> {
       const run = await beginFollowUp(db.drizzle, runId);
       if (run === null) continue;
       const done = await followUp(context, run);
-      if (done) await endFollowUp(db.drizzle, run, 'done');
+      if (done !== null) await endFollowUp(db.drizzle, run, done);
       else if (run.attempt >= FOLLOW_UP_ATTEMPTS) {
         await endFollowUp(db.drizzle, run, 'failed');
         log.error({ runId }, 'gave up the checks and alerts that follow the end of the run');
@@ -117,34 +121,55 @@ export async function followUpRuns(context: Context): Promise<void> {
   }
 }
 
-/** @returns false if a part of it failed, which is logged. The state of the run stays as it is. */
-async function followUp(context: Context, run: EndedRun): Promise<boolean> {
+/**
+ * The night of a nightly run. The last run that ends makes the checks and alerts that are about the whole night, once no
+ * other one is running or will be started by a schedule: schedules start runs hours apart.
+ */
+async function nightFor(
+  { db, config, clock }: Context,
+  run: Pick<EndedRun, 'id' | 'to'> & { readonly tick: string | null },
+) {
+  const { isLast, isOpen, ...days } = await nightOfRun(db.drizzle, run);
+  const ticks = run.tick === null ? [] : ticksToCome(run.tick, config, clock);
+  const isAwaited = isLast && (isOpen || (await countTicks(db.drizzle, ticks)) < ticks.length);
+  return { days, isAwaited, isOver: isLast && !isAwaited };
+}
+
+/** @returns null if a part of it failed, which is logged. The state of the run stays as it is. */
+async function followUp(
+  context: Context,
+  run: NonNullable<Awaited<ReturnType<typeof beginFollowUp>>>,
+): Promise<'night' | 'done' | null> {
   let done = true;
   const failed = (message: string) => (error: unknown) => {
     done = false;
     context.log.warn({ runId: run.id, err: error }, message);
   };
-  // What is about a whole night is done once, after the last of its runs.
   const night =
     run.kind === 'nightly'
-      ? await rangeOfNight(context.db.drizzle, run).catch(
-          failed('could not determine whether the night is over'),
-        )
+      ? await nightFor(context, run).catch(failed('could not determine whether the night is over'))
       : null;
-  if (night) {
-    await checkNight(context, { ...night, runId: run.id }).catch(
+  if (night?.isOver === true) {
+    await checkNight(context, { ...night.days, runId: run.id }).catch(
       failed('could not check the data after the nightly runs'),
     );
     await digestStates(context.db).catch(failed('could not compute the digests of the states'));
   }
-  await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
-  await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
-  const alerts = await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'));
-  const ofNight =
-    run.kind === 'preview' || (run.kind === 'nightly' && !night)
-      ? []
-      : await alertsOfNight(context).catch(failed('could not determine whether the night is complete'));
-  return (await raiseAlerts(context, [...(alerts ?? []), ...(ofNight ?? [])])) && done;
+  let alerts: readonly Alert[] = [];
+  if (run.followUp === 'due') {
+    await settleRejects(context.db.drizzle).catch(failed('could not note which rejects are resolved'));
+    await warnOfEmptySessions(context, run).catch(failed('could not look for sessions that are empty'));
+    alerts =
+      (await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'))) ?? [];
+  }
+  if (run.kind === 'nightly' ? night?.isOver === true : run.kind !== 'preview') {
+    const ofNight = await alertsOfNight(context).catch(
+      failed('could not determine whether the night is complete'),
+    );
+    alerts = alerts.concat(ofNight ?? []);
+  }
+  if (!(await raiseAlerts(context, alerts)) || !done) return null;
+  return night?.isAwaited === true ? 'night' : 'done';
 }
 
 /** After a first fill of years the digests take minutes; what is left is worked out the next night, or when asked for. */

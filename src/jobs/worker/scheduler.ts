@@ -1,73 +1,20 @@
 import type { Job } from 'bullmq';
-import { CronExpressionParser } from 'cron-parser';
-import { type Clock, systemClock } from '../../core/clock.ts';
-import type { Config } from '../../core/config.ts';
+import { systemClock } from '../../core/clock.ts';
 import { runStep } from '../../core/steps.ts';
 import { endsWithin, oneAtATime } from '../../core/waits.ts';
-import { momentText } from '../../core/wording.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { knownOperation } from '../../load/state/enabled-operations.ts';
-import { cronOf, type NightSettings, nightAt, requestMinutes } from '../../operations/night-times.ts';
-import { type ExchangeSettings, exchangesOf } from '../../operations/operation.ts';
-import { operations } from '../../operations/registry.ts';
+import { nightAt } from '../../operations/night-times.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
 import { decideLocalFailure } from './failure-policy.ts';
 import { tickJobPrefix } from './job-ids.ts';
+import { nextTicks, type PlannedSchedule, tickName } from './night-schedules.ts';
 import { handToQueue } from './process-window.ts';
 import { queuedIds, type TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
-
-/** Each further exchange of an operation is scheduled this many minutes after the one before. */
-const STAGGER_MINUTES = 2;
-
-interface PlannedSchedule extends Omit<TickJob, 'database'> {
-  /**
-   * `<Operation>-<exchange>`, followed by `-2` and so on for the further times of EOD_NIGHT_TIMES; also the id of the
-   * BullMQ job scheduler.
-   */
-  readonly id: string;
-  /** Cron pattern in EOD_TIMEZONE. */
-  readonly pattern: string;
-}
-
-type ScheduleSettings = ExchangeSettings & Pick<NightSettings, 'EOD_NIGHT_TIMES'>;
-
-/** The schedules of every operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
-export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
-  return operations.flatMap((operation) =>
-    exchangesOf(operation, config).flatMap((exchange, place) =>
-      requestMinutes(operation, config).map((minutes, at) => ({
-        id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,
-        operation: operation.name,
-        exchange,
-        pattern: cronOf(operation, minutes + place * STAGGER_MINUTES),
-      })),
-    ),
-  );
-}
-
-/** A schedule with the time of its next tick. */
-export interface NextTick extends PlannedSchedule {
-  readonly timeZone: string;
-  /** ISO 8601, UTC. */
-  readonly next: string;
-  /** The same in local time of `timeZone`. */
-  readonly nextLocal: string;
-}
-
-/** The next tick of every schedule, in the order of the operations. */
-export function nextTicks(config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
-  const timeZone = config.EOD_TIMEZONE;
-  const currentDate = new Date(clock.now());
-  return plannedSchedules(config).map((schedule) => {
-    const next = CronExpressionParser.parse(schedule.pattern, { tz: timeZone, currentDate }).next();
-    const iso = next.toDate().toISOString();
-    return { ...schedule, timeZone, next: iso, nextLocal: momentText(iso, timeZone) };
-  });
-}
 
 /**
  * Makes the job schedulers in the queue those that the operations declare. Any number of processes may do this, one
@@ -137,7 +84,7 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const declared = await knownOperation(context, operation);
   const request = await nightlyRequest(context, { date, operation: declared, exchange });
   const runId = await startRun(context, request, {
-    tick: `${operation}-${exchange}-${new Date(due).toISOString()}`,
+    tick: tickName({ operation, exchange }, new Date(due)),
     requestedBy: 'schedule',
   });
   context.log.info(

@@ -12,8 +12,8 @@ import {
   type Tonight,
   type WaitReason,
 } from '../../jobs/runs/read-tonight.ts';
+import type { NextTick } from '../../jobs/worker/night-schedules.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
-import type { NextTick } from '../../jobs/worker/scheduler.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';

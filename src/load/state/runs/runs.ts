@@ -300,14 +300,15 @@ export async function abandonRun(tx: NodePgDatabase, runId: number, reason: stri
   return finishRun(tx, runId, { state: 'cancelled', error: reason });
 }
 
-/** Ids of ended runs whose checks and alerts are still to be done, the oldest first. */
-export async function runsToFollowUp(db: NodePgDatabase): Promise<number[]> {
-  const found = await db
-    .select({ id: runs.id })
+const isToFollowUp = inArray(runs.follow_up, ['due', 'night']);
+
+/** Ended runs whose checks and alerts are still to be done, the oldest first; see `etl.runs.follow_up`. */
+export function runsToFollowUp(db: NodePgDatabase) {
+  return db
+    .select({ id: runs.id, to: runs.to_date, tick: runs.tick, followUp: runs.follow_up })
     .from(runs)
-    .where(eq(runs.follow_up, 'due'))
+    .where(isToFollowUp)
     .orderBy(asc(runs.id));
-  return found.map(({ id }) => id);
 }
 
 /** Counts an attempt at a run's follow-up. @returns the run; null if the follow-up is no longer due. */
@@ -315,8 +316,13 @@ export async function beginFollowUp(db: NodePgDatabase, runId: number) {
   const [begun] = await db
     .update(runs)
     .set({ follow_up_attempts: sql`${runs.follow_up_attempts} + 1` })
-    .where(and(eq(runs.id, runId), eq(runs.follow_up, 'due')))
-    .returning({ ...ENDED_RUN, attempt: runs.follow_up_attempts });
+    .where(and(eq(runs.id, runId), isToFollowUp))
+    .returning({
+      ...ENDED_RUN,
+      attempt: runs.follow_up_attempts,
+      tick: runs.tick,
+      followUp: runs.follow_up,
+    });
   return begun ?? null;
 }
 
@@ -324,34 +330,35 @@ export async function beginFollowUp(db: NodePgDatabase, runId: number) {
 export async function endFollowUp(
   db: NodePgDatabase,
   { id, attempt }: { readonly id: number; readonly attempt: number },
-  follow_up: 'done' | 'failed',
+  follow_up: 'night' | 'done' | 'failed',
 ): Promise<void> {
   await db
     .update(runs)
     .set({ follow_up })
-    .where(and(eq(runs.id, id), eq(runs.follow_up, 'due'), eq(runs.follow_up_attempts, attempt)));
+    .where(and(eq(runs.id, id), isToFollowUp, eq(runs.follow_up_attempts, attempt)));
 }
 
 /**
- * The days that all nightly runs of a day are about, if this one was the last of them to end. A paused one may stay so for
- * good, and is not waited for.
- *
- * @returns null if another one ended later or has not ended.
+ * The days that all nightly runs of a day are about, whether this one is the last of them that has ended, and whether
+ * others are running. A paused one may stay so for good, and is not waited for.
  */
-export async function rangeOfNight(
-  db: NodePgDatabase,
-  { id, to }: Pick<EndedRun, 'id' | 'to'>,
-): Promise<DayRange | null> {
-  const endsBefore = sql`(${runs.finished_at}, ${runs.id}) <= (select l.finished_at, l.id from ${runs} l where l.id = ${id})`;
+export async function nightOfRun(db: NodePgDatabase, { id, to }: Pick<EndedRun, 'id' | 'to'>) {
+  const endsLater = sql`${runs.state} not in ('running', 'paused') and (${runs.finished_at}, ${runs.id}) > (select l.finished_at, l.id from ${runs} l where l.id = ${id})`;
   const [night] = await db
     .select({
       from: sql<string>`min(${runs.from_date})::text`,
       to: sql<string>`max(${runs.to_date})::text`,
-      isOver: sql<boolean>`bool_and(${runs.state} = 'paused' or ${runs.state} <> 'running' and ${endsBefore})`,
+      isLast: sql<boolean>`not bool_or(${endsLater})`,
+      isOpen: sql<boolean>`bool_or(${runs.state} = 'running')`,
     })
     .from(runs)
     .where(and(eq(runs.kind, 'nightly'), eq(runs.to_date, to)));
-  return night?.isOver === true ? night : null;
+  return night as NonNullable<typeof night>;
+}
+
+/** How many of these ticks have a run. */
+export async function countTicks(db: NodePgDatabase, ticks: readonly string[]): Promise<number> {
+  return db.$count(runs, inArray(runs.tick, [...ticks]));
 }
 
 /** Deletes runs that ended before a moment of which no window is left. @returns how many. */

@@ -32,15 +32,15 @@ export const runs = etl.table(
     started_at: moment('started_at').notNull().defaultNow(),
     resumed_at: moment('resumed_at'),
     finished_at: moment('finished_at'),
-    follow_up: text('follow_up', { enum: ['none', 'due', 'done', 'failed'] })
+    follow_up: text('follow_up', { enum: ['none', 'due', 'night', 'done', 'failed'] })
       .notNull()
       .default('none'),
     follow_up_attempts: integer('follow_up_attempts').notNull().default(0),
   },
   (table) => [
     unique('runs_tick_key').on(table.tick),
-    index('runs_follow_up_idx').on(table.id).where(sql`${table.follow_up} = 'due'`),
-    check('runs_follow_up', sql`${table.follow_up} in ('none', 'due', 'done', 'failed')`),
+    index('runs_follow_up_idx').on(table.id).where(sql`${table.follow_up} in ('due', 'night')`),
+    check('runs_follow_up', sql`${table.follow_up} in ('none', 'due', 'night', 'done', 'failed')`),
     index('runs_open_idx').on(table.id).where(sql`${table.state} in ('running', 'paused')`),
     check('runs_kind', isOneOf(table.kind, RUN_KINDS)),
     check('runs_state', isOneOf(table.state, RUN_STATES)),
@@ -65,7 +65,7 @@ describe(runs, 'One row per run: what was asked for, by whom, its state and tota
   resumed_at: 'When it was last resumed.',
   finished_at: 'When it ended; null while it is open.',
   follow_up:
-    'Checks of the data and alerts after its end: none (not ended, or there are none), due, done, or failed (given up after five attempts).',
+    'Checks of the data and alerts after its end: none (not ended, or there are none), due, night (those of the run are done, those of its night wait for its other runs), done, or failed (given up after five attempts).',
   follow_up_attempts: 'How often they were started.',
 });
 

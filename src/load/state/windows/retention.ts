@@ -11,7 +11,7 @@ const BATCH = 5_000;
 
 /** The condition that a run ended before a moment, and that nothing is left to do for it. */
 const isOldRun = (before: Date): SQL => sql`
-  r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${before.toISOString()}::timestamptz and r.follow_up <> 'due'`;
+  r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${before.toISOString()}::timestamptz and r.follow_up not in ('due', 'night')`;
 
 /**
  * The condition that nothing refers to a window: no kept answer, whose replay names its window; no reject; nothing that is
