@@ -181,6 +181,19 @@ test('a reader may query, and sees the reason where it may not', async () => {
   login.username = role;
   login.password = 'kiwi';
   const asReader = { cwd, env: { DATABASE_URL: login.href } };
+  const limits = 'select name, setting from pg_settings where name ~ $1 order by name';
+  expect(await ask(login.href, limits, ['^(idle_.*session|statement)_timeout$'])).toEqual([
+    { name: 'idle_in_transaction_session_timeout', setting: '300000' },
+    { name: 'idle_session_timeout', setting: '86400000' },
+    { name: 'statement_timeout', setting: '3600000' },
+  ]);
+  // What an administrator has set stays, and also when it is a reader no more.
+  await ask(
+    url,
+    `alter role ${role} in database "${new URL(url).pathname.slice(1)}" set statement_timeout = '7min'`,
+  );
+  expect(await runCli(['migrate', '--reader', role], options)).toMatchObject({ code: 0, stderr: '' });
+  expect(await ask(login.href, 'show statement_timeout')).toEqual([{ statement_timeout: '7min' }]);
   expect(await runCli(['query', 'select count(*) from market.prices_adjusted'], asReader)).toMatchObject({
     code: 0,
   });
@@ -189,6 +202,13 @@ test('a reader may query, and sees the reason where it may not', async () => {
     stderr: expect.stringContaining('permission denied for table access_keys'),
   });
   await runCli(['migrate', '--no-reader'], options);
+  expect(
+    await ask(
+      url,
+      'select setconfig from pg_db_role_setting s join pg_roles r on r.oid = s.setrole where rolname = $1',
+      [role],
+    ),
+  ).toEqual([{ setconfig: ['statement_timeout=7min'] }]);
   await execute(inject('databaseAdminUrl'), `drop role ${role}`);
 });
 

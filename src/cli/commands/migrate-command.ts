@@ -67,11 +67,8 @@ async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
   } catch (error) {
     throw await explainMissingRight(db, error, 'migrate');
   }
-  for (const { role, grant } of after?.shutOut ?? []) {
-    logStderr(
-      cli,
-      `eod: the role ${role} may not connect to this database; its owner can allow it: ${grant}`,
-    );
+  for (const { role, problem, statements } of after?.left ?? []) {
+    logStderr(cli, `eod: the role ${role} ${problem}: ${statements}`);
   }
   const readers = after === undefined ? {} : { readers: after.readers };
   if (flags.json === true) return printJson(cli, { before, hasMigrated: before !== 'current', ...readers });

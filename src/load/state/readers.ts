@@ -91,8 +91,59 @@ interface ReaderChange {
 
 export interface ReadersAfter {
   readonly readers: readonly string[];
-  /** Readers that may not connect to this database, and the statement that would let them. */
-  readonly shutOut: readonly { readonly role: string; readonly grant: string }[];
+  /** What is left to somebody else: a clause about a reader, and the statements to run. */
+  readonly left: readonly { readonly role: string; readonly problem: string; readonly statements: string }[];
+}
+
+/**
+ * Limits of a reader's sessions, which may take any advisory lock, those of loads too, and hold back what waits for their
+ * locks on tables. They are defaults that a session may change, against accidents. A session that listens is idle.
+ */
+const LIMITS = {
+  statement_timeout: '1h',
+  idle_in_transaction_session_timeout: '5min',
+  idle_session_timeout: '1d',
+};
+
+/** The statements that give a role the limits that it has not. */
+async function missingLimits(client: ClientBase, role: string): Promise<string> {
+  const { rows } = await client.query<{ limits: string }>(
+    `select coalesce(string_agg(format('alter role %I in database %I set %s = %L', $1::text, current_database(), l.key, l.value), '; '), '') as limits
+       from json_each_text($2) l
+      where not exists (
+        select from pg_db_role_setting s cross join unnest(s.setconfig) as setting
+         where s.setrole = (select oid from pg_roles where rolname = $1)
+           and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+           and starts_with(setting, l.key || '='))`,
+    [role, JSON.stringify(LIMITS)],
+  );
+  return rows[0]?.limits ?? '';
+}
+
+/** Resets the limits that `missingLimits` gives, as far as they are still the same. */
+async function resetLimits(client: ClientBase, role: string): Promise<void> {
+  const { rows } = await client.query<{ reset: string }>(
+    `select format('alter role %I in database %I reset %s', $1::text, current_database(), l.key) as reset
+       from json_each_text($2) l join pg_db_role_setting s on l.key || '=' || l.value = any (s.setconfig)
+      where s.setrole = (select oid from pg_roles where rolname = $1)
+        and s.setdatabase = (select oid from pg_database where datname = current_database())`,
+    [role, JSON.stringify(LIMITS)],
+  );
+  await tryToAlter(client, rows.map(({ reset }) => reset).join('; '));
+}
+
+/** Runs statements that need the right to alter a role. @returns false, and does nothing, without that right. */
+async function tryToAlter(client: ClientBase, statements: string): Promise<boolean> {
+  if (statements === '') return true;
+  await client.query('savepoint limits');
+  try {
+    await client.query(statements);
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== '42501') throw error;
+    await client.query('rollback to savepoint limits');
+    return false;
+  }
 }
 
 /**
@@ -110,11 +161,17 @@ export function changeReaders(db: Database, { add, remove }: ReaderChange): Prom
       throw usageError(`the role "${role}" is not a reader${didYouMean(role, names) || known}`);
     }
     for (const reader of before) {
-      if (remove === 'all' || remove.includes(reader.role)) await revokeReading(client, reader);
+      if (remove !== 'all' && !remove.includes(reader.role)) continue;
+      await revokeReading(client, reader);
+      await resetLimits(client, reader.role);
     }
+    const unlimited: ReadersAfter['left'][number][] = [];
     for (const role of add) {
       await checkRole(client, role);
       await grantReading(client, role);
+      const statements = await missingLimits(client, role);
+      if (await tryToAlter(client, statements)) continue;
+      unlimited.push({ role, problem: 'has no limits of time; who may alter it can set them', statements });
     }
     const readers = [...new Set((await listReaders(client)).map(({ role }) => role))];
     const { rows } = await client.query<{ role: string; database: string }>(
@@ -124,9 +181,10 @@ export function changeReaders(db: Database, { add, remove }: ReaderChange): Prom
     );
     const shutOut = rows.map(({ role, database }) => ({
       role,
-      grant: `grant connect on database ${quote(database)} to ${quote(role)}`,
+      problem: 'may not connect to this database; its owner can allow it',
+      statements: `grant connect on database ${quote(database)} to ${quote(role)}`,
     }));
-    return { readers, shutOut };
+    return { readers, left: [...shutOut, ...unlimited] };
   });
 }
 
