@@ -52,6 +52,7 @@ const EXAMPLES: Readonly<Record<ErrorKind, readonly { what: string; facts?: Part
     { what: 'no connection' },
     { what: 'the connection breaks in the middle', facts: { cutShort: true } },
   ],
+  wrong_address: [{ what: 'the address leads to another kind of server' }],
   http_status: STATUS_RULES.map(({ statuses, example }) => ({
     what: statuses,
     facts: { status: example },

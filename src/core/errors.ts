@@ -31,6 +31,8 @@ export type ErrorKind =
   | 'timeout'
   /** The connection was refused or reset, or TLS failed. */
   | 'network'
+  /** What responds at the address is no HTTP server, or none with TLS where the address says so, or the reverse. */
+  | 'wrong_address'
   /** An HTTP status other than 200. */
   | 'http_status'
   /** The answer is larger than EOD_MAX_RESPONSE_MB, or would take too much of the heap. */

@@ -1,4 +1,4 @@
-import { request } from 'undici';
+import { errors, request } from 'undici';
 import type { Clock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import { createDispatcher } from '../core/proxy.ts';
@@ -143,7 +143,13 @@ function transportError(
     return unreadable(`its compression is broken (${code})`, { cutShort });
   }
   if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit into memory');
-  const message = redact(messageOf(error)) || 'connection failed';
+  const message = redact(messageOf(error)).trim() || 'connection failed';
+  const wrong = cutShort ? null : problemOfAddress(error, code);
+  if (wrong !== null) {
+    return new PipelineError(`${wrong}: correct EOD_BASE_URL, or the proxy (${code ?? message})`, {
+      kind: 'wrong_address',
+    });
+  }
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
   const sentence = cutShort
     ? 'the connection broke in the middle of the answer'
@@ -151,6 +157,27 @@ function transportError(
       ? 'the proxy does not connect us to the source'
       : 'the source cannot be reached';
   return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort });
+}
+
+/** What OpenSSL says of bytes that are no TLS. */
+const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|HTTPS_PROXY_REQUEST)$/;
+
+/** Whether bytes begin like an alert or a handshake of TLS: with its type and the major version. */
+const isTls = (bytes: string) => [0x15, 0x16].includes(bytes.charCodeAt(0)) && bytes.charCodeAt(1) === 3;
+
+/**
+ * What is wrong with the address, if something responds there that is not what the address says; null if that is not
+ * known. Unlike an outage, this does not pass.
+ */
+function problemOfAddress(error: unknown, code: string | null): string | null {
+  if (code !== null && NO_TLS.test(code))
+    return 'the address begins with https://, and the server there does not speak TLS';
+  if (code === 'UND_ERR_HEADERS_OVERFLOW')
+    return 'the server at this address is another one: its response begins with more headers than are read';
+  if (!(error instanceof errors.HTTPParserError)) return null;
+  return 'data' in error && isTls(String(error.data))
+    ? 'the address begins with http://, and the server there speaks TLS: https://'
+    : 'the server at this address does not speak HTTP';
 }
 
 function codeOf(error: unknown): string | null {

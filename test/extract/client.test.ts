@@ -217,8 +217,36 @@ describe('failures become typed errors', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
     const { port } = server.address() as { port: number };
-    expect(await failure({ baseUrl: `http://127.0.0.1:${port}` })).toMatchObject({ kind: 'network' });
-    expect(await failure({ baseUrl: `https://127.0.0.1:${port}` })).toMatchObject({ kind: 'network' });
+    for (const [scheme, says] of [
+      ['http', 'the server at this address does not speak HTTP'],
+      ['https', 'the address begins with https://, and the server there does not speak TLS'],
+    ] as const) {
+      expect(await failure({ baseUrl: `${scheme}://127.0.0.1:${port}` })).toMatchObject({
+        kind: 'wrong_address',
+        message: expect.stringContaining(`${says}: correct EOD_BASE_URL`),
+      });
+    }
+  });
+
+  test.each([
+    [
+      'http',
+      `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(5_000_000)}\r\n\r\n`,
+      'the server at this address is another one',
+    ],
+    ['http', '\x15\x03\x01\0\x02\x02F', 'the server there speaks TLS: https://'],
+    ['https', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server there does not speak TLS'],
+  ])('%s://, and a server of another kind', async (scheme, bytes, says) => {
+    const { createServer } = await import('node:net');
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).write(bytes, 'latin1');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as { port: number };
+    const error = await failure({ baseUrl: `${scheme}://127.0.0.1:${port}` });
+    expect(error).toMatchObject({ kind: 'wrong_address', message: expect.stringContaining(says) });
+    expect(error.message).toContain('EOD_BASE_URL');
   });
 
   test('no answer in time: neither headers nor a body that trickles', async () => {

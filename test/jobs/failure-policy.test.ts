@@ -70,6 +70,7 @@ const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Fact
   decideFailure(error(kind, facts), { ...FIRST, ...situation }, CONFIG);
 
 const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
+const FAIL_OPERATION: FailureAction = { act: 'end', state: 'failed', scope: 'operation' };
 const block = (scope: 'window' | 'operation' | 'exchange' | 'key'): FailureAction => ({
   act: 'end',
   state: 'blocked',
@@ -169,6 +170,17 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   ],
   bad_request: [{ first: FAIL }],
   unknown_diagnostic: [{ first: retryAfter(50), others: counted, attempts: [1, 3, 3] }],
+  wrong_address: [
+    {
+      first: retryAfter(50),
+      others: {
+        'last attempt': FAIL_OPERATION,
+        'fifth attempt': FAIL_OPERATION,
+        'source down, last attempt': FAIL_OPERATION,
+      },
+      attempts: [1, 3, 3],
+    },
+  ],
   timeout: [{ first: retryAfter(50), others: { ...waitedOut, ...halved }, attempts: AS_SET }],
   network: [
     // It may be the first to meet an outage: as many calls as open the circuit are made whatever EOD_ATTEMPTS says.
@@ -637,6 +649,7 @@ describe('what a failed call says of the source and of the key', () => {
     ['network', {}, 1, 'failure', 'unknown'],
     ['network', {}, 2, 'failure', 'unknown'],
     ['network', { cutShort: true }, 1, 'success', 'unknown'],
+    ['wrong_address', {}, 1, 'unknown', 'unknown'],
     ['http_status', { status: 503 }, 1, 'failure', 'unknown'],
     ['http_status', { status: 429 }, 1, 'failure', 'unknown'],
     ['http_status', { status: 404 }, 1, 'success', 'unknown'],

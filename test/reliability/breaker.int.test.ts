@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -99,6 +100,25 @@ describe('a source that is down', () => {
     expect(sandbox.stats().requests).toBe(11);
     expect(state.refused).toBeLessThanOrEqual(10);
   });
+});
+
+test('an address that leads to a server without TLS is no outage: a few calls say so, and the run ends', async () => {
+  let calls = 0;
+  const server = createServer((socket) => {
+    calls += 1;
+    socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const setup = await openSetup({ sourceUrl: `https://127.0.0.1:${port}` });
+  const runId = await start(setup, FORTNIGHT);
+  await setup.work(1);
+  const report = await ended(setup, runId);
+  server.close();
+  expect(report).toMatchObject({ state: 'failed', windows: { total: 11, failed: 11 } });
+  expect(report.failures[0]?.error).toContain('does not speak TLS: correct EOD_BASE_URL');
+  // Three of each window in work, of which there is one until a call has succeeded.
+  expect(calls).toBeLessThanOrEqual(3 * setup.config.EOD_CONCURRENCY);
 });
 
 test('a window that is given up before it is asked is named in the log with what it asks', async () => {

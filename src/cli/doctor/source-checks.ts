@@ -204,6 +204,7 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
   const kind = error instanceof PipelineError ? error.kind : 'internal';
   const found = `${kind}: ${messageOf(error)} (${budget})`;
   switch (kind) {
+    case 'wrong_address':
     case 'network':
     case 'timeout':
       return failed(

@@ -201,6 +201,8 @@ const POSTPONE_FOR_DATABASE: Extract<FailureAction, { act: 'postpone' }> = {
   delayMs: DATABASE_PAUSE_MS,
 };
 
+const FAIL_OPERATION: FailureAction = { ...FAIL, scope: 'operation' };
+
 const block = (scope: Scope): FailureAction => ({ act: 'end', state: 'blocked', scope });
 
 type Decide = (error: PipelineError, situation: Situation, config: PolicyConfig) => FailureAction;
@@ -281,11 +283,12 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 /**
  * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
  * circuit opens: until then no window is given up, even if EOD_ATTEMPTS is smaller. A line that is not known may mean
- * that the request is wrong, which no further attempt would change.
+ * that the request is wrong, and what is no HTTP that the address is, which no further attempt would change.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
   if (error.kind === 'network' && !error.cutShort) return Math.max(EOD_ATTEMPTS, OPENING_FAILURES);
-  const most = error.kind === 'unknown_diagnostic' ? 3 : statusRule(error)?.attempts;
+  const mayBeWrong = error.kind === 'unknown_diagnostic' || error.kind === 'wrong_address';
+  const most = mayBeWrong ? 3 : statusRule(error)?.attempts;
   return Math.min(EOD_ATTEMPTS, most ?? EOD_ATTEMPTS);
 }
 
@@ -343,6 +346,15 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   unknown_diagnostic: { decide: retry, source: 'success', key: 'unknown' },
   timeout: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   network: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
+  wrong_address: {
+    // The setting is wrong for all calls. Those of other operations notice it themselves, should it be a moment's fault.
+    decide: (error, situation, config) => {
+      const next = retry(error, situation, config);
+      return next === FAIL ? FAIL_OPERATION : next;
+    },
+    source: 'unknown',
+    key: 'unknown',
+  },
   http_status: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   too_large: { decide: () => FAIL, source: 'success', key: 'unknown' },
   unreadable: { decide: retry, source: 'success', key: 'unknown' },
