@@ -4,13 +4,14 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
+import { type KeptAnswer, prune } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
 import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { openStore, test } from './import-support.ts';
 import {
   ask,
@@ -606,6 +607,47 @@ test('a day in doubt is not empty because of an answer without rows whose withdr
   await acceptRefused(context);
   expect(await live(context)).toEqual([]);
   expect(await coverage()).toEqual([{ day, state: 'empty', records: 0, diagnostic: null }]);
+});
+
+test('an answer that a replay is loading is not pruned meanwhile', async () => {
+  const context = await openStore();
+  const { pool } = context.db;
+  await ask(context, {
+    operation: 'GetCorporateActionsCategories',
+    from: DAY,
+    sent: [{ Unknown: 1 }],
+    calledAt: Date.UTC(2025, 7, 29, 16, 1),
+    microseconds: 1,
+  });
+  await fixReading(context, (sent) => {
+    sent.splice(0, 1, { CorporateActiontype: 'Dividend', PurposeCode: 'DP' });
+  });
+  const runId = (await planReplay(context, {})) ?? 0;
+  const waiting = (sessions: number) =>
+    waitFor(async () => {
+      const found = await all(
+        context,
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return found.length === sessions;
+    });
+  // The replay has read and locked the answer, and is held up before it stores its load.
+  const holder = await pool.connect();
+  await holder.query('begin; lock table etl.loads in share mode');
+  const replayed = workReplay(context, runId, new AbortController().signal);
+  await waiting(1);
+  // Of an answer that was never loaded nothing is lost if it is pruned.
+  const pruned = prune(context.db, new Date());
+  await waiting(2);
+  await holder.query('rollback');
+  holder.release();
+  await replayed;
+  expect(await pruned).toMatchObject({ answers: 0, bodies: 0 });
+  const rebuilt = await replay(context, {}, { rebuild: true });
+  expect(rebuilt).toMatchObject({ state: 'completed', failures: [] });
+  expect(await all(context, 'select purpose_code from market.corporate_action_categories')).toEqual([
+    { purpose_code: 'DP' },
+  ]);
 });
 
 test('a record that says it was saved after the call is taken as saved then', async ({ context }) => {
