@@ -33,7 +33,6 @@ export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope)
       exchange,
       day,
       isLoaded: sql<boolean>`bool_or(${state} = 'loaded')`,
-      isEmpty: sql<boolean>`bool_or(${state} = 'empty')`,
       records: sql`coalesce(sum(${records}), 0)`.mapWith(Number),
     })
     .from(coverage)
