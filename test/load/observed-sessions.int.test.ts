@@ -220,7 +220,7 @@ test('it makes no difference whether a bhav copy shows before or after other ans
     },
   );
   expect(changed).toBeGreaterThan(setsOf(RUNS) / 4);
-}, 600_000);
+}, 1_800_000);
 
 /** A range of days up to a Sunday, with nothing of the Saturday. */
 const RANGE: Answer = { kind: 'changes', from: -5, to: 1, called: [9, 17], microseconds: 1, sent: [] };

