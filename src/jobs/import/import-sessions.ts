@@ -260,7 +260,8 @@ async function importSession(
   const symbols = await symbolsFor(db.pool, session, tickers);
   const read = sessionAnswer(session, symbols);
   const order = orderOf(session, file);
-  const own = { name: session.content.name, path: file.path, read };
+  const { name, bytes } = session.content;
+  const own = { name, path: file.path, bytes: bytes.length, read };
   const differing = order === undefined ? [] : await differencesOfSession(context, window, { ...own, order });
   return storeAnswer(context, {
     window,

@@ -8,8 +8,11 @@ import type { Context } from '../context.ts';
 import { createAnswerReader } from '../replay/read-answer.ts';
 import type { ReadAnswer } from './session-answer.ts';
 
+/** Larger files, of which there is none of one session, are not compared: it takes several times their bytes. */
+const MOST_COMPARED_BYTES = 16 * 1024 * 1024;
+
 /** A file that is being imported. */
-interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order'> {
+interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order' | 'bytes'> {
   readonly read: ReadAnswer;
 }
 
@@ -30,6 +33,13 @@ export async function differencesOfSession(
   const isLast = !others.some(({ order }) => comesBefore(own.order, order));
   for (const other of others) {
     if (left.size === 0) break;
+    const counts = isLast ? own : other;
+    if (Math.max(own.bytes, other.bytes) > MOST_COMPARED_BYTES) {
+      found.push(
+        `${nameOf(own)} and ${nameOf(other)} are too large to be compared: ${nameOf(counts)} counts`,
+      );
+      break;
+    }
     const kept = await readKeptAnswer(drizzle, other.answerId);
     if (kept === null) continue;
     const read = await createAnswerReader(context)(kept);
@@ -41,7 +51,6 @@ export async function differencesOfSession(
       records += countDifferences(table, { rows: compared, ...own.read }, { rows, ...read });
     }
     if (records === 0) continue;
-    const counts = isLast ? own : other;
     found.push(
       `${nameOf(own)} and ${nameOf(other)} differ in ${records === 1 ? 'a record' : `${records} records`} of ${window.exchange} ${window.from}: ${nameOf(counts)} counts`,
     );
@@ -67,16 +76,19 @@ function countDifferences(table: TableDefinition, one: OfTable, other: OfTable):
       step: Math.max(ours?.rounded[column] ?? 0, theirs?.rounded[column] ?? 0),
     }));
   const keyOf = (row: Row) => table.key.map((column) => row[column]).join('\0');
-  const byKey = new Map(Array.from(other.rows, (row) => [keyOf(row), row]));
+  // Values alone take a fraction of what the rows take.
+  const valuesOf = (row: Row) => compared.map(({ column }) => row[column] ?? null);
+  const byKey = new Map<string, ReturnType<typeof valuesOf>>();
+  for (const row of other.rows) byKey.set(keyOf(row), valuesOf(row));
   let differing = 0;
   for (const row of one.rows) {
     const its = byKey.get(keyOf(row));
-    const isOther = compared.some(({ column, isNumber, step }) => {
-      const [left, right] = [row[column] ?? null, its?.[column] ?? null];
+    const isOther = valuesOf(row).some((left, at) => {
+      const right = its?.[at] ?? null;
       if (left === null || right === null || left === right) return false;
-      if (!isNumber) return true;
+      if (compared[at]?.isNumber !== true) return true;
       const apart = Math.abs(Number(left) - Number(right));
-      return apart > 0 && apart >= step;
+      return apart > 0 && apart >= (compared[at]?.step ?? 0);
     });
     if (isOther) differing += 1;
   }

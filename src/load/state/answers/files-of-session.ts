@@ -5,7 +5,7 @@ import type { Place } from '../../../core/place.ts';
 import { tableGroupOf } from '../../../operations/registry.ts';
 import { placeText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';
-import { answers, pruned } from '../schema/source-tables.ts';
+import { answers, pruned, responseBodies } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { ofGroup } from './pruned.ts';
 
@@ -23,6 +23,8 @@ export interface StoredFile {
   /** Its name; in an archive, the one that it has there. */
   readonly name: string;
   readonly path: string;
+  /** Length of the CSV. */
+  readonly bytes: number;
 }
 
 interface Session {
@@ -41,9 +43,9 @@ export async function filesOfSession(
     { [Name in keyof Omit<StoredFile, 'order'>]: StoredFile[Name] } & { rank: number }
   >(sql`
     select a.id::int as "answerId", ${placeText(sql`a.place`)} as place, (a.params->>'rank')::int as rank, a.params->>'file' as name,
-           coalesce(w.source_file, a.params->>'file') as path
-      from ${answers} a left join ${windows} w on w.id = a.window_id
-     where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and a.from_date = ${from} and a.params ? 'rank' and a.hash is not null
+           coalesce(w.source_file, a.params->>'file') as path, b.bytes
+      from ${answers} a join ${responseBodies} b on b.hash = a.hash left join ${windows} w on w.id = a.window_id
+     where a.operation = any(${sql.param(operations)}::text[]) and a.exchange = ${exchange} and a.from_date = ${from} and a.params ? 'rank'
        and exists (select from ${loads} l where l.place = a.place)
        -- What is pruned cannot be applied again after another file.
        and a.place > coalesce((select max(place) from ${pruned} where ${ofGroup({ operations, exchange })}), '-infinity')
