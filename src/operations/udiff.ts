@@ -1,7 +1,7 @@
 import { type AnswerField, date, int8, numeric, text } from './fields.ts';
 
 /** Also the unit of open interest: in files of both exchanges it is a multiple of the lot. */
-export const UNDERLYING = 'units of the underlying';
+export const UNDERLYING = 'units';
 
 const rupees = { unit: 'rupees' } as const;
 const underlying = { unit: UNDERLYING } as const;

@@ -112,7 +112,7 @@ test.each(tables.map((table) => [table.name, table] as const))(
     const schema = schemaOf(table, ZONE);
     const byField = schemaByField(table, readersOf(table, ZONE));
     const found = { rows: 0, rejects: 0 };
-    forAll([records], { numRuns: 20 }, (texts) => {
+    forAll([records], { numRuns: 60 }, (texts) => {
       for (const values of texts.map(parsed)) {
         const record = Object.fromEntries(table.fields.map(({ column }, at) => [column, values[at]]));
         const result = safeParse(schema, values);

@@ -198,7 +198,7 @@ describe('the registry', () => {
     expect(withoutUnit).toEqual([]);
     // In files of both exchanges, the open interest is a multiple of the lot.
     const ofOpenInterest = UDIFF_FIELDS.filter(({ column }) => column.startsWith('open_interest'));
-    expect(ofOpenInterest.map(({ unit }) => unit)).toEqual(Array(2).fill('units of the underlying'));
+    expect(ofOpenInterest.map(({ unit }) => unit)).toEqual(Array(2).fill('units'));
   });
 
   test.each(operations.map((operation) => [operation.name, operation] as const))(
