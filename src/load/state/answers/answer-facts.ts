@@ -233,8 +233,10 @@ export async function replaceDayEffects(
 ): Promise<void> {
   const days = sql`${sql.param(folded.days)}::date[]`;
   const isOf = sql`exchange = ${exchange} and operation = any(${sql.param(folded.operations)}::text[]) and ${HAS_DAY_EFFECT}`;
-  const now = (column: string) => sql`nullif(array(
-      select day from unnest(a.${sql.identifier(column)}) day where day <> all(${days}) union select unnest(m.${sql.identifier(column)}) order by 1), '{}')`;
+  const now = (column: string) =>
+    inOrder(
+      sql`array(select day from unnest(a.${sql.identifier(column)}) day where day <> all(${days})) || m.${sql.identifier(column)}`,
+    );
   // Locked in the order of their numbers, as everywhere, so that two writers cannot deadlock.
   await tx.execute(sql`
     with effects as (
