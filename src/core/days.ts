@@ -152,6 +152,9 @@ export function formatOffset(seconds: number): string {
   return `${seconds < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
 
+/** The months as files and responses name them. */
+export const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+
 /** A year of two digits is one from 1990 on. */
 export const fullYear = (year: string): string =>
   year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`;

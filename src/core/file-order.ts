@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { fullYear, isDay } from './days.ts';
+import { fullYear, isDay, MONTHS } from './days.ts';
 
 /** Where a file stands among the files of its session. */
 export interface FileOrder {
@@ -54,8 +54,6 @@ function partsOfName(path: string): Omit<FileOrder, 'rank'> {
   const [, name = whole, download = '0'] = /^(.*?)\s*\((\d{1,4})\)$/.exec(whole) ?? [];
   return { day: lastDayIn(name), name, download: Number(download) };
 }
-
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /** `YYYYMMDD`, or `DDMMYYYY`, `DDMMMYYYY` and the same with a year of two digits; each also with separators. */
 const DAYS =

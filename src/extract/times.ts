@@ -1,4 +1,4 @@
-import { dayAt, epochOf, formatOffset, isRealDate, timeAt, zoneOffsetSeconds } from '../core/days.ts';
+import { dayAt, epochOf, formatOffset, isRealDate, MONTHS, timeAt, zoneOffsetSeconds } from '../core/days.ts';
 import type { Scalar } from '../operations/table.ts';
 import { InvalidValue, invalid, type ValueReader } from './values.ts';
 
@@ -13,7 +13,6 @@ interface Moment {
   readonly offset: number | null;
 }
 
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const TIME = String.raw`(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?: *([AP]M))?(?: *(Z|[+-]\d{2}:?\d{2}))?)?`;
 /** `MM-DD-YYYY` and `M-D-YYYY`: the month comes first. */
 const AMERICAN = new RegExp(`^(\\d{1,2})-(\\d{1,2})-(\\d{4})${TIME}$`, 'i');

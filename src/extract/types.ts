@@ -42,7 +42,7 @@ export interface Reject {
   /** The day and the instrument that the record names itself, as far as they can be read. */
   readonly day?: string;
   readonly instrument?: string;
-  /** Is it of a day, quarter or exchange that was not requested? */
+  /** Whether it is of a day, quarter or exchange that was not requested. */
   readonly stray?: boolean;
 }
 

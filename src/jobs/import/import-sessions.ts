@@ -23,6 +23,7 @@ import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
+import { createAnswerReader } from '../replay/read-answer.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { storeAnswer } from '../worker/store-answer.ts';
 import { type ImportFile, readImportFile } from './files.ts';
@@ -141,6 +142,7 @@ export async function importSessions(
   const windows = await openFileWindows(context, runId, file, sessions);
   const places = await takePlaces(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
   const pack = createPacker(context);
+  const readKept = createAnswerReader(context);
   const sums = { rows: 0, ...NO_RECORDS };
   const tables: Record<string, number> = {};
   const differences: FileDifference[] = [];
@@ -149,7 +151,7 @@ export async function importSessions(
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
     const place = places[at] as Place;
-    const load = { file, window, place, session, tickers, csv: pack(session) };
+    const load = { file, window, place, session, tickers, readKept, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -248,11 +250,12 @@ interface Load {
   readonly session: FileSession;
   readonly tickers: Tickers;
   readonly csv: PackedCsv;
+  readonly readKept: ReturnType<typeof createAnswerReader>;
 }
 
 async function importSession(
   context: Context,
-  { file, window, place, session, tickers, csv }: Load,
+  { file, window, place, session, tickers, readKept, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
   const calledAt = clock.now();
@@ -262,7 +265,8 @@ async function importSession(
   const order = orderOf(session, file);
   const { name, bytes } = session.content;
   const own = { name, path: file.path, bytes: bytes.length, read };
-  const differing = order === undefined ? [] : await differencesOfSession(context, window, { ...own, order });
+  const differing =
+    order === undefined ? [] : await differencesOfSession(context, window, { ...own, order }, readKept);
   return storeAnswer(context, {
     window,
     ...read,

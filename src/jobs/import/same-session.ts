@@ -1,11 +1,10 @@
 import { comesBefore } from '../../core/file-order.ts';
-import { readKeptAnswer } from '../../load/state/answers/answers.ts';
+import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { filesOfSession, type StoredFile } from '../../load/state/answers/files-of-session.ts';
 import type { FileWindow } from '../../load/state/windows/plan.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { createAnswerReader } from '../replay/read-answer.ts';
 import type { ReadAnswer } from './session-answer.ts';
 
 /** Larger files, of which there is none of one session, are not compared: it takes several times their bytes. */
@@ -19,12 +18,14 @@ interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order' | 'bytes'> 
 /**
  * Compares a session of a file with the last files that filled the same tables for it, before it is stored.
  *
+ * @param readKept reads the kept ones; the same function for all sessions of a file, because it remembers the last file.
  * @returns what to say of each that has other values, and which of the two counts.
  */
 export async function differencesOfSession(
   context: Context,
   window: FileWindow,
   own: OwnFile,
+  readKept: (answer: KeptAnswer) => Promise<ReadAnswer>,
 ): Promise<string[]> {
   const { drizzle } = context.db;
   const found: string[] = [];
@@ -42,7 +43,7 @@ export async function differencesOfSession(
     }
     const kept = await readKeptAnswer(drizzle, other.answerId);
     if (kept === null) continue;
-    const read = await createAnswerReader(context)(kept);
+    const read = await readKept(kept);
     let records = 0;
     for (const { table, rows } of read.extracted.batches) {
       const compared = left.get(table);

@@ -152,18 +152,18 @@ function scopeOfLoad(
 
 async function storeLoad(
   tx: Transaction,
-  asked: WindowLoad,
+  given: WindowLoad,
   tables: readonly TableToLoad[],
 ): Promise<RecordCounts | null> {
   const { client } = tx;
   const rows = tables.flatMap(({ table, rows, days }) =>
-    locksOfTable(table.name, asked.exchange, lockedParts(table, rows, days)),
+    locksOfTable(table.name, given.exchange, lockedParts(table, rows, days)),
   );
-  const begun = await beginLoad(tx, asked.windowId, rows);
+  const begun = await beginLoad(tx, given.windowId, rows);
   if (begun === null) return null;
-  const fileOrder = asked.answer?.fileOrder;
-  const place = fileOrder === undefined ? asked.place : await placeOfFile(tx, { ...asked, fileOrder });
-  const load = { ...asked, place };
+  const fileOrder = given.answer?.fileOrder;
+  const place = fileOrder === undefined ? given.place : await placeOfFile(tx, { ...given, fileOrder });
+  const load = { ...given, place };
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
   const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);

@@ -34,7 +34,7 @@ export interface RejectEntry {
   readonly problems: (typeof rejects.$inferSelect)['problems'];
   /** The day that it names, if that can be read. */
   readonly day?: string;
-  /** Is it of a day, quarter or exchange that was not requested? */
+  /** Whether it is of a day, quarter or exchange that was not requested. */
   readonly stray?: boolean;
 }
 
