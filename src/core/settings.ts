@@ -127,7 +127,7 @@ export const settingGroups = {
     ),
     EOD_KEEP_RUNS_DAYS: setting(
       integer(30, 100_000).default(400),
-      'Days after which ended runs, their unused windows and alerts are deleted.',
+      'Days after which ended runs and what they left are deleted.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),

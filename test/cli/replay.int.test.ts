@@ -216,7 +216,7 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   await query(
     url,
     `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
-     values ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'A', now() - interval '1 day'),
+     values ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'A', now() - interval '500 days'),
             ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'B', null)`,
   );
   const hours = 'select key_hash, hour, calls from etl.call_budget order by hour';

@@ -25,6 +25,12 @@ test('what old runs left is deleted, but for what something refers to', async ({
     [doubted, [done, open]],
   );
   await pool.query(`insert into etl.alerts (kind, subject, message, facts) values ('gaps', 'a', 'a', '{}')`);
+  await pool.query(
+    `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
+     values ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'A', now()),
+            ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'B', null)`,
+  );
+  await pool.query(`insert into etl.call_budget (key_hash, hour, calls) values ('k', now(), 7)`);
   const rows = () =>
     query(
       context,
@@ -33,7 +39,8 @@ test('what old runs left is deleted, but for what something refers to', async ({
   const before = await rows();
 
   // As long as they are not old, nothing is deleted.
-  expect(await pruneRuns(context)).toEqual({ runs: 0, windows: 0, alerts: 0, withdrawals: 0 });
+  const none = { runs: 0, windows: 0, alerts: 0, withdrawals: 0, findings: 0, hours: 0 };
+  expect(await pruneRuns(context)).toEqual(none);
   const later = {
     ...context,
     clock: { now: () => Date.now() + (context.config.EOD_KEEP_RUNS_DAYS + 1) * DAY_MS },
@@ -41,7 +48,8 @@ test('what old runs left is deleted, but for what something refers to', async ({
   const counted = await pruneRuns(later, true);
   expect(await rows()).toEqual(before);
   expect(await pruneRuns(later)).toEqual(counted);
-  expect(counted).toEqual({ runs: 1, windows: 4, alerts: 1, withdrawals: 0 });
+  expect(counted).toEqual({ ...none, runs: 1, windows: 4, alerts: 1, findings: 1, hours: 1 });
+  expect(await query(context, 'select instrument from etl.findings')).toEqual([{ instrument: 'B' }]);
   const left = await rows();
   expect(left).toEqual([
     expect.objectContaining({ state: 'loaded' }),

@@ -30,15 +30,13 @@ export const commands: Commands = {
   },
 };
 
-const NOTHING = { answers: 0, bodies: 0, bytes: 0, rejects: 0, findings: 0, hours: 0 };
+const NOTHING = { answers: 0, bodies: 0, bytes: 0, rejects: 0 };
 
 async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const days = flags.days ?? config.EOD_KEEP_RAW_DAYS;
   const { openContext } = await import('../open-context.ts');
   const { pruneRejects } = await import('../../load/state/rejects.ts');
-  const { pruneFindings } = await import('../../load/state/findings.ts');
-  const { pruneHours } = await import('../../load/state/source/call-budget.ts');
   const { prunable, prune } = await import('../../load/state/answers/answers.ts');
   const { pruneRuns } = await import('../../jobs/runs/prune-runs.ts');
   const context = await openContext(cli, { config });
@@ -48,8 +46,6 @@ async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   const pruneAnswers = async (until: Date, only: boolean) => ({
     ...(only ? await prunable(db.drizzle, until) : await prune(db, until)),
     rejects: await pruneRejects(db.drizzle, until, only),
-    findings: await pruneFindings(db.drizzle, until, only),
-    hours: await pruneHours(db.drizzle, until, only),
   });
   const pruneBoth = async (only: boolean) => ({
     ...(before === null ? NOTHING : await pruneAnswers(before, only)),
@@ -60,8 +56,8 @@ async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
     const answers =
       days === undefined
         ? ''
-        : `${plural(gone.answers, 'answer')} older than ${plural(days, 'day')} and ${count(gone.bodies)} bodies (${megabytes} MB), ${plural(gone.rejects, 'reject')} and ${plural(gone.findings, 'finding')} resolved before that, the calls counted in ${plural(gone.hours, 'hour')}, and `;
-    return `${answers}of more than ${plural(config.EOD_KEEP_RUNS_DAYS, 'day')} ago ${plural(gone.runs, 'run')}, ${plural(gone.windows, 'window')}, ${plural(gone.alerts, 'alert')} and ${plural(gone.withdrawals, 'outdated withdrawal')}`;
+        : `${plural(gone.answers, 'answer')} older than ${plural(days, 'day')} and ${count(gone.bodies)} bodies (${megabytes} MB) and ${plural(gone.rejects, 'reject')} resolved before that, and `;
+    return `${answers}of more than ${plural(config.EOD_KEEP_RUNS_DAYS, 'day')} ago ${plural(gone.runs, 'run')}, ${plural(gone.windows, 'window')}, ${plural(gone.alerts, 'alert')}, ${plural(gone.withdrawals, 'outdated withdrawal')}, ${plural(gone.findings, 'resolved finding')} and the calls of ${plural(gone.hours, 'hour')}`;
   };
   // What would be deleted is only counted if somebody can be asked.
   if (!isDryRun && flags.yes !== true && cli.ask !== undefined) {
@@ -77,7 +73,7 @@ async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   if (before === null) {
     logNote(
       cli,
-      'eod: answers, and rejects and findings that are resolved, are kept forever: to delete old ones, set EOD_KEEP_RAW_DAYS or give --days',
+      'eod: answers, and rejects that are resolved, are kept forever: to delete old ones, set EOD_KEEP_RAW_DAYS or give --days',
     );
   }
 }

@@ -1,14 +1,16 @@
 import { DAY_MS } from '../../core/days.ts';
 import { trySessionLock } from '../../load/database/session-lock.ts';
 import { pruneAlerts } from '../../load/state/alerts.ts';
+import { pruneFindings } from '../../load/state/findings.ts';
 import { deleteOldRuns } from '../../load/state/runs/runs.ts';
+import { pruneHours } from '../../load/state/source/call-budget.ts';
 import { countOldRuns, deleteOldWindows } from '../../load/state/windows/retention.ts';
 import { pruneWithdrawals } from '../../load/state/withdrawals.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Deletes what the work of more than EOD_KEEP_RUNS_DAYS ago left: ended runs, their windows, alerts and outdated
- * withdrawals.
+ * Deletes what the work of more than EOD_KEEP_RUNS_DAYS ago left: ended runs, their windows, alerts, outdated
+ * withdrawals, resolved findings and the counts of calls.
  *
  * @param dryRun only counts.
  */
@@ -23,6 +25,8 @@ export async function pruneRuns(
       : { windows: await deleteOldWindows(db, before), runs: await deleteOldRuns(db.drizzle, before) }),
     alerts: await pruneAlerts(db.drizzle, before, dryRun),
     withdrawals: await pruneWithdrawals(db.drizzle, before, dryRun),
+    findings: await pruneFindings(db.drizzle, before, dryRun),
+    hours: await pruneHours(db.drizzle, before, dryRun),
   };
 }
 
@@ -41,13 +45,10 @@ export function createPruning(context: Context): () => Promise<void> {
       if (lock === null) return;
       const pruned = await pruneRuns(context).finally(() => lock.release());
       if (Object.values(pruned).some((rows) => rows > 0)) {
-        context.log.info(pruned, 'deleted old runs, windows, alerts and withdrawals');
+        context.log.info(pruned, 'deleted what old runs left');
       }
     } catch (err) {
-      context.log.warn(
-        { err },
-        'could not delete old runs, windows, alerts and withdrawals; tried again in a day',
-      );
+      context.log.warn({ err }, 'could not delete what old runs left; tried again in a day');
     }
   };
 }
