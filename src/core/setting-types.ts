@@ -67,7 +67,7 @@ function problemOfAddress(text: string): string | null {
     return `has a % without two hexadecimal digits after it: ${encode}`;
   }
   // Otherwise a password would be taken for a port and a path, and be shown with the name of the server.
-  if (!isWeb && /^[^/]*\/\/[^/?#]*([/#][^?]*|\?[^=]*)@/.test(text)) {
+  if (!isWeb && /^[^/]*\/\/[^/?#]*(\/[^?#]*|(\/[^?#]*)?\?[^=#]*|[^#]*#.*)@/.test(text)) {
     return `has an @ after /, ? or #, where no server is named: ${encode}`;
   }
   return null;
