@@ -35,11 +35,16 @@ export function requestMinutes(
   { schedule }: Pick<Operation, 'schedule'>,
   { EOD_NIGHT_TIMES: times }: Pick<NightSettings, 'EOD_NIGHT_TIMES'>,
 ): readonly [number, ...number[]] {
-  const declared = minutesOf(schedule.at);
-  if (times === undefined) return [declared];
-  const later = Math.max(0, declared - minutesOf(DECLARED_START));
+  if (times === undefined) return [minutesOf(schedule.at)];
+  const later = minutesIntoNight({ schedule }, { EOD_NIGHT_TIMES: times });
   return nightMinutes(times).map((minutes) => minutes + later) as [number, ...number[]];
 }
+
+/** How many minutes after each time of EOD_NIGHT_TIMES an operation is requested; 0 where these are not set. */
+export const minutesIntoNight = (
+  { schedule }: Pick<Operation, 'schedule'>,
+  { EOD_NIGHT_TIMES: times }: Pick<NightSettings, 'EOD_NIGHT_TIMES'>,
+): number => (times === undefined ? 0 : Math.max(0, minutesOf(schedule.at) - minutesOf(DECLARED_START)));
 
 /** The cron pattern of such a time, on the weekdays of the schedule. */
 export function cronOf({ schedule }: Pick<Operation, 'schedule'>, minutes: number): string {

@@ -1,9 +1,16 @@
 import { CronExpressionParser } from 'cron-parser';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
+import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/pair.ts';
 import { momentText } from '../../core/wording.ts';
-import { cronOf, type NightSettings, nightAt, requestMinutes } from '../../operations/night-times.ts';
+import {
+  cronOf,
+  minutesIntoNight,
+  type NightSettings,
+  nightAt,
+  requestMinutes,
+} from '../../operations/night-times.ts';
 import { type ExchangeSettings, exchangesOf } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 
@@ -23,6 +30,7 @@ export interface PlannedSchedule extends Pair {
 }
 
 type ScheduleSettings = ExchangeSettings & Pick<NightSettings, 'EOD_NIGHT_TIMES'>;
+type TickSettings = ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>;
 
 /** The schedules of every operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
 export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
@@ -48,7 +56,7 @@ export interface NextTick extends PlannedSchedule {
 }
 
 /** The next tick of every schedule, in the order of the operations. */
-export function nextTicks(config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>, clock: Clock): NextTick[] {
+export function nextTicks(config: TickSettings, clock: Clock): NextTick[] {
   const timeZone = config.EOD_TIMEZONE;
   const currentDate = new Date(clock.now());
   return plannedSchedules(config).map((schedule) => {
@@ -62,21 +70,30 @@ export function nextTicks(config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'
 export const tickName = ({ operation, exchange }: Pair, at: Date): string =>
   `${operation}-${exchange}-${at.toISOString()}`;
 
-/** The time in the name of a tick, in epoch milliseconds. */
-const timeOfTick = (tick: string): number => Date.parse(tick.slice(-new Date(0).toISOString().length));
+/**
+ * The night whose data a tick requests (pure): that of the time which it follows, also where the exchanges have opened
+ * again by then.
+ *
+ * @param ms its time, in epoch milliseconds.
+ */
+export function nightOfTick({ operation, exchange }: Pair, ms: number, config: TickSettings): Day {
+  const declared = operations.find(({ name }) => name === operation);
+  const place = declared === undefined ? 0 : exchangesOf(declared, config).indexOf(exchange);
+  const later = declared === undefined ? 0 : minutesIntoNight(declared, config);
+  return nightAt(
+    Math.floor(ms / 1_000) - 60 * (later + Math.max(0, place) * STAGGER_MINUTES),
+    config.EOD_TIMEZONE,
+  );
+}
 
 /** A tick whose run is not there so long after its time is not waited for. */
 const LATE_MS = 10 * 60_000;
 
 /** The names of the ticks of the same night as a tick that are to come, or came in the last ten minutes. */
-export function ticksToCome(
-  tick: string,
-  config: ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>,
-  clock: Clock,
-): string[] {
-  const nightOf = (ms: number) => nightAt(Math.floor(ms / 1_000), config.EOD_TIMEZONE);
-  const night = nightOf(timeOfTick(tick));
+export function ticksToCome(tick: string, config: TickSettings, clock: Clock): string[] {
+  const [, operation = '', exchange = '', at = ''] = /^([^-]+)-(.+)-(\d{4}-.+)$/.exec(tick) ?? [];
+  const night = nightOfTick({ operation, exchange }, Date.parse(at), config);
   return nextTicks(config, { now: () => clock.now() - LATE_MS })
-    .filter(({ next }) => nightOf(Date.parse(next)) === night)
+    .filter((one) => nightOfTick(one, Date.parse(one.next), config) === night)
     .map((one) => tickName(one, new Date(one.next)));
 }

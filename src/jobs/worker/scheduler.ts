@@ -5,13 +5,12 @@ import { endsWithin, oneAtATime } from '../../core/waits.ts';
 import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { knownOperation } from '../../load/state/enabled-operations.ts';
-import { nightAt } from '../../operations/night-times.ts';
 import type { QueueContext } from '../context.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
 import { decideLocalFailure } from './failure-policy.ts';
 import { tickJobPrefix } from './job-ids.ts';
-import { nextTicks, type PlannedSchedule, tickName } from './night-schedules.ts';
+import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from './night-schedules.ts';
 import { handToQueue } from './process-window.ts';
 import { queuedIds, type TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
@@ -80,8 +79,8 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   const { operation, exchange } = job.data;
   // By the time of the tick, not of the clock: a tick that is handled late is still for its own night.
   const due = job.opts.prevMillis ?? job.timestamp;
-  const date = context.clock.trialDay ?? nightAt(Math.floor(due / 1000), context.config.EOD_TIMEZONE);
   const declared = await knownOperation(context, operation);
+  const date = context.clock.trialDay ?? nightOfTick({ operation, exchange }, due, context.config);
   const request = await nightlyRequest(context, { date, operation: declared, exchange });
   const runId = await startRun(context, request, {
     tick: tickName({ operation, exchange }, new Date(due)),
