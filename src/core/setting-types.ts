@@ -64,7 +64,7 @@ function problemOfAddress(text: string): string | null {
   const isWeb = protocol.startsWith('http');
   // The path of a database names it; in a web address, % may be anything.
   if ([username, password, hostname, isWeb ? '' : pathname].some((part) => decoded(part) === null)) {
-    return `has a % without two hexadecimal digits after it: ${encode}`;
+    return `has a % that does not begin the code of a character: ${encode}`;
   }
   // Otherwise a password would be taken for a port and a path, and be shown with the name of the server.
   if (!isWeb && /^[^/]*\/\/[^/?#]*(\/[^?#]*|(\/[^?#]*)?\?[^=#]*|[^#]*#.*)@/.test(text)) {

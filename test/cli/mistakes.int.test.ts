@@ -570,7 +570,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'DATABASE_URL=postgres://u:50%off@h/eod status',
-    'a setting is wrong: DATABASE_URL has a % without two hexadecimal digits after it: in its user name, password and path, % has to be written as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23',
+    'a setting is wrong: DATABASE_URL has a % that does not begin the code of a character: in its user name, password and path, % has to be written as %25, @ as %40, : as %3A, / as %2F, ? as %3F and # as %23',
   ],
   [
     'REDIS_URL=redis://u:12/34@h config',

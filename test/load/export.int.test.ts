@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCli, runJson, startCli } from '../support/cli.ts';
@@ -273,6 +274,10 @@ test('of an export that fails or is stopped nothing is left, and what was there 
 test('mistakes are told before anything is written', async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, 'file'), '');
+  execFileSync('mkfifo', [join(cwd, 'pipe'), join(cwd, 'odd.parquet')]);
+  symlinkSync('pipe', join(cwd, 'to-pipe.csv'));
+  symlinkSync('..', join(cwd, 'up'));
+  const before = readdirSync(cwd);
   await execute(url, 'create view market."../../x" as select 1 as n');
   await execute(url, 'create view market.dayless as select null::date as trade_date');
   for (const [args, says] of [
@@ -293,6 +298,10 @@ test('mistakes are told before anything is written', async () => {
     [['odd', '--series', 'EQ'], 'has no column to choose series by'],
     [['odd', '--out', '../made/odd.parquet'], 'there is no folder'],
     [['odd', '--out', '../made/'], 'there is no folder'],
+    [['odd', '--out', 'up/made/'], 'there is no folder'],
+    [['odd', '--out', 'pipe'], 'is no regular file, so it is not replaced'],
+    [['odd', '--out', 'to-pipe.csv'], 'is no regular file'],
+    [['odd', '--out', './'], 'is no regular file'],
     [['market.../../x', '--out', './'], '"../../x" cannot be the name of a file'],
     [['market.../../x', '--lake', 'lake'], '"market.../../x" cannot be the name of a file or folder'],
   ] as const) {
@@ -300,12 +309,19 @@ test('mistakes are told before anything is written', async () => {
     expect({ args, code }).toEqual({ args, code: 2 });
     expect(stderr).toContain(says);
   }
-  expect(readdirSync(cwd)).toEqual(['file']);
+  expect(readdirSync(cwd)).toEqual(before);
+  expect(statSync(join(cwd, 'pipe')).isFIFO()).toBe(true);
   expect(readdirSync(dirname(cwd))).not.toContain('made');
   // What is named for it can be exported, also outside the working folder.
   const elsewhere = temporaryFolder();
   await exported(cwd, 'market.../../x', '--out', join(elsewhere, 'x.csv'));
   expect(readdirSync(elsewhere)).toEqual(['x.csv']);
+  // A link stays, and the file behind it is replaced.
+  mkdirSync(join(cwd, 'archive'));
+  writeFileSync(join(cwd, 'archive', 'x.csv'), 'from before');
+  symlinkSync('archive/x.csv', join(cwd, 'newest.csv'));
+  await exported(cwd, 'market.../../x', '--out', 'newest.csv');
+  expect(readFileSync(join(cwd, 'archive', 'x.csv'), 'utf8')).toBe('n\n1\n');
   await execute(url, 'drop view market."../../x"');
 });
 

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
@@ -166,7 +166,7 @@ async function outputFile(
     byYear || out?.endsWith('/') === true || (existsSync(path) && statSync(path).isDirectory());
   const folder = isFolder ? path : dirname(path);
   // Outside, it is more often a mistake in the path than a wish.
-  if (relative(cwd, folder).split(sep)[0] === '..' && !existsSync(folder))
+  if (isOutside(cwd, folder) && !existsSync(folder))
     throw usageError(`--out: there is no folder ${folder}; outside the working folder, make it first`);
   await mkdir(folder, { recursive: true }).catch((error) => {
     throw usageError(`--out: ${path} cannot be used: ${messageOf(error)}`);
@@ -177,4 +177,11 @@ async function outputFile(
     checkNamesFiles(name, byYear ? 'export a view of another name' : 'name one with --out FILE');
     return join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);
   };
+}
+
+/** Does a folder lie outside of another one, by its path or behind a link? */
+function isOutside(cwd: string, folder: string): boolean {
+  let there = folder;
+  while (!existsSync(there)) there = dirname(there);
+  return relative(realpathSync(cwd), realpathSync(there)).split(sep)[0] === '..';
 }

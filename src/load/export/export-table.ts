@@ -1,7 +1,8 @@
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import pg, { type PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import {
@@ -66,19 +67,20 @@ export function exportTable(
     const name = shortName(relation);
     const parts = await partsOf(client, relation, request);
     const write = await writerOf(client, relation, request, onBytes);
-    const written: (ExportedFile & { readonly partial: string })[] = [];
+    const written: (ExportedFile & { readonly partial: string; readonly target: string })[] = [];
     const partials: string[] = [];
     try {
       for (const { year, choice } of parts) {
         const file = request.fileFor(name, year);
-        const partial = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+        const target = await replaceable(file);
+        const partial = join(dirname(target), `.${basename(target)}.${process.pid}.part`);
         partials.push(partial);
         request.onPartial(partial);
         const handle = await open(partial, 'w');
         try {
           const rows = await write.file(handle, `${chosenRows(relation, choice)}${orderSql(relation)}`);
           await handle.sync();
-          written.push({ file, partial, rows, bytes: (await handle.stat()).size });
+          written.push({ file, partial, target, rows, bytes: (await handle.stat()).size });
         } finally {
           await handle.close();
         }
@@ -90,7 +92,7 @@ export function exportTable(
       const isPartial = rows > 0 && (request.symbols?.length ?? 0) > 1;
       const missing = isPartial ? await missingSymbols(client, relation, request) : [];
       const notice = `no matching row has the symbol ${missing.join(' or ')}`;
-      for (const { partial, file } of kept) await rename(partial, file);
+      for (const { partial, target } of kept) await rename(partial, target);
       return {
         table: `${relation.schema}.${relation.name}`,
         rows,
@@ -101,6 +103,19 @@ export function exportTable(
       for (const partial of partials) await rm(partial, { force: true });
     }
   });
+}
+
+/**
+ * The file to write for a path, behind links. A pipe or a device would be replaced by a file, and be gone for every other
+ * program.
+ *
+ * @throws PipelineError `usage` if there is something else than a file.
+ */
+async function replaceable(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  if (found === null) return path;
+  if (!found.isFile()) throw usageError(`${path} is no regular file, so it is not replaced`);
+  return realpath(path);
 }
 
 /** The rows of each file. */
