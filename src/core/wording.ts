@@ -51,14 +51,17 @@ export interface Retry extends Pair {
   readonly attempt: number;
   /** When the first of them is tried again at the earliest, ISO 8601; null if that is now. */
   readonly retryAt: string | null;
+  /** Whether its run is paused, and tries nothing until it is resumed. */
+  readonly isPaused: boolean;
 }
 
 /** `GetCircuitBreakers NSE: HTTP 500, 5th try at 02:59`. */
 export function retryText(retry: Retry, timeZone: string): string {
-  const { windows, error, attempt, retryAt } = retry;
+  const { windows, error, attempt, retryAt, isPaused } = retry;
   const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
   const why = error.replace(/^the source answered with HTTP status /, 'HTTP ');
-  const when = retryAt === null ? 'is due' : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
+  const unnamed = isPaused ? 'when the run is resumed' : 'is due';
+  const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
   return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
 }
 

@@ -4,10 +4,12 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { packBody } from '../../src/load/state/answers/answers.ts';
+import { type KeptAnswer, packBody } from '../../src/load/state/answers/answers.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
+import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -206,4 +208,14 @@ export function fetched(minute: number, sent: readonly SourceRecord[], microseco
       microseconds: microseconds ?? Number(day.slice(-2)) + instruments.length * 100,
     });
   };
+}
+
+/** Accepts the withdrawal that was refused last. */
+export async function acceptRefused(context: Context): Promise<void> {
+  const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
+  await acceptWithdrawal(context.db, refused?.id ?? 0, {
+    by: 'me',
+    readAgain: (answer: KeptAnswer) => readToFold(context, answer),
+    maxWithdrawShare: 0.1,
+  });
 }

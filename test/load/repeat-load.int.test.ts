@@ -145,12 +145,15 @@ async function empty({ db }: Context): Promise<number> {
   return newRun(db);
 }
 
-/** Everything that is stored, but for the times at which it was. */
+/**
+ * Everything that is stored, but for the times at which it was. Loads have numbers in their order: a repeat that turns out
+ * to be none is rolled back, and leaves a gap in their ids.
+ */
 async function contents({ db }: Context) {
   const without = (table: string, columns: string) =>
-    `select '${table}', (to_jsonb(t) - '{${columns}}'::text[])::text from ${table} t`;
-  const found = await db.pool.query(
-    `${[
+    `select '${table}' as kind, (to_jsonb(t) - '{${columns}}'::text[])::text as text from ${table} t`;
+  const found = await db.pool.query<{ kind: string; text: string }>(
+    [
       ...USED.map((name) => without(`market.${name}`, 'first_loaded_at,last_changed_at')),
       ...USED.map((name) =>
         without(`market_history.${name}`, 'first_loaded_at,last_changed_at,valid_from,valid_to'),
@@ -163,9 +166,18 @@ async function contents({ db }: Context) {
       without('etl.withdrawals', 'noted_at'),
       without('etl.day_rows', ''),
       without('etl.answers', ''),
-    ].join(' union all ')} order by 1, 2`,
+    ].join(' union all '),
   );
-  return found.rows;
+  const ids = await db.pool.query<{ id: string }>('select id from etl.loads order by id');
+  const numbers = new Map(ids.rows.map(({ id }, at) => [id, String(at + 1)]));
+  const numbered = (text: string, name: RegExp) =>
+    text.replaceAll(name, (_, before: string, id: string) => `${before}${numbers.get(id)}`);
+  return found.rows
+    .map(({ kind, text }) => {
+      const row = numbered(text, /("(?:load_id|replaced_by_load_id)": )(\d+)/g);
+      return `${kind} ${kind === 'etl.loads' ? numbered(row, /("id": )(\d+)/g) : row}`;
+    })
+    .sort();
 }
 
 let repeated = 0;

@@ -75,6 +75,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     windows: 1,
     attempt: 2,
     retryAt: expect.stringMatching(/^\d{4}-/),
+    isPaused: false,
   });
   // It is wrong that nobody has requested them, although coverage has no row of them yet.
   const scope = { operations: FAILING.map(operationNamed), exchanges: ['NSE'] };
@@ -117,6 +118,6 @@ test('requests that fail are named with the reason and the next try, and hold ba
   // No time is named at which nothing is tried.
   await pauseRun(pipeline.db.drizzle, runId);
   expect((await runCli(['status'], terminal)).stdout).toMatch(
-    new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd try is due$`, 'm'),
+    new RegExp(`^run ${runId}: GetCircuitBreakers NSE: HTTP 500, 2nd try when the run is resumed$`, 'm'),
   );
 });

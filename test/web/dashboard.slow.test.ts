@@ -243,7 +243,6 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   expect(await (await fetch(served)).text()).toMatch(/Nothing is loaded yet[\s\S]*eod backfill --all --from/);
   const empty = {
     '/quality': 'eod reconcile',
-    '/freshness': 'eod up',
     '/rows': 'eod gaps',
     '/coverage': 'eod backfill',
   };

@@ -193,6 +193,7 @@ export function retriesOfRuns(
 ): Promise<(Retry & { readonly runId: number })[]> {
   const { run_id, operation, exchange, state, error, attempts, retry_at } = windows;
   const next = sql`min(${retry_at})`;
+  const isPaused = sql<boolean>`bool_or(${runs.state} <> 'running')`;
   return db
     .select({
       runId: run_id,
@@ -201,10 +202,10 @@ export function retriesOfRuns(
       error: sql<string>`${error}`,
       windows: count(),
       attempt: sql`max(${attempts} + case ${state} when 'pending' then 1 else 0 end)`.mapWith(Number),
-      // A paused run tries nothing, whatever the time is.
       retryAt: sql<
         string | null
-      >`case when bool_and(${runs.state} = 'running') and ${next} > clock_timestamp() then ${isoText(next)} end`,
+      >`case when not ${isPaused} and ${next} > clock_timestamp() then ${isoText(next)} end`,
+      isPaused,
     })
     .from(windows)
     .innerJoin(runs, eq(runs.id, run_id))

@@ -1,0 +1,281 @@
+import { describe, expect } from 'vitest';
+import type { Context } from '../../src/jobs/context.ts';
+import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
+import { workReplay } from '../../src/jobs/replay/work-replay.ts';
+import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
+import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
+import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
+import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { openPool } from '../load/support.ts';
+import { openStore, test } from './import-support.ts';
+import { acceptRefused, fetched, fixReading, physical, records, replay, rowsOf } from './replay-support.ts';
+
+const DAY = '2025-08-29';
+const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
+const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
+const live = async (context: Context) =>
+  (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
+describe('a replay', () => {
+  test('names the day of a refused withdrawal also where it reads only this day of an answer again', async () => {
+    const context = await openStore();
+    const [day, to] = ['2025-08-21', '2025-08-22'];
+    await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
+    const { suspicious } = await fetched(2, records(0, 20, { TradDt: '08-21-2025' }))(context, { day, to });
+    expect(suspicious).toMatch(/20 of 20 rows of market\.bhavcopy_cm of 2025-08-22 were not listed/);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('writes nothing where the withdrawals of two days were accepted, the later day first', async () => {
+    const context = await openStore();
+    const [day, to] = ['2025-08-21', '2025-08-22'];
+    await fetched(1, records(0, 20, { TradDt: '08-21-2025' }))(context, { day });
+    await fetched(2, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
+    await fetched(3, [])(context, { day, to });
+    const refused = await withdrawalsHeldBack(context.db.drizzle, 10, 3);
+    expect(refused.map((one) => one.day).sort()).toEqual([day, to]);
+    for (const { id } of refused.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
+      await acceptWithdrawal(context.db, id, {
+        by: 'me',
+        readAgain: (answer: KeptAnswer) => readToFold(context, answer),
+        maxWithdrawShare: 0.1,
+      });
+    }
+    expect(await live(context)).toEqual([]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('leaves to a person what it holds back again, counted and listed once', async ({ context }) => {
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    const found = async () => ({
+      counted: await countDoubtedWindows(context.db.drizzle),
+      listed: await listDoubtedWindows(context.db.drizzle, ALWAYS, 10),
+    });
+    const before = await found();
+    expect(before).toMatchObject({
+      counted: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', windows: 1 }],
+      listed: [{ from: DAY, reason: expect.stringMatching(/^20 of 40 rows/) }],
+    });
+    await replay(context, {});
+    expect(await found()).toEqual(before);
+    await replay(context, {}, { rebuild: true });
+    expect(await found()).toMatchObject(before);
+    await acceptRefused(context);
+    expect(await found()).toEqual({ counted: [], listed: [] });
+  });
+
+  test('does not take a reject that came again for the one that was resolved before', async ({ context }) => {
+    const bad = (at: number) => ({ ...records(at, at + 1)[0], ClosePrice: 'unknown' });
+    await fetched(1, [...records(0, 20), bad(20)])(context);
+    // It has a reject as well, so that it does not list the whole day, and the first one is replayed too.
+    await fetched(2, [...records(0, 20), bad(21)])(context);
+    await fetched(3, [...records(0, 20), bad(20)])(context);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('of rejects that resolves nothing writes nothing, also where their answers are kept no longer', async () => {
+    const context = await openStore();
+    await fetched(1, [...records(0, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
+    await fetched(2, [...records(4, 20), { ...records(20, 21)[0], ClosePrice: 'unknown' }])(context);
+    await fetched(3, records(4, 20))(context, { instruments: ['S004'] });
+    const before = await physical(context);
+    await replay(context, {}, { rejectsOnly: true });
+    expect(await physical(context)).toEqual(before);
+    await context.db.pool.query('update etl.answers set hash = null');
+    const withoutAnswers = await physical(context);
+    await replay(context, {}, { rejectsOnly: true });
+    expect(await physical(context)).toEqual(withoutAnswers);
+  });
+
+  test('rejects tables that are empty beside their history; a rebuild loads everything anew', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(2, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    await fetched(3, records(0, 20))(context);
+    const contents = async () => [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
+    const before = await contents();
+    await context.db.pool.query('truncate market.bhavcopy_cm');
+    await expect(replay(context, {})).rejects.toThrow(
+      expect.objectContaining({
+        message: 'market.bhavcopy_cm holds no row of NSE, but its history does',
+        remedy: 'rebuild',
+      }),
+    );
+    const report = await replay(context, { operations: ['GetBhavCopyCM'] }, { rebuild: true });
+    expect(report).toMatchObject({ state: 'completed', inserted: 20 });
+    expect(await contents()).toEqual(before);
+    // Where nothing differs, nothing is written.
+    const untouched = await physical(context);
+    await replay(context, {}, { rebuild: true });
+    expect(await physical(context)).toEqual(untouched);
+    await context.db.pool.query(
+      'update etl.answers set hash = null where place < (select max(place) from etl.answers)',
+    );
+    await expect(replay(context, {}, { rebuild: true })).rejects.toThrow(
+      /not all answers that were loaded of .* are kept/,
+    );
+    expect(await contents()).toEqual(before);
+  });
+
+  test('that replaces the history shows others all rows as before or as after, and says from which state on it does', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 40, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    const rowsIn = (when: string) => all(context, `select from market.bhavcopy_cm_${when}`);
+    const [{ state, now }] = await all(context, 'select market.state()::int as state, now()::text as now');
+    await replay(context, {}, { rebuild: true });
+    expect(await rowsIn(`at(${state})`)).toHaveLength(40);
+
+    await fixReading(context, (sent) => {
+      for (const record of sent) record.OpenPrice = 7;
+    });
+    const runId = await planReplay(context, {}, { rebuild: true });
+    const db = openPool(context.config.DATABASE_URL ?? '', 1);
+    const seen = new Set<string>();
+    const look = async () => {
+      const { rows } = await db.pool.query(
+        `select count(*)::int as rows, count(open_price)::int as read_anew,
+           (select count(*)::int from market_history.bhavcopy_cm) as past from market.bhavcopy_cm`,
+      );
+      seen.add(JSON.stringify(rows[0]));
+    };
+    let working = true;
+    const looking = (async () => {
+      while (working) await look();
+    })();
+    await workReplay(context, runId ?? 0, new AbortController().signal);
+    working = false;
+    await looking;
+    await look();
+    const [before, after] = [0, 40].map((read) => JSON.stringify({ rows: 40, read_anew: read, past: 40 }));
+    expect([...seen].filter((one) => one !== before)).toEqual([after]);
+
+    const [{ first }] = await all(context, 'select max(state)::int as first from etl.past_begins');
+    expect(first).toBeGreaterThan(state);
+    const refused = (when: string) =>
+      expect(rowsIn(when)).rejects.toMatchObject({
+        cause: {
+          message: `market.bhavcopy_cm cannot be shown in state ${state} any more: its history has been replaced since`,
+          hint: `Run ${runId} made it anew of the kept answers of NSE; states from ${first} on can be shown. A copy that follows the changes is emptied and goes on with market.bhavcopy_cm_changes(0, market.state()).`,
+        },
+      });
+    await refused(`at(${state})`);
+    await refused(`as_of('${now}')`);
+    expect(await rowsIn('at(0)')).toEqual([]);
+    await fetched(3, records(0, 39))(context);
+    expect(await rowsIn(`at(${first})`)).toHaveLength(40);
+  });
+
+  test('keeps to what a person has accepted, when all is loaded anew and when it is applied in place', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    await acceptRefused(context);
+    expect(await live(context)).toHaveLength(20);
+    const report = await replay(context, {}, { rebuild: true });
+    expect(report).toMatchObject({ inserted: 0, withdrawn: 0 });
+    expect(await live(context)).toHaveLength(20);
+    expect(await withdrawalsHeldBack(context.db.drizzle, 1, 0)).toEqual([]);
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+    // Also in another database.
+    const other = await openStore();
+    for (let time = 0; time < 2; time += 1) {
+      await copyAnswers(context.db.drizzle, other.db, {}, new AbortController().signal);
+      await copyAccepted(context.db.drizzle, other.db.drizzle, {});
+    }
+    await replay(other, {});
+    expect(await live(other)).toEqual(await live(context));
+    expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
+  });
+
+  test('keeps to it where it took all rows of a day, which does not count as loaded after a rebuild either', async () => {
+    const context = await openStore();
+    const day = '2025-08-22';
+    await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day });
+    await fetched(2, [])(context, { day });
+    await acceptRefused(context);
+    await replay(context, {}, { rebuild: true });
+    expect(await live(context)).toEqual([]);
+    expect(await all(context, 'select state, records::int from etl.coverage')).toEqual([
+      { state: 'empty', records: 0 },
+    ]);
+  });
+
+  test('reads an answer whose withdrawal a person accepted among those fetched later', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 40))(context);
+    await fetched(2, records(0, 20))(context);
+    await acceptRefused(context);
+    // It has a reject, so it does not list the whole day, and the one before it is replayed too.
+    const bad = { ...records(30, 31)[0], ClosePrice: 'unknown' };
+    await fetched(3, [...records(0, 20, { ClosePrice: 5 }), bad])(context);
+    const before = await physical(context);
+    expect(await replay(context, {})).toMatchObject({ suspicious: [] });
+    expect(await physical(context)).toEqual(before);
+  });
+
+  test('into emptied tables leaves the names of instruments, also of an answer that is loaded meanwhile', async () => {
+    const context = await openStore();
+    const named = async () =>
+      (await all(context, 'select symbol from market.instruments order by 1')).map(({ symbol }) => symbol);
+    await fetched(1, records(0, 20))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(2, records(0, 19))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    expect(await named()).toEqual(await live(context));
+  });
+
+  test('leaves the day on which a row was first loaded, if it is listed again later', async ({ context }) => {
+    await fetched(1, records(0, 40))(context);
+    await fetched(3, records(0, 39))(context);
+    await fetched(2, records(0, 40, { ClosePrice: 7 }))(context);
+    await fetched(4, records(0, 40))(context);
+    const [row] = await all(
+      context,
+      `select t.first_loaded_at = (select min(first_loaded_at) from market_history.bhavcopy_cm h where h.symbol = t.symbol) as first
+         from market.bhavcopy_cm t where t.symbol = 'S039'`,
+    );
+    expect(row).toEqual({ first: true });
+  });
+
+  test('into emptied tables leaves revisions that begin as the ones before them end', async ({ context }) => {
+    for (const minute of [1, 2]) await fetched(minute, records(0, 20))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(3, records(0, 20, { ClosePrice: 9, SavedAt: '08-29-2025 21:30:00' }))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    const joined = await all(
+      context,
+      `select count(*)::int as pairs, count(*) filter (where h.valid_to = t.last_changed_at)::int as joined
+         from market.bhavcopy_cm t join market_history.bhavcopy_cm h on h.symbol = t.symbol and h.revision = t.revision - 1`,
+    );
+    expect(joined).toEqual([{ pairs: 20, joined: 20 }]);
+  });
+
+  test('into emptied tables leaves the history of all answers, also of one that is loaded meanwhile', async () => {
+    const context = await openStore();
+    await fetched(1, records(0, 20))(context);
+    await fetched(2, records(0, 3, { ClosePrice: 4 }))(context, { instruments: ['S000', 'S001', 'S002'] });
+    await fetched(3, records(2, 20, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
+    await fetched(4, records(0, 20, { ClosePrice: 2 }))(context);
+    const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+    await fetched(5, records(1, 21, { SavedAt: '08-29-2025 21:15:00' }))(context);
+    await workReplay(context, runId, new AbortController().signal);
+    const contents = async () => [await rowsOf(context, 'market'), await rowsOf(context, 'market_history')];
+    const meanwhile = await contents();
+    await replay(context, {}, { rebuild: true });
+    expect(meanwhile).toEqual(await contents());
+    const before = await physical(context);
+    await replay(context, {});
+    expect(await physical(context)).toEqual(before);
+  });
+});
