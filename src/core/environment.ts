@@ -299,16 +299,18 @@ export function shownSecret(name: string, value: unknown): string {
 
 /**
  * The environment for a command of the user, without the secret settings, the paths of files that hold them, and what
- * else holds credentials of ours. Proxies, which other programs use too, stay without user and password.
+ * else holds credentials of ours. The addresses of proxies and of traces, which other programs use too, stay without user
+ * and password.
  */
 export function environmentOfCommand(env: Environment): Environment {
   const withheld = new Set([...SECRET_SETTINGS, ...Object.values(fileSettings), ...OTHER_SECRETS]);
   return Object.fromEntries(
     Object.entries(env).flatMap(([name, value = '']) => {
       const upper = name.toUpperCase();
-      if (!upper.endsWith('_PROXY') || upper === 'NO_PROXY')
-        return withheld.has(upper) ? [] : [[name, value]];
+      if (!OTHER_ADDRESSES.test(upper)) return withheld.has(upper) ? [] : [[name, value]];
       const address = addressOf(upper, value);
+      // One that cannot be read may have a password at any place.
+      if (address === null && value.includes('@')) return [];
       if (address === null || (address.username === '' && address.password === '')) return [[name, value]];
       return [[name, Object.assign(address, { username: '', password: '' }).href]];
     }),
@@ -316,6 +318,7 @@ export function environmentOfCommand(env: Environment): Environment {
 }
 
 /** Variables with credentials that other code in this process reads: the driver of Postgres, and traces. */
+const OTHER_ADDRESSES = /^(?!NO_).*_PROXY$|^OTEL_EXPORTER_OTLP_(TRACES_)?ENDPOINT$/;
 const OTHER_SECRETS = ['PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
 
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */

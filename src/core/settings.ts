@@ -127,11 +127,11 @@ export const settingGroups = {
     ),
     EOD_KEEP_RUNS_DAYS: setting(
       integer(30, 100_000).default(400),
-      'Days after which ended runs and what they left are deleted.',
+      'Days after which ended runs and what they left are deleted, except windows with kept answers.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),
-      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those that are older than this many days. Unset: they are kept forever.',
+      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those older than this many days. Unset: kept forever.',
       '400',
     ),
   },

@@ -202,6 +202,8 @@ test('a command of the user gets no secret setting, under whatever name, and all
     HTTPS_PROXY: 'http://kiwi@proxy:3128',
     http_proxy: 'user:kiwi@proxy:3128',
     all_proxy: 'http://proxy:1080',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:kiwi@traces:4318',
+    ftp_proxy: 'http://user:ki#wi@proxy:3128',
   };
   expect(environmentOfCommand({ ...secrets, ...others, ...proxies })).toEqual({
     ...others,
@@ -209,6 +211,7 @@ test('a command of the user gets no secret setting, under whatever name, and all
     HTTPS_PROXY: 'http://proxy:3128/',
     http_proxy: 'http://proxy:3128/',
     all_proxy: 'http://proxy:1080',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://traces:4318/',
   });
 });
 
