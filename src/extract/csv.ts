@@ -252,10 +252,37 @@ function parseRows(bytes: Buffer, options: Options): string[][] {
     if (error instanceof PipelineError) throw error;
     const { code, lines } = error as { readonly code?: string; readonly lines?: number };
     const known = PARSER_ERRORS[code ?? ''];
+    const line = UNCLOSED.has(code ?? '') ? lineOfOpenRow(bytes, options) : lines;
     throw unreadable(
-      `broken CSV (${known === undefined ? messageOf(error).slice(0, 200) : `line ${lines} ${known}`})`,
+      `broken CSV (${known === undefined ? messageOf(error).slice(0, 200) : `line ${line} ${known}`})`,
     );
   }
+}
+
+/** The line in which the row begins that the parser could not end: the first one behind all whole rows that is not empty. */
+function lineOfOpenRow(bytes: Buffer, options: Options): number {
+  let whole = Number(options.from_line ?? 1) - 1;
+  const countLines = (row: string[], { lines }: { readonly lines: number }) => {
+    whole = lines;
+    return row;
+  };
+  try {
+    parse(bytes, { ...OPTIONS, ...options, on_record: countLines });
+  } catch {
+    // As before; now it is known after which row.
+  }
+  const behind = bytes
+    .toString()
+    .split(/\r\n?|\n/)
+    .slice(whole);
+  return (
+    whole +
+    1 +
+    Math.max(
+      0,
+      behind.findIndex((line) => line.trim() !== ''),
+    )
+  );
 }
 
 const QUOTE_INSIDE = 'has a quote inside a quoted cell, where it has to be written twice';
@@ -265,7 +292,12 @@ const PARSER_ERRORS: Readonly<Record<string, string>> = {
   CSV_INVALID_CLOSING_QUOTE: QUOTE_INSIDE,
   CSV_NON_TRIMABLE_CHAR_AFTER_CLOSING_QUOTE: QUOTE_INSIDE,
   CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
+  // No line alone is so long, see `findLongLine`.
+  CSV_MAX_RECORD_SIZE: `has a quote that is not closed within ${MAX_ROW_BYTES} bytes`,
 };
+
+/** Errors that are noticed far behind the quote that is their cause. */
+const UNCLOSED: ReadonlySet<string> = new Set(['CSV_QUOTE_NOT_CLOSED', 'CSV_MAX_RECORD_SIZE']);
 
 /** Each name of the header with the index of its first column. */
 function distinctColumns(header: readonly string[]): [name: string, index: number][] {

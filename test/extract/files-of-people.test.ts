@@ -53,6 +53,20 @@ describe('turnover that is not in rupees', () => {
     expect(rowsOf((await read('x.csv', rupees))[0])).toHaveLength(4);
   });
 
+  test('is found in the history of one share, which has a row of each session', async () => {
+    const history = (unit: number) => [
+      CM,
+      ...['01', '02', '03', '06'].map(
+        (day) => `ACC,EQ,100,102,98,100,100,100,1000,${100_000 / unit},${day}-MAR-2023,9,INE1`,
+      ),
+      '',
+    ];
+    expect(await problemOf('x.csv', history(1e5).join('\n'))).toContain(
+      '1/100,000 of the prices in 4 of 4 rows',
+    );
+    expect(await read('x.csv', history(1).join('\n'))).toHaveLength(4);
+  });
+
   test('is found for any prices and units, and never where the unit is rupees', async () => {
     const trade = fc.record({
       low: fc.double({ min: 0.05, max: 90_000, noNaN: true }),
@@ -188,6 +202,15 @@ describe('two rows on one line', () => {
     },
   );
 
+  test('three rows on one line are read; a row on the line of the header is an error', async () => {
+    const [first, second, third, last] = EQ_ROWS as [string, string, string, string];
+    const [session] = await read('EQ070421.CSV', [EQ, first + second + third, last, ''].join('\n'));
+    expect([session?.rows.length, session?.rejects.length]).toEqual([4, 0]);
+    expect(await problemOf('EQ070421.CSV', [EQ + first, second, third, ''].join('\n'))).toMatch(
+      /has a row on the line of its header/,
+    );
+  });
+
   test('a line that is not two rows is a reject', async () => {
     const [first, second, ...others] = EQ_ROWS as [string, string, ...string[]];
     const text = [EQ, first + second.replace('500003', 'AEGIS'), ...others, ''].join('\n');
@@ -204,6 +227,11 @@ describe('a refusal names the true reason', () => {
 
   test.each([
     ['semicolons', text.replaceAll(',', ';'), /separates its cells by semicolons, not by commas/],
+    [
+      'semicolons, and a line that says so',
+      `sep=;\n${text.replaceAll(',', ';')}`,
+      /separates its cells by semicolons/,
+    ],
     ['tabs, and quoted', text.replace(/[A-Z]+/, '"$&"').replaceAll(',', '\t'), /separates its cells by tabs/],
     [
       'no header',
@@ -218,12 +246,29 @@ describe('a refusal names the true reason', () => {
     ],
     ['a quote that never ends', `${CM}\n${row}\n"ACC,EQ,1\n`, /line 3 has a quote that is never closed/],
     [
+      'a quote that never ends, far from the end',
+      `${CM}\n${row}\n\n"ACC,EQ,1\n${`${row}\n`.repeat(50)}`,
+      /line 4 has a quote that is never closed/,
+    ],
+    [
+      'a quote that never ends, in a large file',
+      `${CM}\n${row}\n"ACC,EQ,1\n${`${row}\n`.repeat(30_000)}`,
+      /line 3 has a quote that is not closed within 1000000 bytes/,
+    ],
+    [
       'a title in doubled quotes',
       title,
       /is not a file of a known format; its header begins """Participant wise/,
     ],
   ])('%s', async (_, content, reason) => {
     expect(await problemOf('x.csv', content)).toMatch(reason);
+  });
+
+  test('files without a header have one form, which says so', async () => {
+    for (const symbol of ['ACC', 'TCS']) {
+      const problem = read('x.csv', `${row.replace('ACC', symbol)}\n`);
+      await expect(problem).rejects.toMatchObject({ unknownForm: 'no header, the first line is a row' });
+    }
   });
 
   test('archives that are documents', async () => {

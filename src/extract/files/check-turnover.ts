@@ -1,11 +1,11 @@
 import type { Rows } from '../../operations/rows.ts';
-import type { Scalar } from '../../operations/table.ts';
+import type { Row, Scalar } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 
 /** So many rows with a trade are looked at first: nearly always they show that all is well. */
 const FIRST_ROWS = 100;
 
-/** From so many rows on it is certain that a file is wrong; of fewer, each may be an error of its own. */
+/** From so many rows on, of a session or of a file, it is certain that a file is wrong; of fewer, each may be an error of its own. */
 const FEWEST_ROWS = 3;
 
 /** The share of rows that have to agree: some securities are quoted in percent of a face value. */
@@ -28,11 +28,19 @@ const UNITS: Readonly<Record<number, string>> = {
  * and lies between the lowest and the highest. Some programs save files of NSE with a turnover in lakhs under the name
  * of the column in rupees.
  *
- * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade are far from that.
+ * @param sessions the rows of each session of a file.
+ * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade, of a session or of the whole file,
+ *   are far from that.
  */
-export function checkTurnover(rows: Rows): void {
-  if (factorOf(rows, FIRST_ROWS) === null) return;
-  const found = factorOf(rows, rows.length);
+export function checkTurnover(sessions: readonly Rows[]): void {
+  for (const rows of sessions) checkRows([rows]);
+  // A history of few securities has few rows of each session.
+  if (sessions.length > 1) checkRows(sessions);
+}
+
+function checkRows(sessions: readonly Rows[]): void {
+  if (factorOf(sessions, FIRST_ROWS) === null) return;
+  const found = factorOf(sessions, Number.POSITIVE_INFINITY);
   if (found === null) return;
   const { power, wrong, traded } = found;
   const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
@@ -44,12 +52,12 @@ export function checkTurnover(rows: Rows): void {
 
 /** The power of ten by which the turnover of nearly all rows is too small; null if it is not. */
 function factorOf(
-  rows: Rows,
+  sessions: readonly Rows[],
   most: number,
 ): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
   let traded = 0;
   const wrong = new Map<number, number>();
-  for (const { traded_quantity, turnover, low_price, high_price } of rows) {
+  for (const { traded_quantity, turnover, low_price, high_price } of rowsOf(sessions)) {
     const [quantity, value, low, high] = [traded_quantity, turnover, low_price, high_price].map(positive);
     // A turnover of zero is one that was rounded.
     if (!quantity || !value || !low || !high) continue;
@@ -64,6 +72,10 @@ function factorOf(
   const [[power, times] = [0, 0]] = [...wrong].sort(([, a], [, b]) => b - a);
   if (times < FEWEST_ROWS || times < NEARLY_ALL * traded) return null;
   return { power, wrong: times, traded };
+}
+
+function* rowsOf(sessions: readonly Rows[]): Generator<Row> {
+  for (const rows of sessions) yield* rows;
 }
 
 const positive = (value: Scalar | undefined) => {

@@ -46,29 +46,36 @@ const LINES_BEFORE_HEADER = 10;
 /** A number or a day: what a row has, and a header has not. */
 const VALUE = /^-?\d[\d.]*$|^\d{1,2}[-/ ](?:\d{1,2}|[a-z]{3,9})[-/ ]\d{2,4}$|^\d{4}-\d{2}-\d{2}$/i;
 
+/** The names of a header may be numbers now and then, but not so many of them. */
+const VALUES_OF_ROW = 3;
+
 /** @throws PipelineError that says why the header at the start of a text is of no known format, if so. */
 function refuseUnknownHeader(start: string): void {
   const header = readHeader(start);
-  if (formatOf(header) !== undefined) return;
+  const values = header.filter((cell) => VALUE.test(cell.trim())).length;
+  if (formatOf(header) !== undefined) {
+    if (values < VALUES_OF_ROW) return;
+    throw badFile('has a row on the line of its header; put the end of a line between them');
+  }
   const lines = start.split(/\r\n?|\n/).filter((line) => line.trim() !== '');
   const [first = ''] = lines;
+  const begins = lines.slice(0, LINES_BEFORE_HEADER);
   for (const [separator, name] of OTHER_SEPARATORS) {
-    const cells = first.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
-    if (formatOf(cells) !== undefined) {
+    const cellsOf = (line: string) =>
+      line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
+    if (begins.some((line) => formatOf(cellsOf(line)) !== undefined)) {
       throw badFile(`separates its cells by ${name}, not by commas; save it as CSV with commas`);
     }
   }
-  const at = lines
-    .slice(0, LINES_BEFORE_HEADER)
-    .findIndex((line) => formatOf(readHeader(`${line}\n`)) !== undefined);
+  const at = begins.findIndex((line) => formatOf(readHeader(`${line}\n`)) !== undefined);
   if (at > 0)
     throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
   const begin = first.slice(0, 80);
+  if (values === 0)
+    throw badFile(`is not a file of a known format; its header begins "${begin}"`, { unknownForm: begin });
   throw badFile(
-    header.some((cell) => VALUE.test(cell.trim()))
-      ? `is not a file of a known format: it has no header, its first line is a row and begins "${begin}"`
-      : `is not a file of a known format; its header begins "${begin}"`,
-    { unknownForm: begin },
+    `is not a file of a known format: it has no header, its first line is a row and begins "${begin}"`,
+    { unknownForm: 'no header, the first line is a row' },
   );
 }
 
@@ -104,26 +111,32 @@ export const isBlankRow = (row: FileRow) =>
     (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
   );
 
+/** More rows are not looked for on one line. */
+const MOST_JOINED = 8;
+
 /**
- * The two rows of a line in which the end of a line is missing: twice the cells of the header, or one less if the last
- * cell of the first row is blank. A row that ends with the comma of its header may have one cell less itself.
+ * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less if the last
+ * cell of a row is blank. A row that ends with the comma of its header may have one cell less itself.
  *
  * @param isRow finds out whether these cells are a row.
- * @returns null if the line cannot be two rows.
+ * @returns null if the line cannot be rows.
  */
 export function splitJoinedRows(
   cells: readonly unknown[],
   header: readonly string[],
   isRow: (row: FileRow) => boolean,
-): readonly [FileRow, FileRow] | null {
-  const rowOf = (values: readonly unknown[]): FileRow =>
-    // Of a repeated name the first column counts, as everywhere.
-    Object.fromEntries(header.map((name, at) => [name.trim(), values[at] ?? null] as const).reverse());
+  most = MOST_JOINED,
+): readonly FileRow[] | null {
   for (const end of [header.length, header.length - 1]) {
-    const second = cells.slice(end);
-    if (second.length > header.length || second.length < header.length - 1) continue;
-    const rows = [rowOf(cells.slice(0, end)), rowOf(second)] as const;
-    if (rows.every(isRow)) return rows;
+    if (cells.length < end || most === 0) continue;
+    // Of a repeated name the first column counts, as everywhere.
+    const row: FileRow = Object.fromEntries(
+      header.map((name, at) => [name.trim(), (at < end ? cells[at] : null) ?? null] as const).reverse(),
+    );
+    if (!isRow(row)) continue;
+    if (cells.length === end) return [row];
+    const others = splitJoinedRows(cells.slice(end), header, isRow, most - 1);
+    if (others !== null) return [row, ...others];
   }
   return null;
 }

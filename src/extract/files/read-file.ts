@@ -109,7 +109,7 @@ async function readContent(name: string, bytes: Buffer, options: ReadOptions): P
   const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
   if (!isZip(data)) {
     const sessions = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
-    for (const { dataSet, rows } of sessions) if (dataSet === SHARES) checkTurnover(rows);
+    checkTurnover(sessions.flatMap(({ dataSet, rows }) => (dataSet === SHARES ? [rows] : [])));
     return sessions;
   }
   if (options.archives === MAX_ARCHIVES)
@@ -196,7 +196,7 @@ export function readCsvFile(
     return sessionsOf(exchange, group, { columns, content, warnings: [] });
   }
   const { header, rows, warnings } = parseRows(bytes, isList);
-  // A row that is a list of cells is two rows, or none.
+  // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   if (first === undefined) throw badFile('contains no rows');
   const columns = columnsOf(header, first, known);
