@@ -12,12 +12,17 @@ const SLOW = ['test/**/*.slow.test.ts'];
 /** How many times as many sets as in `npm test` a property is checked with in the slow layer. */
 const SETS = 20;
 
-/** Files that check properties run in the slow layer once more, with more sets; so do those that choose one queue, on both. */
+/**
+ * Files that check properties run in the slow layer once more, with more sets; so do those that choose one queue, on both,
+ * and those of which some tests are for it alone.
+ */
 const AGAIN = readdirSync(join(import.meta.dirname, 'test'), { recursive: true, encoding: 'utf8' })
   .map((file) => `test/${file.replaceAll('\\', '/')}`)
   .filter((file) => file.endsWith('.test.ts') && !file.endsWith('.slow.test.ts'))
   .filter((file) =>
-    readFileSync(join(import.meta.dirname, file), 'utf8').match(/support\/for-all\.ts|\bmostly,|\bmostly\('/),
+    readFileSync(join(import.meta.dirname, file), 'utf8').match(
+      /support\/(?:for-all|layer)\.ts|\bmostly,|\bmostly\('/,
+    ),
   );
 
 const servers = { globalSetup: './test/support/global-setup.ts' };

@@ -6,6 +6,7 @@ import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox, SeenRequest } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -95,24 +96,27 @@ describe('fill-gaps', () => {
   });
 });
 
-test('sessions beyond the history of the source are asked for only if their first day is named', async () => {
-  const { source, url, options } = await setUp();
-  await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...RANGE], options);
-  await query(url, "delete from etl.coverage where day in ('2025-09-09', '2025-09-10')");
-  const before = source.stats().requests;
-  const { json } = await runJson<Gaps>(['gaps', 'GetCircuitBreakers', ...RANGE], options);
-  expect(json.gaps).toMatchObject([{ sessions: 2, reason: 'beyond_history' }]);
-  // Whatever has not been loaded since is too old as well.
-  const all = ['gaps', 'fill', 'GetCircuitBreakers', '--to', '2025-09-12'];
-  for (const flags of [['--dry-run'], []]) {
-    const { code, stdout, stderr } = await runCli([...all, ...flags], options);
-    expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
-    expect(stderr).toMatch(/^2 missing sessions beyond the history of the source .*--from/m);
-  }
-  expect(source.stats().requests).toBe(before);
-  const filled = await runJson<RunReport>(['gaps', 'fill', 'GetCircuitBreakers', ...RANGE], options);
-  expect([filled.code, filled.json.requests]).toEqual([0, 2]);
-});
+test.runIf(isSlowLayer)(
+  'sessions beyond the history of the source are asked for only if their first day is named',
+  async () => {
+    const { source, url, options } = await setUp();
+    await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...RANGE], options);
+    await query(url, "delete from etl.coverage where day in ('2025-09-09', '2025-09-10')");
+    const before = source.stats().requests;
+    const { json } = await runJson<Gaps>(['gaps', 'GetCircuitBreakers', ...RANGE], options);
+    expect(json.gaps).toMatchObject([{ sessions: 2, reason: 'beyond_history' }]);
+    // Whatever has not been loaded since is too old as well.
+    const all = ['gaps', 'fill', 'GetCircuitBreakers', '--to', '2025-09-12'];
+    for (const flags of [['--dry-run'], []]) {
+      const { code, stdout, stderr } = await runCli([...all, ...flags], options);
+      expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
+      expect(stderr).toMatch(/^2 missing sessions beyond the history of the source .*--from/m);
+    }
+    expect(source.stats().requests).toBe(before);
+    const filled = await runJson<RunReport>(['gaps', 'fill', 'GetCircuitBreakers', ...RANGE], options);
+    expect([filled.code, filled.json.requests]).toEqual([0, 2]);
+  },
+);
 
 test('what cannot be filled ends with exit code 1 and stays a gap, with the reason', async () => {
   const { options } = await setUp('GetCircuitBreakers');
@@ -127,7 +131,7 @@ test('what cannot be filled ends with exit code 1 and stays a gap, with the reas
   ]);
 });
 
-test('--detach leaves the work to workers', async () => {
+test.runIf(isSlowLayer)('--detach leaves the work to workers', async () => {
   const { source, url, options } = await setUp();
   const args = ['gaps', 'fill', 'GetBhavCopyCM', ...RANGE];
   const { code, stdout } = await runCli([...args, '--detach'], options);

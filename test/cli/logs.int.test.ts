@@ -3,6 +3,7 @@ import type { Behaviour } from '../../src/sandbox/index.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -78,7 +79,7 @@ test('at the level info each window is one line with its counts and times', asyn
   }
 });
 
-test('a Postgres that goes away is a line or two, and no SQL', async () => {
+test.runIf(isSlowLayer)('a Postgres that goes away is a line or two, and no SQL', async () => {
   const { source, settings } = await openSource({ delayMs: 100 });
   const proxy = await startCuttingProxy(settings.DATABASE_URL);
   const env = { ...settings, EOD_CONCURRENCY: '8' };

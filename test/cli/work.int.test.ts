@@ -7,6 +7,7 @@ import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { typeOnTerminal } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -40,97 +41,103 @@ function sumOf(report: RunReport): number {
 }
 
 describe('backfill', () => {
-  test('says where sessions that should have data are empty, and where that may be, does not', async () => {
-    const nothing = await startServer((_, response) =>
-      response.setHeader('content-type', 'application/json').end('[]'),
-    );
-    const { url } = await testDatabase();
-    const options = { cwd, env: { ...environment(url), EOD_BASE_URL: nothing } };
-    const ask = (operation: string) =>
-      runCli(
-        ['backfill', operation, '--exchange', operation.endsWith('CM') ? 'NSE' : 'BSE', ...RANGE],
-        options,
+  test.runIf(isSlowLayer)(
+    'says where sessions that should have data are empty, and where that may be, does not',
+    async () => {
+      const nothing = await startServer((_, response) =>
+        response.setHeader('content-type', 'application/json').end('[]'),
       );
-    const bhavCopy = await ask('GetBhavCopyCM');
-    expect(bhavCopy.code).toBe(1);
-    expect(bhavCopy.stdout.replaceAll(/\s+/g, ' ')).toContain(
-      'GetBhavCopyCM NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
-    );
-    expect(bhavCopy.stderr).toContain('empty on 5 sessions that should have data');
-    const pledge = await ask('GetConsolidatedPledge');
-    expect(pledge.code).toBe(0);
-    expect(pledge.stdout).not.toContain('should have data');
-    // It may be empty, but that nothing came is worth saying.
-    expect(pledge.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /^run 2 \(.*\): completed without records after .* no records: GetConsolidatedPledge BSE, in \d+ windows?/,
-    );
-    expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
-    const { json } = await runJson<RunReport>(['run', '1'], options);
-    expect(json.withoutRecords).toEqual([
-      { operation: 'GetBhavCopyCM', exchange: 'NSE', windows: expect.any(Number) },
-    ]);
-    expect(json.emptySessions).toEqual([
-      { operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-02-20', to: '2025-02-27', sessions: 5 },
-    ]);
+      const { url } = await testDatabase();
+      const options = { cwd, env: { ...environment(url), EOD_BASE_URL: nothing } };
+      const ask = (operation: string) =>
+        runCli(
+          ['backfill', operation, '--exchange', operation.endsWith('CM') ? 'NSE' : 'BSE', ...RANGE],
+          options,
+        );
+      const bhavCopy = await ask('GetBhavCopyCM');
+      expect(bhavCopy.code).toBe(1);
+      expect(bhavCopy.stdout.replaceAll(/\s+/g, ' ')).toContain(
+        'GetBhavCopyCM NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
+      );
+      expect(bhavCopy.stderr).toContain('empty on 5 sessions that should have data');
+      const pledge = await ask('GetConsolidatedPledge');
+      expect(pledge.code).toBe(0);
+      expect(pledge.stdout).not.toContain('should have data');
+      // It may be empty, but that nothing came is worth saying.
+      expect(pledge.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+        /^run 2 \(.*\): completed without records after .* no records: GetConsolidatedPledge BSE, in \d+ windows?/,
+      );
+      expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
+      const { json } = await runJson<RunReport>(['run', '1'], options);
+      expect(json.withoutRecords).toEqual([
+        { operation: 'GetBhavCopyCM', exchange: 'NSE', windows: expect.any(Number) },
+      ]);
+      expect(json.emptySessions).toEqual([
+        { operation: 'GetBhavCopyCM', exchange: 'NSE', from: '2025-02-20', to: '2025-02-27', sessions: 5 },
+      ]);
 
-    // Once the source has them, the later run has them, and the earlier one lacks nothing any more.
-    const filled = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', '--exchange', 'NSE', ...RANGE], {
-      cwd,
-      env: environment(url),
-    });
-    expect(filled).toMatchObject({ code: 0, json: { emptySessions: [], withoutRecords: [] } });
-    expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
-  });
+      // Once the source has them, the later run has them, and the earlier one lacks nothing any more.
+      const filled = await runJson<RunReport>(['backfill', 'GetBhavCopyCM', '--exchange', 'NSE', ...RANGE], {
+        cwd,
+        env: environment(url),
+      });
+      expect(filled).toMatchObject({ code: 0, json: { emptySessions: [], withoutRecords: [] } });
+      expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
+    },
+  );
 
-  test('plans, loads, skips what is loaded, and asks again with --force', async ({ url }) => {
-    const options = { cwd, env: environment(url) };
-    const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
+  test.runIf(isSlowLayer)(
+    'plans, loads, skips what is loaded, and asks again with --force',
+    async ({ url }) => {
+      const options = { cwd, env: environment(url) };
+      const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
 
-    const plan = await runJson<Forecast>([...args, '--dry-run'], options);
-    // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
-    expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, isEstimated: true });
-    expect(await query(url, 'select from etl.runs')).toEqual([]);
+      const plan = await runJson<Forecast>([...args, '--dry-run'], options);
+      // 2025-02-26 was a holiday: five sessions of BSE and NSE, two ranges, 2 instruments x 2 natures x 5 days.
+      expect(plan.json).toMatchObject({ requests: 31, windows: 31, skipped: 0, isEstimated: true });
+      expect(await query(url, 'select from etl.runs')).toEqual([]);
 
-    const first = await runJson<RunReport>(args, options);
-    expect(first.code).toBe(0);
-    expect(first.json).toMatchObject({
-      kind: 'backfill',
-      state: 'completed',
-      from: '2025-02-20',
-      to: '2025-02-27',
-    });
-    expect(first.json.inserted).toBeGreaterThan(500);
-    expect(first.json.fetched).toBe(sumOf(first.json));
-    expect(first.json.operations.map(({ operation, exchange }) => `${operation} ${exchange}`)).toEqual([
-      'GetBhavCopyCM BSE',
-      'GetBhavCopyCM NSE',
-      'GetTotalTradeHighlights BSE',
-      'GetFinRatioEOD BSE',
-    ]);
+      const first = await runJson<RunReport>(args, options);
+      expect(first.code).toBe(0);
+      expect(first.json).toMatchObject({
+        kind: 'backfill',
+        state: 'completed',
+        from: '2025-02-20',
+        to: '2025-02-27',
+      });
+      expect(first.json.inserted).toBeGreaterThan(500);
+      expect(first.json.fetched).toBe(sumOf(first.json));
+      expect(first.json.operations.map(({ operation, exchange }) => `${operation} ${exchange}`)).toEqual([
+        'GetBhavCopyCM BSE',
+        'GetBhavCopyCM NSE',
+        'GetTotalTradeHighlights BSE',
+        'GetFinRatioEOD BSE',
+      ]);
 
-    const second = await runJson<RunReport>(args, options);
-    const { total, skipped } = second.json.windows;
-    expect(second.json).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
-    expect(skipped).toBe(total);
-    expect(second.json.skips).toEqual([{ reason: 'loaded already', windows: total }]);
-    expect(second.code).toBe(0);
+      const second = await runJson<RunReport>(args, options);
+      const { total, skipped } = second.json.windows;
+      expect(second.json).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
+      expect(skipped).toBe(total);
+      expect(second.json.skips).toEqual([{ reason: 'loaded already', windows: total }]);
+      expect(second.code).toBe(0);
 
-    const forced = await runJson<RunReport>([...args, '--force'], options);
-    expect(forced.json).toMatchObject({ inserted: 0, updated: 0, unchanged: first.json.fetched });
-    expect(forced.code).toBe(0);
+      const forced = await runJson<RunReport>([...args, '--force'], options);
+      expect(forced.json).toMatchObject({ inserted: 0, updated: 0, unchanged: first.json.fetched });
+      expect(forced.code).toBe(0);
 
-    const runs = await runJson<RunReport[]>(['runs'], options);
-    expect(runs.json.map(({ runId }) => runId)).toEqual([3, 2, 1]);
-    const run = await runJson<RunReport>(['run', '1'], options);
-    expect(run.json).toEqual(first.json);
-    const status = await runJson<Status>(['status'], options);
-    expect(status.json).toMatchObject({ queue: 'postgres', openRuns: [] });
-    expect(status.json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')).toMatchObject({
-      lastLoaded: '2025-02-27',
-      openRejects: 0,
-      lastRun: 3,
-    });
-  });
+      const runs = await runJson<RunReport[]>(['runs'], options);
+      expect(runs.json.map(({ runId }) => runId)).toEqual([3, 2, 1]);
+      const run = await runJson<RunReport>(['run', '1'], options);
+      expect(run.json).toEqual(first.json);
+      const status = await runJson<Status>(['status'], options);
+      expect(status.json).toMatchObject({ queue: 'postgres', openRuns: [] });
+      expect(status.json.operations.find(({ operation }) => operation === 'GetBhavCopyCM')).toMatchObject({
+        lastLoaded: '2025-02-27',
+        openRejects: 0,
+        lastRun: 3,
+      });
+    },
+  );
 
   test('prints tables on stdout, the rest on stderr, and colours neither', async ({ url }) => {
     const { stdout, stderr } = await runCli(['backfill', 'GetSeriesChange', ...RANGE], {
@@ -235,16 +242,19 @@ describe('a run that is stopped', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
-  test('cancel asks on a real terminal, where Ctrl-D and Ctrl-C are no yes', async ({ url }) => {
-    const options = { cwd, env: environment(url) };
-    await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
-    const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
-    expect(await typeOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(/Go on.*nothing was changed/s);
-    await typeOnTerminal(['cancel', '1'], '\u0003', options);
-    expect(await stateOf()).toBe('running');
-    await typeOnTerminal(['cancel', '1', '--yes'], '', options);
-    expect(await stateOf()).toBe('cancelled');
-  });
+  test.runIf(isSlowLayer)(
+    'cancel asks on a real terminal, where Ctrl-D and Ctrl-C are no yes',
+    async ({ url }) => {
+      const options = { cwd, env: environment(url) };
+      await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
+      const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
+      expect(await typeOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(/Go on.*nothing was changed/s);
+      await typeOnTerminal(['cancel', '1'], '\u0003', options);
+      expect(await stateOf()).toBe('running');
+      await typeOnTerminal(['cancel', '1', '--yes'], '', options);
+      expect(await stateOf()).toBe('cancelled');
+    },
+  );
 });
 
 describe('eod up', () => {

@@ -4,6 +4,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { type BackfillOptions, backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
 import { type Heard, startWebhook, type Webhook } from '../support/webhook.ts';
 
@@ -114,29 +115,32 @@ describe('alerts of a run', () => {
     expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(`GetBhavCopyCM NSE ${DAY}`);
   });
 
-  test('a night that finds older sessions empty raises an alert that says so', async () => {
-    const webhook = await startWebhook();
-    const nothing = await startServer((_, response) =>
-      response.setHeader('content-type', 'application/json').end('[]'),
-    );
-    const empty = await openPipeline({
-      sourceUrl: nothing,
-      clock: EVENING,
-      settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_LOOKBACK_SESSIONS: '3' },
-    });
-    const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
-    await runToEnd(
-      empty,
-      backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
-    );
-    expect(kinds(webhook.heard)).toEqual([]);
-    await runToEnd(empty, await nightlyRequest(empty, scope));
-    expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toMatch(
-      /GetBhavCopyCM NSE .*\(the source listed nothing\)/,
-    );
-  });
+  test.runIf(isSlowLayer)(
+    'a night that finds older sessions empty raises an alert that says so',
+    async () => {
+      const webhook = await startWebhook();
+      const nothing = await startServer((_, response) =>
+        response.setHeader('content-type', 'application/json').end('[]'),
+      );
+      const empty = await openPipeline({
+        sourceUrl: nothing,
+        clock: EVENING,
+        settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_LOOKBACK_SESSIONS: '3' },
+      });
+      const scope = { date: DAY, operation: operationNamed('GetBhavCopyCM'), exchange: 'NSE' };
+      await runToEnd(
+        empty,
+        backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
+      );
+      expect(kinds(webhook.heard)).toEqual([]);
+      await runToEnd(empty, await nightlyRequest(empty, scope));
+      expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toMatch(
+        /GetBhavCopyCM NSE .*\(the source listed nothing\)/,
+      );
+    },
+  );
 
-  test('a night without problems raises no alert', async () => {
+  test.runIf(isSlowLayer)('a night without problems raises no alert', async () => {
     const webhook = await startWebhook();
     const { pipeline } = await openSetup(webhook, {});
     const report = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: DAY }));

@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/load/database/database.ts';
 import { writeDecision } from '../../src/load/state/events/decisions.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { forAllAsync } from '../support/for-all.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, openStore, test } from './import-support.ts';
 
@@ -127,48 +128,50 @@ describe('corporate events', () => {
     ]);
   });
 
-  test('leave no run open, and are stored once, whichever response of Postgres is lost', async ({
-    context,
-  }) => {
-    await importInto(context, [
-      prices('2024-01-01', { ABC: 'INE000A01010' }),
-      list(['ABC', '2024-01-02', '2:1']),
-    ]);
-    const runs = async () =>
-      (
-        await context.db.pool.query(
-          `select r.state, count(w.id)::int as windows, count(*) filter (where w.state in ('pending', 'running'))::int as open
+  test.runIf(isSlowLayer)(
+    'leave no run open, and are stored once, whichever response of Postgres is lost',
+    async ({ context }) => {
+      await importInto(context, [
+        prices('2024-01-01', { ABC: 'INE000A01010' }),
+        list(['ABC', '2024-01-02', '2:1']),
+      ]);
+      const runs = async () =>
+        (
+          await context.db.pool.query(
+            `select r.state, count(w.id)::int as windows, count(*) filter (where w.state in ('pending', 'running'))::int as open
              from etl.runs r left join etl.windows w on w.run_id = r.id where r.kind = 'events' group by r.id order by r.id`,
-        )
-      ).rows;
-    let made = (await runs()).length;
-    for (let lost = 1, struck = true; struck; lost += lost < 6 ? 1 : 5) {
-      const ratio = lost + 2;
-      // Only the decision is written, so that the events are changed through the proxy.
-      await writeDecision(context.db.drizzle, {
-        eventId: 'NSE:ABC:2024-01-02:split',
-        ratio: { new: ratio, old: 1 },
-        decidedBy: 'test',
-      });
-      const proxy = await startCuttingProxy(context.config.DATABASE_URL ?? '', {
-        statement: /insert into "?etl"?\."?runs"?/,
-        last: lost,
-      });
-      const retry = { forMs: 20_000, onRetry: () => undefined };
-      const db = openDatabase({ url: proxy.url, retry });
-      await updateCorporateEvents({ ...context, db });
-      struck = proxy.struck();
-      await db.close();
-      await proxy.close();
-      made += 1;
-      const found = await runs();
-      expect(found.slice(0, made), `response ${lost} lost`).toEqual(
-        Array(made).fill({ state: 'completed', windows: expect.any(Number), open: 0 }),
-      );
-      expect(found.length, `response ${lost} lost`).toBe(made);
-      expect(await stored(context)).toMatchObject([{ ratio_new: `${ratio}` }]);
-    }
-  }, 120_000);
+          )
+        ).rows;
+      let made = (await runs()).length;
+      for (let lost = 1, struck = true; struck; lost += lost < 6 ? 1 : 5) {
+        const ratio = lost + 2;
+        // Only the decision is written, so that the events are changed through the proxy.
+        await writeDecision(context.db.drizzle, {
+          eventId: 'NSE:ABC:2024-01-02:split',
+          ratio: { new: ratio, old: 1 },
+          decidedBy: 'test',
+        });
+        const proxy = await startCuttingProxy(context.config.DATABASE_URL ?? '', {
+          statement: /insert into "?etl"?\."?runs"?/,
+          last: lost,
+        });
+        const retry = { forMs: 20_000, onRetry: () => undefined };
+        const db = openDatabase({ url: proxy.url, retry });
+        await updateCorporateEvents({ ...context, db });
+        struck = proxy.struck();
+        await db.close();
+        await proxy.close();
+        made += 1;
+        const found = await runs();
+        expect(found.slice(0, made), `response ${lost} lost`).toEqual(
+          Array(made).fill({ state: 'completed', windows: expect.any(Number), open: 0 }),
+        );
+        expect(found.length, `response ${lost} lost`).toBe(made);
+        expect(await stored(context)).toMatchObject([{ ratio_new: `${ratio}` }]);
+      }
+    },
+    120_000,
+  );
 
   test('follow from notices, decisions and owners of symbols, in whatever order those come', async () => {
     const A = 'INE000A01010';

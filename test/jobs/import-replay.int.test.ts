@@ -8,6 +8,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
 import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
@@ -158,52 +159,63 @@ describe('files and answers of the service in turn', () => {
     expect(loaded(await query(empty, coverage))).toEqual(loaded(await query(files, coverage)));
   });
 
-  test('read side by side for one day, are replayed in the order the day’s lock gave them', async () => {
-    const original = await openStore();
-    const versions = Array.from({ length: 12 }, (_, at) => {
-      const close = { row: 1 + (at % 4), column: 'ClsPric', value: `${100 + at}.5` };
-      const lines = edited(NSE_UDIFF, [close]).slice(0, 99 - (at % 3));
-      // A full bhav copy comes before the others, whenever it is imported.
-      return at < 4 ? asFullBhavcopy(newFile('version.csv', lines)) : lines;
-    });
-    const report = await importInto(
-      original,
-      versions.map((lines, at) => newFile(`version-${10 + at}.csv`, lines)),
-    );
-    expect(report).toMatchObject({ state: 'completed', windows: { loaded: 12 } });
-    const before = await contents(original);
-    expect(before.history.bhavcopy_cm?.length).toBeGreaterThan(5);
-    expect(await contents(await replayedElsewhere(original))).toEqual(before);
-  });
+  test.runIf(isSlowLayer)(
+    'read side by side for one day, are replayed in the order the day’s lock gave them',
+    async () => {
+      const original = await openStore();
+      const versions = Array.from({ length: 12 }, (_, at) => {
+        const close = { row: 1 + (at % 4), column: 'ClsPric', value: `${100 + at}.5` };
+        const lines = edited(NSE_UDIFF, [close]).slice(0, 99 - (at % 3));
+        // A full bhav copy comes before the others, whenever it is imported.
+        return at < 4 ? asFullBhavcopy(newFile('version.csv', lines)) : lines;
+      });
+      const report = await importInto(
+        original,
+        versions.map((lines, at) => newFile(`version-${10 + at}.csv`, lines)),
+      );
+      expect(report).toMatchObject({ state: 'completed', windows: { loaded: 12 } });
+      const before = await contents(original);
+      expect(before.history.bhavcopy_cm?.length).toBeGreaterThan(5);
+      expect(await contents(await replayedElsewhere(original))).toEqual(before);
+    },
+  );
 
-  test('where they are loaded already, a replay ends with the same values and loses none', async () => {
-    const { url } = await testDatabase();
-    const service = await pipelineOnFolder(url);
-    const files = await openStore(url);
-    await runToEnd(
-      service,
-      backfill({ from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
-    );
-    await importInto(files, [NSE_UDIFF]);
-    const before = await contents(files);
-    expect(await replay(files, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: 100 });
-    expect(await contents(files)).toEqual(before);
+  test.runIf(isSlowLayer)(
+    'where they are loaded already, a replay ends with the same values and loses none',
+    async () => {
+      const { url } = await testDatabase();
+      const service = await pipelineOnFolder(url);
+      const files = await openStore(url);
+      await runToEnd(
+        service,
+        backfill({ from: '2025-08-29', to: '2025-08-29', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
+      );
+      await importInto(files, [NSE_UDIFF]);
+      const before = await contents(files);
+      expect(await replay(files, {})).toMatchObject({
+        inserted: 0,
+        updated: 0,
+        withdrawn: 0,
+        unchanged: 100,
+      });
+      expect(await contents(files)).toEqual(before);
 
-    // The answer is not passed over for the newer file: only it knows the times of the source.
-    const known = 'select from market.bhavcopy_cm where source_saved_at is not null';
-    expect(await query(files, known)).toHaveLength(100);
-    await files.db.pool.query('update market.bhavcopy_cm set source_saved_at = null');
-    await replay(files, { from: '2025-08-29', to: '2025-08-29' });
-    expect(await query(files, known)).toHaveLength(100);
+      // The answer is not passed over for the newer file: only it knows the times of the source.
+      const known = 'select from market.bhavcopy_cm where source_saved_at is not null';
+      expect(await query(files, known)).toHaveLength(100);
+      await files.db.pool.query('update market.bhavcopy_cm set source_saved_at = null');
+      await replay(files, { from: '2025-08-29', to: '2025-08-29' });
+      expect(await query(files, known)).toHaveLength(100);
 
-    // A newer file that corrects a value.
-    const corrected = edited(NSE_UDIFF, [{ row: 3, column: 'ClsPric', value: '123.45' }]);
-    await importInto(files, [newFile('corrected.csv', corrected)]);
-    const after = await rowsOf(files, 'market');
-    const report = await replay(files, { operations: ['GetBhavCopyCM'] });
-    expect(report).toMatchObject({ state: 'completed', updated: 0 });
-    const values = (rows: Record<string, string[]>) =>
-      rows.bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
-    expect(values(await rowsOf(files, 'market'))).toEqual(values(after));
-  });
+      // A newer file that corrects a value.
+      const corrected = edited(NSE_UDIFF, [{ row: 3, column: 'ClsPric', value: '123.45' }]);
+      await importInto(files, [newFile('corrected.csv', corrected)]);
+      const after = await rowsOf(files, 'market');
+      const report = await replay(files, { operations: ['GetBhavCopyCM'] });
+      expect(report).toMatchObject({ state: 'completed', updated: 0 });
+      const values = (rows: Record<string, string[]>) =>
+        rows.bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
+      expect(values(await rowsOf(files, 'market'))).toEqual(values(after));
+    },
+  );
 });

@@ -6,8 +6,8 @@ import { randomFrom } from '../support/chaos/random.ts';
 import { bhavcopy, bhavRow, load, loadBhav, openStore } from './support.ts';
 
 const DAYS = ['2024-12-30', '2025-08-28', '2025-08-29'];
-const LOADS = 60;
-const PAIRS = 120;
+const LOADS = 40;
+const PAIRS = 50;
 const categories = operationNamed('GetCorporateActionsCategories').shapes.find(
   ({ table }) => table.name === 'corporate_action_categories',
 )?.table as TableDefinition;

@@ -6,6 +6,7 @@ import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { execute } from '../support/template.ts';
@@ -280,82 +281,85 @@ describe('an operation that a user declares', () => {
   });
 });
 
-test('a function that fails is named with its file, and all that does not need it is loaded', async () => {
-  const day = '2025-09-11';
-  const path = folderWith(declaration());
-  /** A good declaration, but for a function that fails for days of this September. */
-  const add = (name: string, before: string, after: string) => {
-    const text = declaration({ name, table: name.toLowerCase() }).replace(before, `${before} ${after}`);
-    writeFileSync(join(path, `${name}.mjs`), text);
-  };
-  const failing = (parameters: string, text: string) =>
-    `(${parameters}) => { if (${text}.includes('09-')) throw new Error('no luck'); return null; }`;
-  add(
-    'GetComputed',
-    "'Votes for it.', {",
-    `workOut: ${failing('get', "get('meetingDate')").replace('null', '1')},`,
-  );
-  add('GetContradicted', 'dated: true,', `contradiction: ${failing('row', 'row.meeting_date')},`);
-  add('GetDated', "dates: 'range',", `datedWhen: () => { throw new Error('no luck'); },`);
-  const failed = {
-    GetComputed: 'workOut of getcomputed.votes_for',
-    GetContradicted: 'shapes[0].contradiction',
-    GetDated: 'request.datedWhen',
-  };
-  const named = Object.entries(failed).map(
-    ([name, what]) => `${what} of ${name} fails (no luck), see ${join(path, name)}.mjs`,
-  );
-  const { url: database } = await testDatabase();
-  const source = await openSandbox({ operationsDir: path, instrumentsPerExchange: 3 });
-  const { env } = optionsFor(path, database);
-  const options = {
-    cwd,
-    env: { ...env, EOD_BASE_URL: source.url, EOD_INSTRUMENT_LIMIT: '1', EOD_EXCHANGES: 'BSE' },
-  };
-  await runCli(['migrate'], options);
-  await runJson(['operations', 'enable', 'GetVoting', ...Object.keys(failed)], options);
-  for (const command of [
-    ['nightly', '--date', day],
-    ['backfill', '--all', '--from', day, '--to', day],
-  ]) {
-    const { code, json } = await runJson<RunReport>(command, options);
-    expect({ code, state: json.state }).toEqual({ code: 1, state: 'failed' });
-    const reasons = [...json.failures.map(({ error }) => error), ...json.skips.map(({ reason }) => reason)];
-    for (const text of named) expect(reasons.join('\n')).toContain(text);
-    expect(json.failures.map(({ operation }) => operation)).toEqual(['GetComputed', 'GetContradicted']);
-  }
-  // Their responses are kept, so that they need not be requested again once the functions are corrected.
-  const rejects = await query<{ operation: string; kept: boolean }>(
-    database,
-    `select distinct r.operation, a.hash is not null as kept from etl.rejects r join etl.answers a using (window_id) order by 1`,
-  );
-  expect(rejects).toEqual([
-    { operation: 'GetComputed', kept: true },
-    { operation: 'GetContradicted', kept: true },
-  ]);
-  const [stored] = await query<{ votes: number }>(
-    database,
-    'select count(*)::int as votes from market.voting_results',
-  );
-  expect(stored?.votes).toBeGreaterThan(0);
+test.runIf(isSlowLayer)(
+  'a function that fails is named with its file, and all that does not need it is loaded',
+  async () => {
+    const day = '2025-09-11';
+    const path = folderWith(declaration());
+    /** A good declaration, but for a function that fails for days of this September. */
+    const add = (name: string, before: string, after: string) => {
+      const text = declaration({ name, table: name.toLowerCase() }).replace(before, `${before} ${after}`);
+      writeFileSync(join(path, `${name}.mjs`), text);
+    };
+    const failing = (parameters: string, text: string) =>
+      `(${parameters}) => { if (${text}.includes('09-')) throw new Error('no luck'); return null; }`;
+    add(
+      'GetComputed',
+      "'Votes for it.', {",
+      `workOut: ${failing('get', "get('meetingDate')").replace('null', '1')},`,
+    );
+    add('GetContradicted', 'dated: true,', `contradiction: ${failing('row', 'row.meeting_date')},`);
+    add('GetDated', "dates: 'range',", `datedWhen: () => { throw new Error('no luck'); },`);
+    const failed = {
+      GetComputed: 'workOut of getcomputed.votes_for',
+      GetContradicted: 'shapes[0].contradiction',
+      GetDated: 'request.datedWhen',
+    };
+    const named = Object.entries(failed).map(
+      ([name, what]) => `${what} of ${name} fails (no luck), see ${join(path, name)}.mjs`,
+    );
+    const { url: database } = await testDatabase();
+    const source = await openSandbox({ operationsDir: path, instrumentsPerExchange: 3 });
+    const { env } = optionsFor(path, database);
+    const options = {
+      cwd,
+      env: { ...env, EOD_BASE_URL: source.url, EOD_INSTRUMENT_LIMIT: '1', EOD_EXCHANGES: 'BSE' },
+    };
+    await runCli(['migrate'], options);
+    await runJson(['operations', 'enable', 'GetVoting', ...Object.keys(failed)], options);
+    for (const command of [
+      ['nightly', '--date', day],
+      ['backfill', '--all', '--from', day, '--to', day],
+    ]) {
+      const { code, json } = await runJson<RunReport>(command, options);
+      expect({ code, state: json.state }).toEqual({ code: 1, state: 'failed' });
+      const reasons = [...json.failures.map(({ error }) => error), ...json.skips.map(({ reason }) => reason)];
+      for (const text of named) expect(reasons.join('\n')).toContain(text);
+      expect(json.failures.map(({ operation }) => operation)).toEqual(['GetComputed', 'GetContradicted']);
+    }
+    // Their responses are kept, so that they need not be requested again once the functions are corrected.
+    const rejects = await query<{ operation: string; kept: boolean }>(
+      database,
+      `select distinct r.operation, a.hash is not null as kept from etl.rejects r join etl.answers a using (window_id) order by 1`,
+    );
+    expect(rejects).toEqual([
+      { operation: 'GetComputed', kept: true },
+      { operation: 'GetContradicted', kept: true },
+    ]);
+    const [stored] = await query<{ votes: number }>(
+      database,
+      'select count(*)::int as votes from market.voting_results',
+    );
+    expect(stored?.votes).toBeGreaterThan(0);
 
-  const doctor = await runJson<{ readonly checks: readonly Check[] }>(['doctor', '--offline'], options);
-  expect(doctor.code).toBe(1);
-  expect(doctor.json.checks.filter(({ state }) => state === 'failed')).toMatchObject([
-    {
-      name: 'night',
-      found: `GetDated: its declaration cannot be planned: ${named[2]}`,
-      remedy: expect.stringContaining('eod operations disable GetDated'),
-    },
-  ]);
+    const doctor = await runJson<{ readonly checks: readonly Check[] }>(['doctor', '--offline'], options);
+    expect(doctor.code).toBe(1);
+    expect(doctor.json.checks.filter(({ state }) => state === 'failed')).toMatchObject([
+      {
+        name: 'night',
+        found: `GetDated: its declaration cannot be planned: ${named[2]}`,
+        remedy: expect.stringContaining('eod operations disable GetDated'),
+      },
+    ]);
 
-  // A run of it alone fails too, and says why.
-  const alone = await runJson<RunReport>(['backfill', 'GetDated', '--from', day, '--to', day], options);
-  expect(alone).toMatchObject({
-    code: 1,
-    json: { state: 'failed', error: expect.stringContaining(named[2] ?? '') },
-  });
-});
+    // A run of it alone fails too, and says why.
+    const alone = await runJson<RunReport>(['backfill', 'GetDated', '--from', day, '--to', day], options);
+    expect(alone).toMatchObject({
+      code: 1,
+      json: { state: 'failed', error: expect.stringContaining(named[2] ?? '') },
+    });
+  },
+);
 
 describe('a file that cannot be used', () => {
   test.each([

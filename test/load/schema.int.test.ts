@@ -7,6 +7,7 @@ import { tables } from '../../src/operations/registry.ts';
 import { columnComment } from '../../src/operations/table.ts';
 import { VIEWS } from '../../src/operations/views.ts';
 import { emptyDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { openPool, openStore } from './support.ts';
 
 const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
@@ -201,7 +202,7 @@ describe('migrating', () => {
     expect(await schemaState(store)).toBe('current');
   });
 
-  test('by two processes at once, and once more in this one', async () => {
+  test.runIf(isSlowLayer)('by two processes at once, and once more in this one', async () => {
     const { url } = await emptyDatabase();
     const script = `
       import { openDatabase } from './src/load/database/database.ts';

@@ -1,6 +1,7 @@
 import { get } from 'node:http';
 import type { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
+import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import { manualClock } from '../sandbox/support.ts';
@@ -147,3 +148,18 @@ test.each([
     expect(sandbox.stats().byDiagnostic).toEqual({ [LIMITED]: last });
   },
 );
+
+test('a resume by a person tries a closed hour at once, and all windows start when the source answers', async () => {
+  const clock = manualClock(at('22:10:00'));
+  const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 1 }];
+  const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
+  const runId = await start(setup, QUARTER);
+  await setup.work();
+  await waitFor(async () => (await closedHours(setup)) === 1);
+  await whenLimited(setup);
+  expect(setup.sandbox.stats().requests).toBe(1);
+  // The clock stands still: nothing but the resume opens the hour, and the queue would be limited for a minute.
+  await resumeRun(setup, runId);
+  const report = await ended(setup, runId, 20_000);
+  expect(report).toMatchObject({ state: 'completed', requests: 63, windows: { loaded: 62 } });
+});

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { manualClock } from '../sandbox/support.ts';
-import { ended, mostly } from '../support/pipeline.ts';
-import { waitFor } from '../support/wait-for.ts';
-import { accountsOf, coverageRows, openSetup, start, tally, windowsOf } from './support.ts';
+import { mostly } from '../support/pipeline.ts';
+import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support.ts';
 
 const WEEK = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-08', to: '2025-09-11' };
 
@@ -19,32 +17,6 @@ describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (back
     }
     await accountsOf(setup, report);
   });
-});
-
-test('once the hour is used up, nobody asks before the next clock hour, and no attempt is used up', async () => {
-  const line = 'Calls per hour are limited.';
-  const clock = manualClock(Date.parse('2025-09-12T22:59:56+05:30'));
-  const setup = await openSetup({
-    clock,
-    settings: { EOD_ATTEMPTS: '1', EOD_CONCURRENCY: '1' },
-    behaviour: { faults: [{ kind: 'diagnostic', value: line, first: 1 }] },
-  });
-  const runId = await start(setup, WEEK);
-  await setup.work(2);
-  const closed = await waitFor(async () => {
-    const found = await setup.db.pool.query<{ diagnostic: string }>(
-      'select diagnostic from etl.call_budget where refused_at is not null',
-    );
-    return found.rows[0]?.diagnostic;
-  });
-  expect(closed).toBe(line);
-  // Both workers saw the door closed; the clock has not moved, so nothing is asked.
-  await waitFor(async () => (await windowsOf(setup, runId)).every(({ state }) => state === 'pending'));
-  expect(setup.sandbox.stats().requests).toBe(1);
-  clock.moveTo(Date.parse('2025-09-12T23:00:03+05:30'));
-  const report = await ended(setup, runId);
-  expect(report).toMatchObject({ state: 'completed', requests: 5, windows: { loaded: 4 } });
-  await accountsOf(setup, report);
 });
 
 describe('text nobody knows', () => {

@@ -1,4 +1,3 @@
-import { inject } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, clockOf } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
@@ -16,17 +15,11 @@ import { operationNamed, operations, tables } from '../../src/operations/registr
 import type { SandboxOptions } from '../../src/sandbox/index.ts';
 import { closeAfterFile } from './closing.ts';
 import { testDatabase } from './database.ts';
+import { isSlowLayer } from './layer.ts';
 import { freePrefix, redisUrl } from './redis.ts';
 import { openSandbox } from './sandbox.ts';
 import { QUEUE_PREFIX } from './template.ts';
 import { waitFor } from './wait-for.ts';
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** True in the slow layer. */
-    isSlow: boolean;
-  }
-}
 
 export type Backend = 'postgres' | 'redis';
 
@@ -37,7 +30,7 @@ export const backends: readonly Backend[] = ['postgres', 'redis'];
  * For tests of what the source, the key or the clock does to a worker: the queue has little to do with it, so that one
  * is enough each time. The slow layer runs them on both.
  */
-export const mostly = (backend: Backend): readonly Backend[] => (inject('isSlow') ? backends : [backend]);
+export const mostly = (backend: Backend): readonly Backend[] => (isSlowLayer ? backends : [backend]);
 
 /** An address at which nobody answers. */
 const NOBODY = 'http://127.0.0.1:9';

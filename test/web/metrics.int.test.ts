@@ -6,6 +6,7 @@ import { commit } from '../../src/core/version.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { testDatabase } from '../support/database.ts';
+import { isSlowLayer } from '../support/layer.ts';
 import { ended, mostly, openPipeline, queueEmpty } from '../support/pipeline.ts';
 import { serve } from '../support/serve.ts';
 
@@ -124,7 +125,7 @@ test('rules, dashboard and documentation name metrics that there are, and the do
   for (const line of lines) expect(line).toMatch(/^# HELP \w+ .+\.$/);
 });
 
-test('promtool takes rules and metrics (it is in the package prometheus)', async () => {
+test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package prometheus)', async () => {
   const promtool = (args: string[], input?: string) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
     expect(stdout + stderr).toBeDefined();
