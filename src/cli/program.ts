@@ -134,18 +134,6 @@ const FILES: Readonly<Record<CommandName, CommandFile>> = {
   completion: () => import('./commands/completion.ts'),
 };
 
-/** Words that other tools have for what `eod` does, and what is said of them. */
-const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
-  ['sql', 'did you mean query?'],
-  ['load', 'did you mean backfill or nightly?'],
-  ['missing', 'did you mean gaps?'],
-  ['tables', 'did you mean operations?'],
-  ['describe', 'did you mean operations?'],
-  ['version', 'did you mean -V?'],
-  ['stop', 'did you mean "runs cancel"?'],
-  ['backup', 'docs/operations.md says how to back up'],
-]);
-
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
 const summaryOf = (description: string) => description.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? description;
 
@@ -253,8 +241,6 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     if (found === undefined) {
       const guess = didYouMean(name, known);
       if (command === program) {
-        const word = OTHER_WORDS.get(name);
-        if (word !== undefined) throw usageError(`unknown command '${name}'; ${word}`);
         throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
       }
       const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
@@ -296,16 +282,15 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   return cli.exitCode;
 }
 
-/** Of two mistakes commander says less than is known: the other word for a command, and what a command takes. */
+/** Of some mistakes commander says less than is known: which alias is meant, and what a command takes. */
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
   if (error.code === 'commander.unknownCommand' && cli.command === undefined) {
     // Commander does not guess hidden commands.
     const alias = error.message.includes('Did you mean') ? null : nearest(name, Object.keys(ALIASES));
-    const meant = alias === null ? undefined : `did you mean "${ALIASES[alias as keyof typeof ALIASES]}"?`;
-    const word = OTHER_WORDS.get(name) ?? meant;
-    if (word !== undefined) return usageError(`unknown command '${name}'; ${word}`);
+    const meant = alias === null ? undefined : ALIASES[alias as keyof typeof ALIASES];
+    if (meant !== undefined) return usageError(`unknown command '${name}'; did you mean "${meant}"?`);
   }
   // Commander looks for the flag among those of the list too.
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {

@@ -28,7 +28,7 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
     return `  ${name} ${issue.message}${value}`;
   });
   const mistyped = unknownSettings(env).flatMap(({ name, meant }) =>
-    meant === null ? [] : [`  ${name} is no setting${REMOVED[name] ?? `; did you mean ${meant}?`}`],
+    meant === null ? [] : [`  ${name} is no setting; did you mean ${meant}?`],
   );
   const lines = [...mistyped, ...problems.map((problem) => `  ${problem}`), ...wrong];
   if (result.success && lines.length === 0) return Object.freeze(result.data);
@@ -38,12 +38,6 @@ export function loadConfig(env: Readonly<Record<string, string>>, folder = '.'):
       : `the settings have ${lines.length} problems:\n${lines.join('\n')}`,
   );
 }
-
-/** What is to be said of settings that there were once. */
-const REMOVED: Readonly<Record<string, string>> = {
-  EOD_KEEP_RAW:
-    ' any more: every answer is kept, because late answers and replays need them; EOD_KEEP_RAW_DAYS (at least 7) says for how many days',
-};
 
 /** A variable that begins with EOD_ and is no setting. */
 interface UnknownSetting {

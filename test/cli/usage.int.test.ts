@@ -90,7 +90,7 @@ describe.concurrent('mistakes in the settings', () => {
   });
 
   test.each([
-    ['EOD_KEEP_RAW', 'true', 'EOD_KEEP_RAW is no setting any more: every answer is kept'],
+    ['EOD_KEEP_RAW', 'true', 'EOD_KEEP_RAW is no setting; did you mean EOD_KEEP_RAW_DAYS?'],
     ['EOD_KEEP_RAW_DAYS', '6', 'EOD_KEEP_RAW_DAYS must be at least 7'],
   ])('%s=%s says for how long answers are kept', async (name, value, said) => {
     const { code, stderr } = await runCli(['config'], { cwd, env: { [name]: value } });
