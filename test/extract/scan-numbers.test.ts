@@ -84,7 +84,7 @@ test.each(all.map(({ operation }) => [operation.name, operation] as const))(
       .map(([changing, texts]) => new Map(changing.map((key, at) => [key, texts[at] as string])));
     forAll(
       [fc.array(changed, { minLength: 1, maxLength: 20 }), fc.boolean()],
-      { numRuns: 8 },
+      { numRuns: 4 },
       (list, isText) => {
         const json = [new Map<string, string>(), ...list].map((one) => jsonOf(record, one, isText));
         isScanned(operation, asked, Buffer.from(`[${json.join()}]`));
