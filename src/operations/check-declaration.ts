@@ -161,13 +161,10 @@ function* windowProblems(
   }
   if ((per === 'instrument' || per === 'row') && request.instruments === 'none')
     yield `windows.per is "${per}", but request.instruments is "none": use one or many`;
-  if (per === 'instrument') {
-    const ask = () => windows.questions(expectedDay());
-    yield* questionProblems(ask, questionsSchema, QUESTIONS);
-  }
+  if (per === 'instrument') yield* questionProblems(per, () => windows.questions(expectedDay()));
   if (per === 'once' && windows.questions !== undefined) {
     const { questions } = windows;
-    yield* questionProblems(() => questions(expectedDay().today), onceQuestionsSchema, QUESTIONS_ONCE);
+    yield* questionProblems(per, () => questions(expectedDay().today));
   }
   if (per === 'row') {
     if (windows.of === name) yield 'windows.of is the operation itself: name another one';
@@ -178,17 +175,30 @@ function* windowProblems(
     yield 'schedule.spread is for instruments that are asked daily: use it with on daily and windows.per instrument';
 }
 
+/** What `windows.questions` has to return, and how to say so. */
+const RETURNED = {
+  once: { schema: onceQuestionsSchema, remedy: QUESTIONS_ONCE },
+  instrument: { schema: questionsSchema, remedy: QUESTIONS },
+} as const;
+
 /** Tries the questions of a declaration for a day. */
-function* questionProblems(ask: () => unknown, schema: z.ZodType, remedy: string): Generator<string> {
+function* questionProblems(per: keyof typeof RETURNED, ask: () => unknown): Generator<string> {
   let found: unknown;
   try {
     found = ask();
   } catch (error) {
-    yield `windows.questions fails for ${expectedDay().today} (${messageOf(error)}): ${remedy}`;
+    yield `windows.questions fails for ${expectedDay().today} (${messageOf(error)}): ${RETURNED[per].remedy}`;
     return;
   }
-  if (!schema.safeParse(found).success)
-    yield `windows.questions returns ${shown(found)} of something else: ${remedy}`;
+  const problem = returnedProblem(per, found);
+  if (problem !== null) yield `windows.questions ${problem}`;
+}
+
+/** What is wrong with what `windows.questions` has returned; null if nothing is. */
+export function returnedProblem(per: Operation['windows']['per'], found: unknown): string | null {
+  if (per !== 'once' && per !== 'instrument') return null;
+  const { schema, remedy } = RETURNED[per];
+  return schema.safeParse(found).success ? null : `returns ${shown(found)} of something else: ${remedy}`;
 }
 
 function* shapeProblems(shape: Shape, path: string): Generator<string> {

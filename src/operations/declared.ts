@@ -122,7 +122,7 @@ export async function readDeclared(
   if (module.default instanceof Promise)
     return refuse('its default export is a promise: export what defineOperation({…}) returns, without async');
   // Not until there is something to check: zod takes a while to load.
-  const { checkDeclaration } = await import('./check-declaration.ts');
+  const { checkDeclaration, returnedProblem } = await import('./check-declaration.ts');
   const problems = checkDeclaration(module.default, { file, ...(names === undefined ? {} : { names }) });
   if (problems.some(({ level }) => level === 'error')) return { operation: null, problems };
   const operation = module.default as Operation;
@@ -137,7 +137,7 @@ export async function readDeclared(
     }
   }
   for (const table of filled) taken.set(table.name, { table, by: name });
-  if (from === 'folder') nameFailures(operation, path);
+  if (from === 'folder') nameFailures(operation, path, returnedProblem);
   return { operation, problems };
 }
 

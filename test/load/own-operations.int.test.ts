@@ -300,6 +300,11 @@ test.runIf(isSlowLayer)(
     );
     add('GetContradicted', 'dated: true,', `contradiction: ${failing('row', 'row.meeting_date')},`);
     add('GetDated', "dates: 'range',", `datedWhen: () => { throw new Error('no luck'); },`);
+    const once = declaration({ name: 'GetOnce', table: 'once' })
+      .replace("dates: 'range'", "dates: 'none'")
+      .replace("'days' }", "'none' }")
+      .replace(/windows: .*,/, "windows: { per: 'once', questions: (day) => (day > '2025-09' ? 5 : [{}]) },");
+    writeFileSync(join(path, 'GetOnce.mjs'), once);
     const failed = {
       GetComputed: 'workOut of getcomputed.votes_for',
       GetContradicted: 'shapes[0].contradiction',
@@ -307,6 +312,9 @@ test.runIf(isSlowLayer)(
     };
     const named = Object.entries(failed).map(
       ([name, what]) => `${what} of ${name} fails (no luck), see ${join(path, name)}.mjs`,
+    );
+    named.push(
+      `windows.questions of GetOnce returns 5 of something else: use a function that returns [{ type: 'A' }], or leave it out, see ${join(path, 'GetOnce')}.mjs`,
     );
     const { url: database } = await testDatabase();
     const source = await openSandbox({ operationsDir: path, instrumentsPerExchange: 3 });
@@ -316,7 +324,7 @@ test.runIf(isSlowLayer)(
       env: { ...env, EOD_BASE_URL: source.url, EOD_INSTRUMENT_LIMIT: '1', EOD_EXCHANGES: 'BSE' },
     };
     await runCli(['migrate'], options);
-    await runJson(['operations', 'enable', 'GetVoting', ...Object.keys(failed)], options);
+    await runJson(['operations', 'enable', 'GetVoting', 'GetOnce', ...Object.keys(failed)], options);
     for (const command of [
       ['nightly', '--date', day],
       ['backfill', '--all', '--from', day, '--to', day],
@@ -347,8 +355,10 @@ test.runIf(isSlowLayer)(
     expect(doctor.json.checks.filter(({ state }) => state === 'failed')).toMatchObject([
       {
         name: 'night',
-        found: `GetDated: its declaration cannot be planned: ${named[2]}`,
-        remedy: expect.stringContaining('eod operations disable GetDated'),
+        found: ['GetDated', 'GetOnce']
+          .map((name, at) => `${name}: its declaration cannot be planned: ${named[2 + at]}`)
+          .join('; '),
+        remedy: expect.stringContaining('eod operations disable GetDated GetOnce'),
       },
     ]);
 
