@@ -4,6 +4,7 @@ import { PipelineError } from '../core/errors.ts';
 import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
 import { replaySessions, workReplay } from '../jobs/replay/work-replay.ts';
+import { followUpRuns } from '../jobs/runs/finish.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
@@ -121,6 +122,8 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
       (opened) => opened.stop(),
     );
     ended = await followRun(cli, context, runId, view.update);
+    // After a first fill they take longer than the worker may take to stop, and cron may start no process until the next night.
+    if (ended) await Promise.race([followUp(context, runId), life.stopped]);
   } catch (error) {
     if (!life.signal.aborted) throw error;
   } finally {
@@ -130,6 +133,16 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
   }
   await replaySessions(context, life.signal);
   return { report: await reportRun(context, runId), interrupted: !ended };
+}
+
+/** Makes the checks and alerts that follow the end of a run, or waits for them. They do not change how it ended. */
+async function followUp(context: Context, runId: number): Promise<void> {
+  await followUpRuns(context, runId).catch((err) =>
+    context.log.warn(
+      { runId, err },
+      'the checks and alerts that follow the run are left to the next process',
+    ),
+  );
 }
 
 /** Why no calls are made for a run now; null if some are. */

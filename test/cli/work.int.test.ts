@@ -8,7 +8,7 @@ import { testDatabase } from '../support/database.ts';
 import { typeOnTerminal } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
 import { isSlowLayer } from '../support/layer.ts';
-import { query } from '../support/query.ts';
+import { query, withClient } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -325,4 +325,23 @@ test('the tables are created by commands that load, where there are none; old on
   const behind = await runCli(['runs'], options);
   expect(behind.code).toBe(2);
   expect(behind.stderr).toMatch(/run "eod migrate" first/);
+});
+
+test('a command ends when the checks and alerts that follow its run are done, whoever makes them', async ({
+  url,
+}) => {
+  const options = { cwd, env: environment(url) };
+  await withClient(url, async (holder) => {
+    // Another process works on them.
+    const lock = "hashtextextended('eod:follow-up:1', 0)";
+    await holder.query(`select pg_advisory_lock(${lock})`);
+    const running = startCli(['backfill', 'GetTotalTradeHighlights', ...RANGE], options);
+    const waiting = `select from pg_locks, etl.runs where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())
+      and id = 1 and state = 'completed' and follow_up = 'due'`;
+    await waitFor(async () => (await query(url, waiting)).length === 1, { what: 'that the command waits' });
+    await holder.query(`select pg_advisory_unlock(${lock})`);
+    expect(await running.ended).toMatchObject({ code: 0 });
+  });
+  expect(await query(url, 'select follow_up from etl.runs where id = 1')).toEqual([{ follow_up: 'done' }]);
 });

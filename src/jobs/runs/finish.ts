@@ -3,7 +3,7 @@ import type { DayRange } from '../../core/days.ts';
 import { runEnded } from '../../core/events.ts';
 import { emptySessionsText } from '../../core/wording.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
-import { trySessionLock } from '../../load/database/session-lock.ts';
+import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { digestUpTo } from '../../load/market/digests.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { analyzeTables } from '../../load/market/statistics.ts';
@@ -98,13 +98,16 @@ const FOLLOW_UP_ATTEMPTS = 5;
 /**
  * Makes the checks and alerts that follow the end of a run, for each run that still needs them and that no other
  * process works on. A process may end between the end of a run and this, so every worker calls it from time to time.
+ *
+ * @param awaited waits until this run has them, whoever works on it.
  */
-export async function followUpRuns(context: Context): Promise<void> {
+export async function followUpRuns(context: Context, awaited?: number): Promise<void> {
   const { db, log } = context;
   for (const { id: runId, ...due } of await runsToFollowUp(db.drizzle)) {
     if (due.followUp === 'night' && (await nightFor(context, { id: runId, ...due })).isAwaited) continue;
     // The lock ends with the process that holds it, so that another one can begin at once.
-    const lock = await trySessionLock(db, `eod:follow-up:${runId}`);
+    const name = `eod:follow-up:${runId}`;
+    const lock = runId === awaited ? await takeSessionLock(db, name) : await trySessionLock(db, name);
     if (lock === null) continue;
     try {
       const run = await beginFollowUp(db.drizzle, runId);
