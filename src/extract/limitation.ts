@@ -33,25 +33,13 @@ interface AllowedOperation {
 
 type Members = ReadonlyMap<string, unknown>;
 
-const NAMES = [
-  'allowedcallsperhour',
-  'allowedcallspermonth',
-  'allowedbandwidthperhour',
-  'allowedbandwidthpermonth',
-  'expirationdate',
-  'enabled',
-  'allowedexchanges',
-  'allowedfunctions',
-] as const;
-
-/** Bounds for answers of a service that is out of order. */
-const MAX_DEPTH = 5;
+/** Bounds for responses of a service that is out of order. */
 const MAX_ENTRIES = 1_000;
 const MAX_NAME = 100;
 
 /**
- * Reads the answer of GetLimitation. Nobody has documented its form for this service, so the members that a sibling
- * product sends are looked for in any case and at any level, and a value that cannot be read counts as not stated.
+ * Reads the response of GetLimitation: one object with the members that a sibling product documents, because nobody has
+ * documented those of this service. Names match in any case, and a value that cannot be read counts as not stated.
  *
  * @returns null if the answer holds none of them.
  */
@@ -62,8 +50,8 @@ export function parseLimitation(text: string, zone: string): Limitation | null {
   } catch {
     return null;
   }
-  const members = collect(json);
-  const member = (name: (typeof NAMES)[number]) => members.get(name);
+  const members = membersOf(json);
+  const member = (name: string) => members.get(name);
   const limitation: Limitation = {
     callsPerHour: allowance(member('allowedcallsperhour')),
     callsPerMonth: allowance(member('allowedcallspermonth')),
@@ -84,24 +72,6 @@ export function parseLimitation(text: string, zone: string): Limitation | null {
   return Object.values(limitation).some((value) => value !== null) ? limitation : null;
 }
 
-/** The known members of a document, by name; of those with the same name, the one of the outermost level. */
-function collect(document: unknown): Members {
-  const found = new Map<string, unknown>();
-  let level: unknown[] = [document];
-  for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
-    const next: unknown[] = [];
-    for (const value of level.slice(0, MAX_ENTRIES)) {
-      if (Array.isArray(value)) for (const entry of value.slice(0, MAX_ENTRIES)) next.push(entry);
-      for (const [name, inner] of membersOf(value)) {
-        if (!(NAMES as readonly string[]).includes(name)) next.push(inner);
-        else if (inner !== null && !found.has(name)) found.set(name, inner);
-      }
-    }
-    level = next;
-  }
-  return found;
-}
-
 /** The members of an object by their names in lower case, without what is neither letter nor digit. */
 function membersOf(value: unknown): Members {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map();
@@ -110,21 +80,13 @@ function membersOf(value: unknown): Members {
   );
 }
 
-/**
- * The entries of a list of objects or names. A list may be a single object, or be wrapped in one, as where it was made
- * from XML.
- */
+/** The entries of a list of objects or names. */
 function listOf<Entry>(
   value: unknown,
   nameOf: string,
   read: (name: string, entry: Members) => Entry,
 ): readonly Entry[] | null {
-  if (!Array.isArray(value)) {
-    const members = membersOf(value);
-    if (members.has(nameOf)) return listOf([value], nameOf, read);
-    const inner = [...members.values()].find((one) => typeof one === 'object' && one !== null);
-    return inner === undefined || !Array.isArray(inner) ? null : listOf(inner, nameOf, read);
-  }
+  if (!Array.isArray(value)) return null;
   return value.slice(0, MAX_ENTRIES).flatMap((entry: unknown) => {
     const members = membersOf(entry);
     const name = typeof entry === 'string' ? entry : members.get(nameOf);

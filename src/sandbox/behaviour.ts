@@ -26,7 +26,6 @@ const READINGS = [
   'xmlAttributes',
   'anyCase',
   'exactTimes',
-  'nestedLimitation',
 ] as const;
 export type Readings = Readonly<Record<(typeof READINGS)[number], boolean>>;
 

@@ -157,12 +157,6 @@ const POINTS: readonly (Omit<OpenPoint, 'behaviour'> & Partial<Pick<OpenPoint, '
     description: 'answer for a day only if from and to include all of it',
     handled: 'A day is always asked for from 00:00:00 to 23:59:59.',
   },
-  {
-    flag: '--nested-limitation',
-    open: 'Whether and how GetLimitation says what a key may do.',
-    description: 'GetLimitation with nested members, seconds and booleans as text',
-    handled: 'What a sibling product sends is read in any form; without it, `eod doctor` says so.',
-  },
 ];
 
 /** The name of a flag among parsed options: `--no-gzip` → `gzip`. */

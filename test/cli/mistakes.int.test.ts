@@ -402,7 +402,6 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['operations disable GetBhavCopyCM', 'GetBhavCopyCM comes with eod: it is never disabled'],
   ['sandbox --actions-by-announcement 1', 'sandbox takes no arguments…'],
   ['sandbox --coded-ratios 1', 'sandbox takes no arguments…'],
-  ['sandbox --nested-limitation 1', 'sandbox takes no arguments…'],
   ['verify --state x', '--state…'],
   ['verify --digest abc --json', '--digest takes the 64 digits that "eod state --digest" prints'],
   ['state --digest --content --at never', '--at…'],

@@ -10,29 +10,22 @@ const VALID_MS = 365 * DAY_MS;
 
 const UNLIMITED = -1;
 
-/**
- * What the key may do, in the form of a sibling product: flat with milliseconds, or nested with seconds. That this
- * service answers in one of them is a guess.
- */
+/** What the key may do, in the form of a sibling product. That this service responds in the same form is a guess. */
 export function limitationAnswer(
   behaviour: Behaviour,
   operations: readonly Operation[],
   clock: Clock,
   isEnabled: (operation: string) => boolean,
 ): Reply {
-  const { callsPerHour, disabledExchanges, demoInstruments, nestedLimitation: isNested } = behaviour;
-  const flag = (value: boolean) => (isNested ? String(value) : value);
-  const expiry = clock.now() + VALID_MS;
+  const { callsPerHour, disabledExchanges, demoInstruments } = behaviour;
   const exchanges = new Set(operations.flatMap((operation) => operation.exchanges));
-  const general = {
+  const content = {
     allowedBandwidthPerHour: UNLIMITED,
     allowedCallsPerHour: callsPerHour === 0 ? UNLIMITED : callsPerHour,
     allowedCallsPerMonth: UNLIMITED,
     allowedBandwidthPerMonth: UNLIMITED,
-    expirationDate: isNested ? Math.floor(expiry / 1000) : expiry,
-    enabled: flag(true),
-  };
-  const lists = {
+    expirationDate: clock.now() + VALID_MS,
+    enabled: true,
     allowedExchanges: [...exchanges]
       .filter((exchange) => !disabledExchanges.includes(exchange))
       .map((exchangeName) => ({
@@ -42,10 +35,9 @@ export function limitationAnswer(
       })),
     allowedFunctions: operations.map(({ name }) => ({
       functionName: name,
-      isEnabled: flag(isEnabled(name)),
+      isEnabled: isEnabled(name),
     })),
   };
-  const content = isNested ? { generalParams: general, ...lists } : { ...general, ...lists };
   return {
     contentType: 'application/json; charset=utf-8',
     body: JSON.stringify(spelled(content, behaviour)),
