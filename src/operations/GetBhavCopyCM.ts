@@ -1,5 +1,6 @@
 import { deliveries } from './files/Deliveries.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { UDIFF_FIELDS } from './udiff.ts';
 
@@ -58,51 +59,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:15', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'NSE',
-      from: '2025-08-29',
-      to: '2025-08-29',
-      instruments: ['M&M'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          InstrumentName: '',
-          Sgmt: 'CM',
-          Src: 'NSE',
-          FinInstrmTp: 'STK',
-          FinInstrmId: 2031,
-          ISIN: 'INE101A01026',
-          Symbol: 'M&M',
-          SctySrs: 'EQ',
-          OptionType: '',
-          FinInstrmNm: 'MAHINDRA & MAHINDRA LTD',
-          SsnId: 'F1',
-          TradDt: '08-29-2025',
-          BizDt: '08-29-2025',
-          Expiry: '01-01-0001',
-          FinInstrmActlXpryDt: '01-01-0001',
-          StrikePrice: null,
-          OpenPrice: 3271,
-          HighPrice: 3280,
-          LowPrice: 3187,
-          ClosePrice: 3199.5,
-          LastPrice: 3200,
-          PrevClosePrice: 3295.3,
-          UnderlyingPrice: null,
-          SttlmPric: 3199.5,
-          OI: null,
-          OIChng: null,
-          TTQ: 3017625,
-          TtlTrfVal: 9697194403.8,
-          TotalTradesNo: 207686,
-          NewBrdLotQty: 1,
-          ReceivedAt: '08-29-2025 21:02:11',
-          SavedAt: '08-29-2025 21:02:14',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

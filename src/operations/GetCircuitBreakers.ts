@@ -1,5 +1,6 @@
 import { date, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -35,25 +36,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:30', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '07-03-2025',
-          ScripId: '21STCENMGM',
-          ScripName: '21ST CENTURY MGMT SERVICE',
-          Series: 'EQ',
-          Band: 'H',
-        },
-        {
-          Date: '07-03-2025',
-          ScripId: 'ABHAPOWER.ST',
-          ScripName: 'ABHA POWER N STEEL LTD',
-          Series: 'ST',
-          Band: 'H',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

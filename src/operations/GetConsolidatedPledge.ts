@@ -1,5 +1,6 @@
 import { date, int4, int8, numeric, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
@@ -119,40 +120,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:51', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: [],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          ScripId: '20MICRONS',
-          CompanyName: '20 Microns Limited',
-          ScripCode: 533022,
-          TotalIssuedShares: 35286502,
-          TotalPromoterHoldingShares: 15880430,
-          TotalPromoterHoldingPer: 45,
-          TotalPublicHolding: 19406072,
-          PromoterSharesEncumberedasoflastquarter_NoofShares: 1250000,
-          PromoterSharesEncumberedasoflastquarter_Perofpromotershares: 7.87,
-          PromoterSharesEncumberedasoflastquarter_Peroftotalshares: 3.54,
-          PromoterSharesEncumberedasoflastquarter_Values: 25.63,
-          DisclosuresmadebypromotersontheirencumberedsharesunderRegulation31ofSASTsincethelastquarter: '',
-          Noofsharespledgedinthedepositorysystem_DNoofsharespledged: 2104518,
-          Noofsharespledgedinthedepositorysystem_ETotalnoofdematshares: 35012887,
-          Noofsharespledgedinthedepositorysystem_FPerDE: 6.01,
-          Noofsharespledgedinthedepositorysystem_ValuesPromoter: 43.15,
-          NoofsharesheldwithNBFCascollateralagainstlending_Promotershares: 0,
-          NoofsharesheldwithNBFCascollateralagainstlending_NonPromotershares: 1200,
-          TradeDate: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:40',
-          SavedAt: '02-27-2025 21:02:44',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,4 +1,5 @@
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 /**
@@ -27,40 +28,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:48', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          ScripId: 'SHRINIWAS',
-          ScripCode: 538897,
-          ScripName: 'Shri Niwas Leasing and Finance Limited',
-          ActionId: 0,
-          IndustryName: 'Financial Services',
-          ListedStatus: 'Active',
-          ScripFaceValue: '10.0',
-          ISIN: 'INE201F01015',
-          AnnounceType: 'U',
-          AnnouncementDate: '02-20-2025 16:36:03',
-          MeetingDate: '01-01-0001 00:00:00',
-          CorporateActionType: 'Right Issue of Equity Shares',
-          PurposeCode: 'ET ',
-          AnnouncementUrl:
-            'https://{host}/xml-data/corpfiling/AttachHis/3f6bbaa7-8faa-4e87-8aa8-824213bfa789.pdf',
-          RatioAmount: '00100001 ',
-          BcRdFlag: 'RD',
-          BcRdFrom: '02-27-2025 00:00:00',
-          BcRdTo: '02-27-2025 00:00:00',
-          ProvXdate: '02-27-2025 00:00:00',
-          NdStartDate: '01-01-0001 00:00:00',
-          NdEndDate: '01-01-0001 00:00:00',
-          PaymentDate: '01-01-0001 00:00:00',
-          ReferenceSrno: '1',
-          ModifyDate: '02-24-2025 16:43:15',
-          ReceivedAt: '02-24-2025 16:44:02',
-          SavedAt: '02-24-2025 16:44:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
@@ -26,13 +27,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:57', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { CorporateActiontype: 'A.G.M.', PurposeCode: 'AGM' },
-        { CorporateActiontype: 'Amalgamation', PurposeCode: 'AM ' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,11 +1,6 @@
 import { defineOperation } from './operation.ts';
-import {
-  forBothNatures,
-  natureOption,
-  RATIO_SAMPLE,
-  ratioFactShape,
-  ratioShape,
-} from './tables/financial-ratios.ts';
+import { sampleOf } from './sample.ts';
+import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
 export default defineOperation({
   name: 'GetFinRatioEOD',
@@ -25,14 +20,5 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '22:10', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['TCS'],
-      params: { variant: 'eod', natureOfReport: 'Standalone' },
-    },
-    answer: RATIO_SAMPLE,
-  },
+  sample: sampleOf(import.meta.url),
 });

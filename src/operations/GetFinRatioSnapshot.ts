@@ -1,13 +1,6 @@
 import { defineOperation } from './operation.ts';
-import {
-  forBothNatures,
-  natureOption,
-  RATIO_SAMPLE,
-  ratioFactShape,
-  ratioShape,
-} from './tables/financial-ratios.ts';
-
-const { EODClosePrice: CurrentPrice, ...rest } = RATIO_SAMPLE;
+import { sampleOf } from './sample.ts';
+import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tables/financial-ratios.ts';
 
 export default defineOperation({
   name: 'GetFinRatioSnapshot',
@@ -26,14 +19,5 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '23:00', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['TCS'],
-      params: { variant: 'snapshot', natureOfReport: 'Consolidated' },
-    },
-    answer: { Value: [{ CurrentPrice, ...rest }] },
-  },
+  sample: sampleOf(import.meta.url),
 });

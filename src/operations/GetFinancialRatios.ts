@@ -1,10 +1,10 @@
 import { addDays, type DayRange } from '../core/days.ts';
 import { defineOperation, type Question, type QuestionInput } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import {
   forBothNatures,
   natureOption,
   QUARTERS,
-  RATIO_SAMPLE,
   ratioFactShape,
   ratioShape,
 } from './tables/financial-ratios.ts';
@@ -143,14 +143,5 @@ export default defineOperation({
   publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['TCS'],
-      params: { variant: 'eod', type: 'EOD', natureOfReport: 'Standalone' },
-    },
-    answer: RATIO_SAMPLE,
-  },
+  sample: sampleOf(import.meta.url),
 });

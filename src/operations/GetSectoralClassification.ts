@@ -1,5 +1,6 @@
 import { date, int4, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -109,34 +110,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:45', on: 'saturday', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-05-07',
-      to: '2025-05-07',
-      instruments: ['TCS'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          Symbol: 'TCS',
-          ScripCode: 532540,
-          CompanyName: 'Tata Consultancy Services Ltd.',
-          AllotedFrom: '03-31-2022',
-          MeiCode: 'IN08',
-          MacroEconomicIndicator: 'Information Technology',
-          SectCode: 'IN0801',
-          Sector: 'Information Technology',
-          IndustryCode: 'IN080101',
-          Industry: 'IT - Software',
-          BasicIndustryCode: 'IN080101001',
-          BasicIndustry: 'Computers - Software & Consulting',
-          ISIN: 'INE467B01029',
-          ReceivedAt: '05-07-2025 16:56:40',
-          SavedAt: '05-07-2025 16:56:52',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

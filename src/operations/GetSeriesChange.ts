@@ -1,5 +1,6 @@
 import { date, symbolOf, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -32,18 +33,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:42', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'NSE', from: '2021-08-20', to: '2021-08-20', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          ChangeDate: '08-20-2021',
-          ScripId: 'MRO-TEK',
-          ScripName: 'MRO-TEK REALTY LIMITED',
-          PrevSeries: 'EQ',
-          ToSeries: 'BE',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

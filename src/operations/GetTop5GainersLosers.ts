@@ -1,5 +1,6 @@
 import { boolean, date, derived, int4, int8, numeric, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -60,45 +61,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:24', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-25',
-      to: '2025-02-25',
-      instruments: [],
-      params: { type: 'GainersLosers' },
-    },
-    answer: {
-      Value: [
-        {
-          ScripCode: 750958,
-          ScripName: 'THANG-RE    ',
-          ScripGroup: 'B ',
-          CurrentClosing: 203.9,
-          PreviousClosing: 145.65,
-          PercentageFluctation: 39.99,
-          Quantity: 932,
-          Turnover: 1.79,
-          IsLoser: false,
-          Date: '02-25-2025',
-          ReceivedAt: '02-25-2025 21:02:33',
-          SavedAt: '02-25-2025 21:02:33',
-        },
-        {
-          ScripCode: 511696,
-          ScripName: 'CHARTERED CA',
-          ScripGroup: 'X ',
-          CurrentClosing: 212.6,
-          PreviousClosing: 258.35,
-          PercentageFluctation: -17.71,
-          Quantity: 6406,
-          Turnover: 13.77,
-          IsLoser: true,
-          Date: '02-25-2025',
-          ReceivedAt: '02-25-2025 21:02:33',
-          SavedAt: '02-25-2025 21:02:33',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

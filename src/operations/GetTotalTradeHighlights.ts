@@ -1,5 +1,6 @@
 import { date, int8, numeric, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
+import { sampleOf } from './sample.ts';
 import { defineTable } from './table.ts';
 
 const table = defineTable({
@@ -28,21 +29,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:36', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          TradeHighlights: 'Total',
-          ScripsNo: 4471,
-          TradesNo: 2802025,
-          SharesVol: 43.87,
-          TurnoverRsCr: 4179,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

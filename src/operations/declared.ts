@@ -95,7 +95,8 @@ interface ReadDeclaration {
 }
 
 /**
- * Imports a file and checks what it declares; never throws for what is in the file.
+ * Imports a file and checks what it declares; never throws for what is in the file. A file of the catalogue is only checked
+ * with `names`: our tests do so, and its sample need not be read in every process that uses it.
  *
  * @param taken the tables that it cannot have; those of the operation are added.
  * @param names of all operations, if the rows of others that it asks about are to be checked.
@@ -121,9 +122,11 @@ export async function readDeclared(
   }
   if (module.default instanceof Promise)
     return refuse('its default export is a promise: export what defineOperation({…}) returns, without async');
+  const isTested = from === 'catalogue' && names === undefined;
   // Not until there is something to check: zod takes a while to load.
-  const { checkDeclaration, returnedProblem } = await import('./check-declaration.ts');
-  const problems = checkDeclaration(module.default, { file, ...(names === undefined ? {} : { names }) });
+  const checks = isTested ? null : await import('./check-declaration.ts');
+  const options = { file, ...(names === undefined ? {} : { names }) };
+  const problems = checks?.checkDeclaration(module.default, options) ?? [];
   if (problems.some(({ level }) => level === 'error')) return { operation: null, problems };
   const operation = module.default as Operation;
   if (operation.name !== name) {
@@ -137,7 +140,7 @@ export async function readDeclared(
     }
   }
   for (const table of filled) taken.set(table.name, { table, by: name });
-  if (from === 'folder') nameFailures(operation, path, returnedProblem);
+  if (from === 'folder' && checks !== null) nameFailures(operation, path, checks.returnedProblem);
   return { operation, problems };
 }
 

@@ -1,5 +1,6 @@
 import { int4, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const table = defineTable({
@@ -42,35 +43,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:32', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2024-03-06',
-      to: '2025-03-06',
-      instruments: ['CARERATING', 'DICIND'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          Symbol: 'CARERATING',
-          CompanyName: 'CARE Ratings Ltd',
-          SecurityCode: 534804,
-          Year: 2024,
-          Url: 'https://{host}/stockinfo/AnnPdfOpen.aspx?Pname=d27c8990-03a2-4fb7-9913-1adf770db0f2.pdf',
-          ReceivedAt: '03-06-2025 21:00:04',
-          SavedAt: '03-06-2025 21:00:04',
-        },
-        {
-          Symbol: 'DICIND',
-          CompanyName: 'DIC INDIA LTD.',
-          SecurityCode: 500089,
-          Year: 2024,
-          Url: 'https://{host}/stockinfo/AnnPdfOpen.aspx?Pname=d066aa9c-9f23-4c31-b294-6fbfe5e59ab4.pdf',
-          ReceivedAt: '03-03-2025 21:00:05',
-          SavedAt: '03-03-2025 21:00:07',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { publishedAt, tradeDate } from './shared.ts';
 
@@ -29,13 +30,5 @@ export default defineOperation({
   publishedAt: '09:00',
   schedule: { at: '21:44', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'NSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { Date: '02-27-2025 08:45:00', Symbol: 'CDSL' },
-        { Date: '02-27-2025 08:45:00', Symbol: 'MANAPPURAM' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

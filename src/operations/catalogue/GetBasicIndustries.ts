@@ -1,3 +1,4 @@
+import { sampleOf } from '../sample.ts';
 import { codeList } from './code-list.ts';
 
 export default codeList({
@@ -6,5 +7,5 @@ export default codeList({
   table: 'basic_industries',
   listed: 'basic industries',
   level: 'basic_industry',
-  sample: { IN010101001: 'Commodity Chemicals', IN010101003: 'Carbon Black' },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { type OwnMeaning, UDIFF_FIELDS, UNDERLYING } from '../udiff.ts';
 
@@ -78,52 +79,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:19', on: 'daily', hasLookback: true, value: 'prices' },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'BFO',
-      from: '2025-03-12',
-      to: '2025-03-12',
-      instruments: ['IF_SENSEX_25MAR2025_FF_0'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          Identifier: 'IF_SENSEX_25MAR2025_FF_0',
-          InstrumentName: '',
-          Sgmt: 'FO',
-          Src: 'BSE',
-          FinInstrmTp: 'IDF',
-          FinInstrmId: 8001,
-          ISIN: '',
-          Symbol: 'SENSEX',
-          SctySrs: '',
-          OptionType: '',
-          FinInstrmNm: 'SENSEX25MARFUT',
-          SsnId: 'F1',
-          TradDt: '03-12-2025',
-          BizDt: '03-12-2025',
-          Expiry: '03-25-2025',
-          FinInstrmActlXpryDt: '03-25-2025',
-          StrikePrice: 0,
-          OpenPrice: 74210.05,
-          HighPrice: 74520,
-          LowPrice: 73805.5,
-          ClosePrice: 74105.25,
-          LastPrice: 74098,
-          PrevClosePrice: 74402.6,
-          UnderlyingPrice: 74011.4,
-          SttlmPric: 74105.25,
-          OI: 4860,
-          OIChng: 60,
-          TTQ: 2300,
-          TtlTrfVal: 170522365,
-          TotalTradesNo: 50,
-          NewBrdLotQty: 20,
-          ReceivedAt: '03-12-2025 21:02:11',
-          SavedAt: '03-12-2025 21:02:14',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

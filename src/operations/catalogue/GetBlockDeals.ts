@@ -1,4 +1,5 @@
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
@@ -16,35 +17,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:22', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-03-28', to: '2025-03-28', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          DealDate: '03-28-2025',
-          ScripCode: 543320,
-          ScripId: 'Zomato Limited',
-          ClientName: 'GOLDMAN SACHS (SINGAPORE) PTE.- ODI',
-          DealType: 'B',
-          Qty: 6007412,
-          QtyPct: 0.0622507121217147,
-          Price: 199.5,
-          ReceivedAt: '04-03-2025 21:01:06',
-          SavedAt: '04-03-2025 21:01:06',
-        },
-        {
-          DealDate: '03-28-2025',
-          ScripCode: 543320,
-          ScripId: 'Zomato Limited',
-          ClientName: 'KADENSA MASTER FUND',
-          DealType: 'S',
-          Qty: 6007412,
-          QtyPct: 0.0622507121217147,
-          Price: 199.5,
-          ReceivedAt: '04-03-2025 21:01:06',
-          SavedAt: '04-03-2025 21:01:06',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,4 +1,5 @@
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
@@ -17,35 +18,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:20', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          DealDate: '02-27-2025',
-          ScripCode: 544072,
-          ScripId: 'AIKPIPES',
-          ClientName: 'SATYA PRAKASH MITTAL',
-          DealType: 'S',
-          Qty: 44800,
-          QtyPct: 0.704070407040704,
-          Price: 81.4,
-          ReceivedAt: '02-27-2025 21:00:02',
-          SavedAt: '02-27-2025 21:00:02',
-        },
-        {
-          DealDate: '02-27-2025',
-          ScripCode: 544072,
-          ScripId: 'AIKPIPES',
-          ClientName: 'NEELAM MITTAL',
-          DealType: 'B',
-          Qty: 44800,
-          QtyPct: 0.704070407040704,
-          Price: 81.4,
-          ReceivedAt: '02-27-2025 21:00:02',
-          SavedAt: '02-27-2025 21:00:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { date, int4, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -38,30 +39,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:49', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['WOCKPHARMA'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          InstrumentName: 'EQ',
-          Product: 'WOCKPHARMA',
-          Expiry: '01-01-0001',
-          StrikePrice: 0,
-          OptionType: '',
-          ScripCode: 532300,
-          ScripName: 'WOCKHARDT LTD.',
-          CktFlag: 'L',
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { int4, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const SHIFTED = 'As sent: in the published sample the values from the address on are shifted.';
@@ -55,34 +56,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:52', on: 'daily', hasLookback: false, spread: 'week' },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-04-08',
-      to: '2025-04-08',
-      instruments: ['RELIANCE'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          Symbol: 'RELIANCE',
-          ScripCode: 500325,
-          CompanyName: 'RELIANCE INDUSTRIES LTD.',
-          ISIN: 'INE002A01018',
-          Address: '" Maker Chambers IV   3rd Floor 222  Nariman Point ',
-          ContactDetails: 'Mumbai',
-          Email: ' 400021',
-          CompanySecretaryName: ' Maharashtra"',
-          Designation: '"022-3555 5000',
-          RtaName: '"',
-          RtaEmail: '{email}',
-          RtaContact: 'Savithri  Parekh',
-          Rn: 'Company Secretary & Compliance Officer',
-          ReceivedAt: '04-08-2025 16:14:30',
-          SavedAt: '04-08-2025 16:14:30',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

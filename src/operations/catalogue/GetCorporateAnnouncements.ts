@@ -1,5 +1,6 @@
 import { boolean, date, int4, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, placeAmong } from './shared.ts';
 
@@ -74,39 +75,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:06', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['KARURVYSYA'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          ScripId: 'KARURVYSYA',
-          FillingDate: '02-27-2025',
-          MeetingDate: '01-01-0001',
-          TradeDate: '02-27-2025',
-          ScripCode: 590003,
-          ScripName: 'KARUR VYSYA BANK LTD.',
-          FileStatus: 'N',
-          HeadLine: '<text, 48 chars>',
-          NewsSubject: '<text, 48 chars>',
-          AttachmentName: '25D02536-41FA-47C9-83E9-53DBE2225779-175624.pdf',
-          NewsBody: '<text, 147 chars>',
-          Descriptor: 'General',
-          CriticalNews: 0,
-          AnnounceType: 'General',
-          MeetingType: '',
-          DescriptorId: '1',
-          AttachmentUrl:
-            'https://{host}/stockinfo/AnnPdfOpen.aspx?Pname=25D02536-41FA-47C9-83E9-53DBE2225779-175624.pdf',
-          ReceivedAt: '02-27-2025 17:57:03',
-          SavedAt: '02-27-2025 17:57:03',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 
 const table = defineTable({
@@ -37,17 +38,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:12', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { DescriptorId: '1', Descriptor: 'General', Category: 'Company Update' },
-        {
-          DescriptorId: '35',
-          Descriptor: 'Press Release / Media Release',
-          Category: 'Announcement under Regulation 30 (LODR)',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

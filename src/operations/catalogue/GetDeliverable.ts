@@ -1,6 +1,7 @@
 import { int8, numeric, text } from '../fields.ts';
 import { deliveries } from '../files/Deliveries.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable, readFrom } from '../table.ts';
 import { closePrice, previousClosePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -71,29 +72,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:17', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'NSE', from: '2025-02-27', to: '2025-02-27', instruments: ['RELIANCE'], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '02-27-2025',
-          ScripId: 'RELIANCE',
-          ScripName: '',
-          Open: 1212.8,
-          High: 1215,
-          Low: 1200.65,
-          Close: 1207.1,
-          PrevClose: 1204,
-          LastTradedPrice: 1208,
-          NoOfTrades: 236188,
-          Turnover: 138836.37,
-          DelQty: 7994875,
-          DelQtyPer: 69.46,
-          Series: 'EQ',
-          AverageTradedPrice: 1206.31,
-          TradedQty: 11509215,
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,6 +1,7 @@
 import { date, int4, int8, numeric, text } from '../fields.ts';
 import { deliveries } from '../files/Deliveries.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable, readFrom } from '../table.ts';
 import { previousDays, tickerIn, YESTERDAY } from './shared.ts';
 
@@ -73,24 +74,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:18', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          GrossDate: '02-27-2025',
-          ScripCode: '500325',
-          ScripId: 'RELIANCE',
-          ScripName: 'RELIANCE INDUSTRIES LTD.',
-          DeliveryQty: 312451,
-          DeliveryValue: 377159596.1,
-          DeliveryQtyPct: 52.11,
-          TradedQty: 599599,
-          Turnover: 723775952.9,
-          ReceivedAt: '02-27-2025 21:00:02',
-          SavedAt: '02-27-2025 21:00:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

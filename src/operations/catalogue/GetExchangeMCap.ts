@@ -1,5 +1,6 @@
 import { numeric } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -31,12 +32,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:28', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-06-12', to: '2025-06-12', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { Date: '06-12-2025', MarketCapVal: 44958383, ReceivedAt: '06-12-2025', SavedAt: '06-13-2025' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { type Field, int8, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, publishedAt, tradeDate } from './shared.ts';
 
@@ -71,45 +72,5 @@ export default defineOperation({
   publishedAt: '20:30',
   schedule: { at: '21:52', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'NSE', from: '2026-05-22', to: '2026-05-22', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '05-22-2026 20:12:02',
-          ClientType: 'DII',
-          FutureIndexLong: 67686,
-          FutureIndexShort: 37619,
-          FutureStockLong: 435198,
-          FutureStockShort: 4321198,
-          OptionIndexCallLong: 14281,
-          OptionIndexPutLong: 56708,
-          OptionIndexCallShort: 865,
-          OptionIndexPutShort: 300,
-          OptionStockCallLong: 1098,
-          OptionStockPutLong: 30831,
-          OptionStockCallShort: 488882,
-          OptionStockPutShort: 10701,
-          TotalLongContracts: 605802,
-          TotalShortContracts: 4859565,
-          FutureIndexNetPosition: 30067,
-          FutureIndexSignal: 'Bullish',
-          FutureStockNetPosition: -3886000,
-          FutureStockSignal: 'Bearish',
-          OptionIndexPutOI: 42427,
-          OptionIndexCallOI: -565,
-          OptionIndexNetCallOI: 13416,
-          OptionIndexNetPutOI: 56408,
-          OptionIndexNetOI: -42992,
-          OptionIndexSignal: 'Bearish',
-          OptionStockPutOI: 29733,
-          OptionStockCallOI: -478181,
-          OptionStockNetPutOI: 20130,
-          OptionStockNetCallOI: -487784,
-          OptionStockNetOI: -507914,
-          OptionStockSignal: 'Bearish',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,4 +1,5 @@
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { asked, askedSymbol, FACT_KEY, factKey, factsOf } from './catalogue-facts.ts';
 import { STATEMENTS, YEAR } from './shared.ts';
@@ -63,33 +64,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:40', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['ABB'],
-      params: { year: '2024', natureOfReport: 'Standalone', type: 'ProfitLoss', period: 'QD' },
-    },
-    answer: {
-      Value: [
-        {
-          Label: 'Revenue from operations',
-          UnitId: 'INR',
-          Decimals: -5,
-          Value: '33649300000',
-          Description: 'Revenue from operations',
-          Key: 'RevenueFromOperations',
-        },
-        {
-          Label: 'Date of start of financial year',
-          UnitId: '',
-          Decimals: 0,
-          Value: '2024-01-01',
-          Description: 'Date of start of financial year',
-          Key: 'DateOfStartOfFinancialYear',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

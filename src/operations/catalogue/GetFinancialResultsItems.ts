@@ -1,5 +1,6 @@
 import { int4, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, STATEMENTS, YEAR } from './shared.ts';
 
@@ -63,31 +64,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:16', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['INDRANIB'],
-      params: { Year: '2024' },
-    },
-    answer: {
-      Value: [
-        {
-          Year: 2024,
-          Instrument: 'INDRANIB',
-          NatureOfReport: 'Standalone',
-          ResultsType: 'ProfitLoss',
-          ResultPeriod: 'QD',
-        },
-        {
-          Year: 2024,
-          Instrument: 'INDRANIB',
-          NatureOfReport: 'Consolidated',
-          ResultsType: 'ProfitLoss',
-          ResultPeriod: 'M9',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { date, int4, int8, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, previousClosePrice } from './shared.ts';
 
@@ -76,44 +77,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:54', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'BFO',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['IF_SENSEX_25MAR2025_FF_0'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          InstrumentName: 'IF',
-          Symbol: 'SENSEX',
-          MarketSummaryDate: '02-27-2025',
-          SessionID: '1',
-          SeriesID: 1104398,
-          SeriesCode: 'SENSEX25MARFUT',
-          ProductType: 'IF',
-          ProductCode: 'BSX',
-          AssetCode: 'SENSEX',
-          Expiry: '03-25-2025',
-          StrikePrice: 0,
-          OptionType: '',
-          PreviousClosePrice: 75012.4,
-          OpenPrice: 75100,
-          HighPrice: 75240.5,
-          LowPrice: 74890,
-          ClosePrice: 75018.65,
-          TotalTradedQuantity: 18240,
-          TotalTradedValue: 1369042100.5,
-          AverageTradedPrice: 75057.13,
-          TradesNo: 812,
-          OpenInterest: 20460,
-          UnderlyingAssetClosePrice: 74612.43,
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

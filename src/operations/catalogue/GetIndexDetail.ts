@@ -1,5 +1,6 @@
 import { derived, type Field, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { readAs, tradeDate } from './shared.ts';
 
@@ -58,34 +59,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:38', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'BSE_IDX',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['BSE 100'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          Date: '02-27-2025',
-          IndexCode: '17',
-          IndexName: 'BSE 100',
-          Opening: 23561.4,
-          High: 23590.12,
-          Low: 23402.05,
-          Closing: 23459.95,
-          Change: -63.09,
-          PerChange: -0.27,
-          LastDay: 23523.04,
-          WeekAgo: 23894.11,
-          MonthAgo: 24011.6,
-          YearAgo: 23011.87,
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

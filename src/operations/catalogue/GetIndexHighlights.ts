@@ -1,5 +1,6 @@
 import { numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -39,24 +40,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:40', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          IndexName: 'S&P BSE SENSEX',
-          PrevClose: 74602.12,
-          Opening: 74706.6,
-          High: 74834.09,
-          Low: 74520.78,
-          Closing: 74612.43,
-          PrevCloseChangePts: 10.31,
-          PrevCloseChangePct: 0.01,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,3 +1,4 @@
+import { sampleOf } from '../sample.ts';
 import { codeList } from './code-list.ts';
 
 export default codeList({
@@ -6,5 +7,5 @@ export default codeList({
   table: 'industries',
   listed: 'industries',
   level: 'industry',
-  sample: { IN010101: 'Chemicals & Petrochemicals', IN010102: 'Fertilizers & Agrochemicals' },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { boolean, int8, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter } from './shared.ts';
 
@@ -83,41 +84,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:36', on: 'sunday', hasLookback: false },
   emptyIsNormal: false,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2026-03-27',
-      to: '2026-03-27',
-      instruments: [],
-      params: { product: 'RELIANCE', series: 'A' },
-    },
-    answer: {
-      INSTRUMENTS: [
-        {
-          EXCHANGE: 'BSE',
-          EXPIRY: '',
-          IDENTIFIER: 'RELIANCE',
-          INDEXNAME: '',
-          NAME: 'RELIANCE',
-          OPTIONTYPE: '',
-          PRICEQUOTATIONUNIT: '',
-          PRODUCT: 'RELIANCE',
-          PRODUCTMONTH: '',
-          STRIKEPRICE: 0,
-          TRADESYMBOL: 'RELIANCE',
-          UNDERLYINGASSET: '',
-          UNDERLYINGASSETEXPIRY: '',
-          QUOTATIONLOT: 1,
-          DESCRIPTION: 'RELIANCE INDUSTRIES LTD.',
-          TOKENNUMBER: '500325',
-          LOWPRICERANGE: '1284.9',
-          HIGHPRICERANGE: '1570.4',
-          ISIN: 'INE002A01018',
-          '52WeekHigh': '1608.95',
-          '52WeekLow': '1115.55',
-          SERIES: 'A',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,3 +1,4 @@
+import { sampleOf } from '../sample.ts';
 import { codeList } from './code-list.ts';
 
 export default codeList({
@@ -6,5 +7,5 @@ export default codeList({
   table: 'macro_sectors',
   listed: 'macro-economic sectors',
   level: 'macro_sector',
-  sample: { IN01: 'Commodities', IN02: 'Consumer Discretionary', IN03: 'Energy' },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -31,13 +32,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:50', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'NSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { Date: '02-27-2025', ScripName: 'GOI TBILL 91D-17/04/25', New: 99.09, Prev: 99.06, NewBand: 'H' },
-        { Date: '02-27-2025', ScripName: 'TAX FREE7.60% SR.IIB', New: 1164.77, Prev: 1163, NewBand: 'H' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { date, int4, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { previousDays, YESTERDAY } from './shared.ts';
 
@@ -60,29 +61,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:02', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-12',
-      to: '2025-02-27',
-      instruments: ['ABB'],
-      params: {},
-    },
-    answer: {
-      Value: [
-        {
-          ScripId: 'ABB',
-          ScripCode: 500002,
-          ScripName: 'ABB India Limited',
-          ISIN: 'INE117A01022',
-          ResultsDate: 1739730600000,
-          LTP: 5289.35,
-          Change: -96.3,
-          ChangePct: -1.79,
-          ReceivedAt: 1739760900000,
-          SavedAt: 1739760901000,
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,4 +1,5 @@
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
 
@@ -34,31 +35,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:44', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: ['ARL'], params: {} },
-    answer: {
-      Value: [
-        {
-          Label: 'Number of shareholders',
-          UnitId: 'pure',
-          Decimals: 0,
-          Value: '12873',
-          Description: 'Number of shareholders',
-          ContextName: 'ShareholdingOfPromoterAndPromoterGroupI',
-          From: '01-01-0001 00:00:00',
-          To: '02-27-2025 00:00:00',
-        },
-        {
-          Label: 'Shareholding as a percentage of total number of shares',
-          UnitId: 'pure',
-          Decimals: 4,
-          Value: '0.5822',
-          Description: 'Shareholding as a percentage of total number of shares',
-          ContextName: 'ShareholdingOfPromoterAndPromoterGroupI',
-          From: '01-01-0001 00:00:00',
-          To: '02-27-2025 00:00:00',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

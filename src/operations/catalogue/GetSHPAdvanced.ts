@@ -1,5 +1,6 @@
 import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
 
@@ -60,20 +61,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:48', on: 'daily', hasLookback: false },
   emptyIsNormal: true,
-  sample: {
-    asked: {
-      exchange: 'BSE',
-      from: '2025-02-27',
-      to: '2025-02-27',
-      instruments: ['ARL'],
-      params: { type: BREAKDOWN },
-    },
-    answer: {
-      Value: [
-        { Entity: 'Promoter', Value: 58.22, Period: 'February 2025' },
-        { Entity: 'Public', Value: 41.78, Period: 'February 2025' },
-        { Entity: 'Others', Value: 0, Period: 'February 2025' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { int8, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -35,33 +36,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:39', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          ScripGroupCode: 'A ',
-          ScripsNo: 718,
-          TradesNo: 1825355,
-          VolShares: 13.99,
-          TurnoverRs: 3017.24,
-          TotTurnoverPct: 72.2,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-        {
-          ScripGroupCode: 'SME',
-          ScripsNo: 211,
-          TradesNo: 5108,
-          VolShares: 0.98,
-          TurnoverRs: 103.81,
-          TotTurnoverPct: 2.484,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

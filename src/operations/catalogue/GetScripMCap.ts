@@ -1,5 +1,6 @@
 import { int4, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { tradeDate } from './shared.ts';
 
@@ -42,21 +43,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:26', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: ['5PAISA'], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '02-27-2025 00:00:00',
-          Symbol: '5PAISA',
-          ScripCode: 540776,
-          ScripName: '5paisa Capital Limited',
-          ISIN: 'INE618L01018',
-          MarketCap: 1107.98,
-          ReceivedAt: '02-27-2025 21:00:08',
-          SavedAt: '02-27-2025 21:00:09',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,3 +1,4 @@
+import { sampleOf } from '../sample.ts';
 import { codeList } from './code-list.ts';
 
 export default codeList({
@@ -6,5 +7,5 @@ export default codeList({
   table: 'sectors',
   listed: 'sectors',
   level: 'sector',
-  sample: { IN0101: 'Chemicals', IN0102: 'Construction Materials', IN0103: 'Metals & Mining' },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { date, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter } from './shared.ts';
 
@@ -46,13 +47,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '22:20', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        { Date: 1740594600, Instrument: 'ARL' },
-        { Date: 1740594600, Instrument: 'SUDTIND-B' },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

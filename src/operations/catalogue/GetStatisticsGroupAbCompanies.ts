@@ -1,5 +1,6 @@
 import { int8, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { filter, tradeDate } from './shared.ts';
 
@@ -38,31 +39,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:34', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-25', to: '2025-02-25', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          ScripGroupCode: 'A ',
-          IssuesTraded: 718,
-          Advances: 249,
-          Declines: 465,
-          Unchanged: 4,
-          Date: '02-25-2025',
-          ReceivedAt: '02-25-2025 21:02:32',
-          SavedAt: '02-25-2025 21:02:32',
-        },
-        {
-          ScripGroupCode: 'B ',
-          IssuesTraded: 1564,
-          Advances: 591,
-          Declines: 915,
-          Unchanged: 58,
-          Date: '02-25-2025',
-          ReceivedAt: '02-25-2025 21:02:32',
-          SavedAt: '02-25-2025 21:02:32',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { date, numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -53,22 +54,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:32', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2026-01-23', to: '2026-01-23', instruments: ['RELIANCE'], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '01-23-2026',
-          ScripId: 'RELIANCE',
-          ScripName: 'Reliance Industries Ltd',
-          Series: 'A',
-          LastTradeDate: '01-23-2026',
-          FaceValue: 0,
-          NoOfShares: 135324.72634,
-          Close: 1386.1,
-          Mcap: 1875533.04,
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { placeAmong, tradeDate } from './shared.ts';
 
@@ -34,27 +35,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:41', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: {
-      Value: [
-        {
-          ScripName: 'ULTRATECH CM',
-          SharesNo: 2.11,
-          ValueRsCr: 219.48,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-        {
-          ScripName: 'POLYCAB     ',
-          SharesNo: 2.8,
-          ValueRsCr: 136.87,
-          Date: '02-27-2025',
-          ReceivedAt: '02-27-2025 21:02:02',
-          SavedAt: '02-27-2025 21:02:02',
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

@@ -1,5 +1,6 @@
 import { numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
+import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
 import { closePrice, previousClosePrice, tickerIn, tradeDate } from './shared.ts';
 
@@ -59,22 +60,5 @@ export default defineOperation({
   publishedAt: '21:15',
   schedule: { at: '21:46', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
-  sample: {
-    asked: { exchange: 'NSE', from: '2025-02-27', to: '2025-02-27', instruments: ['RELIANCE'], params: {} },
-    answer: {
-      Value: [
-        {
-          Date: '02-27-2025',
-          ScripId: 'RELIANCE',
-          ScripName: '',
-          Close: 1207.1,
-          PrevClose: 1204,
-          UnderlyingLogReturn: 0.0026,
-          PrevVolatility: 0.0134,
-          Volatity: 0.0133,
-          AnnualVolatality: 0.2541,
-        },
-      ],
-    },
-  },
+  sample: sampleOf(import.meta.url),
 });

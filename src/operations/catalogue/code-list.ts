@@ -10,7 +10,7 @@ interface CodeList {
   readonly listed: string;
   /** The name of the level in market.sectoral_classification, e.g. `sector`: of the columns and of one of the list. */
   readonly level: string;
-  readonly sample: Readonly<Record<string, string>>;
+  readonly sample: Operation['sample'];
 }
 
 /**
@@ -46,9 +46,6 @@ export function codeList({ name, at, table, listed, level, sample }: CodeList): 
     publishedAt: '21:15',
     schedule: { at, on: 'sunday', hasLookback: false },
     emptyIsNormal: false,
-    sample: {
-      asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-      answer: { Value: Object.entries(sample).map(([Code, Name]) => ({ Code, Name })) },
-    },
+    sample,
   });
 }

@@ -134,24 +134,3 @@ export const natureOption = {
   isClosed: true,
   isFilter: false,
 } as const;
-
-/** The sample from the service's documentation: an object without an envelope. */
-export const RATIO_SAMPLE = {
-  EODClosePrice: 3604.45,
-  Year: 2024,
-  LastQ: 'QM',
-  MarketCap: 1304121.56,
-  Week52High: 4585.9,
-  Week52Low: 3060.25,
-  EPS: 134.19,
-  PeRatio: 26.8587928464978,
-  BookValuePerShare: 261.756906077348,
-  DividendYield: 119296.980121794,
-  EBIT: 661270000000,
-  InterestCoverageRatio: 83.0741206030151,
-  FaceValue: 1,
-  PriceSalesRatio: 5.11041226050038,
-  ProfitAfterTax: 487970000000,
-  EnterpriseValue: 12957795600000,
-  Debt: 0,
-} as const;

@@ -1,0 +1,58 @@
+import fs, { readdirSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const SRC = new URL('../../src/operations/', import.meta.url);
+
+const filesIn = (folder: string) => readdirSync(new URL(folder, SRC));
+
+/** The names of the samples that were read while this ran. */
+async function samplesReadBy(work: () => Promise<unknown>): Promise<string[]> {
+  const read: string[] = [];
+  const { readFileSync } = fs;
+  const observed = (...[path, ...rest]: Parameters<typeof readFileSync>) => {
+    const file = path instanceof URL ? fileURLToPath(path) : String(path);
+    if (/samples.\w+\.json$/.test(file)) read.push(basename(file, '.json'));
+    return readFileSync(path, ...rest);
+  };
+  Object.assign(fs, { readFileSync: observed });
+  syncBuiltinESMExports();
+  try {
+    await work();
+  } finally {
+    Object.assign(fs, { readFileSync });
+    syncBuiltinESMExports();
+  }
+  return read;
+}
+
+test.each([
+  ['', 'samples/'],
+  ['catalogue/', 'catalogue/samples/'],
+])(
+  'src/operations/%s: each operation has its sample in the file of its name, and no other is there',
+  (folder, samples) => {
+    const names = filesIn(folder).flatMap((file) => /^(Get\w+)\.ts$/.exec(file)?.[1] ?? []);
+    expect(names.length).toBeGreaterThan(10);
+    expect(filesIn(samples).toSorted()).toEqual(names.map((name) => `${name}.json`).toSorted());
+  },
+);
+
+test('no sample is read until it is used, also of operations that are enabled', async () => {
+  const enabled = filesIn('catalogue').flatMap((file) => /^(Get\w+)\.ts$/.exec(file)?.[1] ?? []);
+  // Nothing has imported the operations before.
+  const found = await samplesReadBy(async () => {
+    const { useOperations } = await import('../../src/operations/registry.ts');
+    const leftOut = await useOperations(enabled.map((name) => ({ name, isEnabled: true })));
+    expect(leftOut).toEqual([]);
+  });
+  expect(found).toEqual([]);
+
+  const { operations } = await import('../../src/operations/registry.ts');
+  const used = await samplesReadBy(async () => {
+    for (const { sample } of operations) expect([sample.asked, sample.answer]).not.toContain(undefined);
+  });
+  expect(used).toEqual(operations.map(({ name }) => name));
+});
