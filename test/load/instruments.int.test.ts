@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
 import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import {
-  addNamesAfterManyRows,
   fillObservedAliases,
   updateObservedAliases,
 } from '../../src/load/market/observed-aliases/observed-aliases.ts';
@@ -568,22 +567,6 @@ describe('market.instruments', () => {
     await store.pool.query('drop trigger refuse on etl.observed_aliases');
     expect(await updateObservedAliases(store)).toEqual([]);
     expect(await known()).toEqual(['A', 'B', 'BAD', 'C', 'D']);
-  });
-
-  test('are brought in during a run, once enough rows were inserted', async () => {
-    const store = await openStore();
-    const reached = async () =>
-      (await store.pool.query("select state::int from etl.alias_progress where exchange = 'NSE'")).rows[0]
-        ?.state;
-    await updateObservedAliases(store);
-    const before = await reached();
-    await loadBhav(store, [nse('A', '2025-08-28'), nse('B', '2025-08-28')]);
-    await addNamesAfterManyRows(store, 2, 5);
-    expect(await reached()).toBe(before);
-    await loadBhav(store, [nse('A', '2025-08-29'), nse('B', '2025-08-29')]);
-    await addNamesAfterManyRows(store, 2, 5);
-    expect(await reached()).toBeGreaterThan(before);
-    await expectTrue(store);
   });
 
   test('is filled by a migration where rows were loaded before it', async () => {

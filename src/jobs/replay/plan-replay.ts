@@ -17,10 +17,9 @@ import {
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
-import { insertRun, readRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
+import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
 import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
-import { skipWindow } from '../../load/state/windows/windows.ts';
 import {
   isInUse,
   listedInFull,
@@ -212,39 +211,6 @@ async function checkNothingPruned({ db }: Context, of: readonly TablesOfExchange
     const asked = { operations: filling, exchange };
     if ((await countUnkeptLoads(db.drizzle, asked)) > 0) throw unkeptError(asked);
   }
-}
-
-/**
- * Replaces the windows of a replay that an older version planned, one for each answer, by parts. That version emptied the
- * tables of a rebuild first, so their history is replaced.
- */
-export async function replaceOldWindows(
-  context: Context,
-  runId: number,
-  old: readonly { readonly id: number; readonly operation: string; readonly exchange: string }[],
-): Promise<void> {
-  const run = await readRun(context.db.drizzle, runId);
-  const request = (run?.request ?? {}) as AnswerFilter & {
-    readonly fresh?: readonly string[];
-    readonly rejectsOnly?: boolean;
-  };
-  const rebuild = (request.fresh ?? []).length > 0;
-  const options = { rejectsOnly: !rebuild && request.rejectsOnly === true, rebuild };
-  const { from, to } = rebuild ? {} : request;
-  const parts: PlannedWindow[] = [];
-  for (const [exchange, windows] of groupBy(old, (window) => window.exchange)) {
-    const filter = { operations: windows.map(({ operation }) => operation), exchanges: [exchange], from, to };
-    const replayed = await tablesToReplay(context, filter);
-    for (const part of await planParts(context, replayed, filter, options)) parts.push(part);
-  }
-  await transaction(context.db, async (tx) => {
-    let skipped = 0;
-    for (const { id } of old) {
-      if (await skipWindow(tx, id, 'all answers of its tables are folded anew instead')) skipped += 1;
-    }
-    // None if a commit whose response was lost has replaced them.
-    if (skipped > 0) await insertWindows(tx, runId, parts);
-  });
 }
 
 interface ReplayOptions {

@@ -13,7 +13,7 @@ import { closeRun } from '../runs/finish.ts';
 import { learnSessions } from '../runs/sync-sessions.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { readToFold, storeAnswer } from '../worker/store-answer.ts';
-import { planReplayOfSession, replaceOldWindows } from './plan-replay.ts';
+import { planReplayOfSession } from './plan-replay.ts';
 import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
 
 /**
@@ -60,12 +60,7 @@ export async function replaySessions(context: Context, signal: AbortSignal): Pro
 
 async function workWindows(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   const { db, config } = context;
-  let waiting = await openReplayWindows(db.drizzle, runId);
-  const old = waiting.filter(({ parentId, params }) => parentId === null && params.tables === undefined);
-  if (old.length > 0) {
-    await replaceOldWindows(context, runId, old);
-    waiting = await openReplayWindows(db.drizzle, runId);
-  }
+  const waiting = await openReplayWindows(db.drizzle, runId);
   let broken = false;
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

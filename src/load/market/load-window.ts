@@ -42,7 +42,6 @@ import {
   setHintBits,
   type TableRows,
 } from './merge/merge.ts';
-import { addNamesAfterManyRows } from './observed-aliases/observed-aliases.ts';
 
 /** All of one answer, ready to be stored. */
 interface WindowLoad extends Pair, AnswerSaid {
@@ -93,7 +92,6 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
     const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
-    await addNamesAfterManyRows(database, load.preview ? 0 : (counts?.inserted ?? 0));
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
       await setHintBits(database, table, { exchange: load.exchange, days, written });

@@ -46,7 +46,7 @@ import {
   type TableAnswer,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
-import { addNamesAfterManyRows, rereadNames } from '../observed-aliases/observed-aliases.ts';
+import { rereadNames } from '../observed-aliases/observed-aliases.ts';
 import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
 import { mergeOrFold } from './merge-or-fold.ts';
 
@@ -125,7 +125,6 @@ export async function refoldPart(
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
     const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
-    await addNamesAfterManyRows(database, counts?.inserted ?? 0);
     const written = (counts?.inserted ?? 0) + (counts?.updated ?? 0);
     for (const table of part.tables)
       if (part.days !== null)

@@ -38,13 +38,9 @@ export interface NamesFailure {
  * load has a version, and versions are in the order of the commits, so it is enough to store the one that was reached per
  * exchange. Called before a run ends, and from time to time.
  *
- * @param options.mayReadAll false: leaves out an exchange of which all rows would have to be read.
  * @returns the exchanges that could not be brought up to date; others are. The next call tries these again.
  */
-export async function updateObservedAliases(
-  database: Database,
-  { mayReadAll = true }: { readonly mayReadAll?: boolean } = {},
-): Promise<NamesFailure[]> {
+export async function updateObservedAliases(database: Database): Promise<NamesFailure[]> {
   const failures: NamesFailure[] = [];
   for (const exchange of EXCHANGES) {
     let next: { readonly runId: number } | undefined;
@@ -53,7 +49,7 @@ export async function updateObservedAliases(
         // Checked without the lock first, because nearly always there is nothing to do.
         const reached = await readProgress(database.drizzle, exchange);
         [next] = await loadsAfter(database.drizzle, groupOf(exchange), reached ?? 0, 1);
-        if (reached === null ? !mayReadAll : next === undefined) break;
+        if (reached !== null && next === undefined) break;
         try {
           more = await transaction(database, (tx) => addLoads(tx, exchange, limit));
         } catch (error) {
@@ -67,32 +63,6 @@ export async function updateObservedAliases(
     }
   }
   return failures;
-}
-
-/** So many new rows are worth bringing in their names before the end of a run. */
-const MANY_ROWS = 100_000;
-
-/** What was inserted through a database since names were last brought in, and whether they are being brought in now. */
-const inserted = new WeakMap<Database, { rows: number; busy: boolean }>();
-
-/**
- * Counts the rows that a load has inserted, and brings in the names of many of them while other loads go on. Left to the
- * end of a run, a first load of years would wait for it with nothing else to do. Never fails: the end of the run brings
- * in what is left, and says what is wrong.
- */
-export async function addNamesAfterManyRows(
-  database: Database,
-  rows: number,
-  enough = MANY_ROWS,
-): Promise<void> {
-  const since = inserted.get(database) ?? { rows: 0, busy: false };
-  inserted.set(database, since);
-  since.rows += rows;
-  if (since.busy || since.rows < enough) return;
-  Object.assign(since, { rows: 0, busy: true });
-  // All rows of an exchange are left to the end of the run: they would be read again and again.
-  await updateObservedAliases(database, { mayReadAll: false });
-  since.busy = false;
 }
 
 /** Operations that fill tables whose rows name instruments. */
