@@ -3,7 +3,6 @@ import { answersWaiting } from '../core/events.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { isReadOnly } from '../load/database/inspect.ts';
-import { longLockWaits } from '../load/database/lock-waits.ts';
 import { refuseForeignHosts } from './access.ts';
 import { createMetrics } from './metrics.ts';
 
@@ -16,8 +15,7 @@ export interface HttpOptions {
 
 /**
  * Serves `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work: database and queue
- * answer, Postgres stores, and no session of ours is stuck waiting for a lock) as JSON, and `GET /metrics` for
- * Prometheus. None of them needs a password; the metrics are refused to foreign hosts, as the pages are.
+ * answer, and Postgres stores) as JSON, and `GET /metrics` for Prometheus. None of them needs a password; the metrics are refused to foreign hosts, as the pages are.
  */
 export function serveHealth(
   app: FastifyInstance,
@@ -63,22 +61,17 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
       return 'no answer';
     }
   };
-  // A short wait needs no attention; one that has lasted half of the time limit does.
-  const stuckMs = db.timeouts.lockMs / 2;
-  const readWaits = async () => {
-    waits = await longLockWaits(db.withoutRetry.pool, stuckMs);
+  const readState = async () => {
     readOnly = await isReadOnly(db.withoutRetry.pool);
   };
   let readOnly = false;
-  let waits: Awaited<ReturnType<typeof longLockWaits>> = [];
   const [database, queue] = await Promise.all([
-    check('database', readWaits),
+    check('database', readState),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
-  for (const wait of waits) log.warn(wait, 'readiness: waits for a lock');
   const storage = readOnly ? 'read-only' : waitingAnswers > 0 ? 'refuses' : 'ok';
   const works = [database, queue, storage].every((state) => state === 'ok');
-  const isReady = works && waits.length === 0 && !stopping.aborted;
-  const facts = { database, queue, storage, waitingAnswers, lockWaits: waits.length };
+  const isReady = works && !stopping.aborted;
+  const facts = { database, queue, storage, waitingAnswers };
   return { isReady, ...facts, isStopping: stopping.aborted };
 }

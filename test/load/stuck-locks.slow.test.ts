@@ -10,7 +10,6 @@ import {
 import { databaseError } from '../../src/load/database/database-errors.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
-import { startHttpServer } from '../../src/web/server.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, ended, openPipeline, start } from '../support/pipeline.ts';
@@ -87,7 +86,7 @@ test('every session lets the server notice a client that vanished', async () => 
   ]);
 });
 
-test('a window that meets a stuck lock says who holds it, and is loaded once it is free; /readyz is not ready meanwhile', async () => {
+test('a window that meets a stuck lock says who holds it, and is loaded once it is free', async () => {
   const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   onTestFinished(() => sandbox.close());
@@ -99,19 +98,9 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   const other = new pg.Client({ connectionString: pipeline.db.url, application_name: 'psql of ana' });
   await other.connect();
   await other.query('begin; lock table market_history.bhavcopy_cm in access exclusive mode');
-  const stopping = new AbortController();
-  const health = await startHttpServer(pipeline, { roles: [], stopping: stopping.signal });
-  const ready = async () =>
-    (await fetch(`${health.url}/readyz`)).json() as Promise<{ isReady: boolean; lockWaits: number }>;
-  expect(await ready()).toMatchObject({ isReady: true, lockWaits: 0 });
   const asked = { from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
   const runId = await start(pipeline, backfill(asked));
   const worker = await startWorker(pipeline);
-  const seen = await waitFor(async () => {
-    const answer = await ready();
-    return answer.isReady ? null : answer;
-  });
-  expect(seen).toMatchObject({ isReady: false, database: 'ok', queue: 'ok', lockWaits: 1 });
   const error = await waitFor(async () => {
     const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
     return rows[0]?.error ?? null;
@@ -120,7 +109,6 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
   await other.end();
   expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
   await worker.stop();
-  await health.close();
 });
 
 test('a server that no longer answers during a statement counts as away; a statement in its time does not', async () => {

@@ -31,7 +31,6 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
       queue: 'ok',
       storage: 'ok',
       waitingAnswers: 0,
-      lockWaits: 0,
       isStopping: false,
     },
   };

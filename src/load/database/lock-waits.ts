@@ -25,10 +25,7 @@ const WAITS = `
    group by l.pid`;
 
 /** Sessions of eod in this database that have waited for a lock for at least this long. */
-export async function longLockWaits(
-  client: Pick<pg.ClientBase, 'query'>,
-  milliseconds: number,
-): Promise<LockWait[]> {
+async function longLockWaits(client: pg.Client, milliseconds: number): Promise<LockWait[]> {
   const found = await client.query<{ pid: number; held_by: string }>(WAITS, [milliseconds / 1_000]);
   return found.rows.map(({ pid, held_by }) => ({ pid, heldBy: `held by ${held_by}` }));
 }
