@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
-import { escapeControls } from '../core/controls.ts';
 import { defaultDataFolder } from '../core/data-folder.ts';
 import {
   type Environment,
@@ -13,6 +12,7 @@ import {
   settingsRedactor,
 } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
+import { escapeControls } from '../core/wording.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
 

@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
-import { escapeControls } from '../core/controls.ts';
-import { largest } from '../core/largest.ts';
-import { count, momentText } from '../core/wording.ts';
+import { largest } from '../core/iterables.ts';
+import { count, escapeControls, momentText } from '../core/wording.ts';
 import type { WorkersSeen } from '../load/state/workers.ts';
 
 export { clockTime, count, duration, momentText, plural, rangeText } from '../core/wording.ts';

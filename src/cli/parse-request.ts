@@ -2,14 +2,13 @@ import { Option } from 'commander';
 import type { Config } from '../core/config.ts';
 import { readList } from '../core/environment.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { EXCHANGE_CODES } from '../core/exchanges.ts';
+import { EXCHANGE_CODES, EXCHANGES } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
 import type { RunRequest, Target } from '../load/state/runs/request.ts';
 import {
   allowedText,
-  EXCHANGES,
   exchangesOf,
   furtherParam,
   type Operation,

@@ -1,7 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean, nearest } from '../core/input.ts';
-import { largest } from '../core/largest.ts';
+import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
 import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';

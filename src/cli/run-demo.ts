@@ -4,7 +4,7 @@ import { loadCalendar } from '../calendar/index.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';
-import { largest } from '../core/largest.ts';
+import { largest } from '../core/iterables.ts';
 import type { Context } from '../jobs/context.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
 import { type AdjustedClose, type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';

@@ -1,4 +1,4 @@
-import { groupBy } from '../core/group-by.ts';
+import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';

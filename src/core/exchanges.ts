@@ -27,3 +27,26 @@ export const EXCHANGE_CODES: readonly string[] = [...EXCHANGES, ...Object.keys(S
 export function exchangeOfSegment(code: string): Exchange {
   return EXCHANGES.find((one) => one === code) ?? SEGMENTS[code] ?? 'NSE';
 }
+
+/** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
+const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
+
+/** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
+export function exchangeNamed(named: unknown): Exchange | undefined {
+  if (typeof named !== 'string') return undefined;
+  const spelled = named.trim().toUpperCase();
+  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
+}
+
+/**
+ * Tells whether a record names another known exchange than the requested one. An unknown spelling proves nothing. A record
+ * of a segment may name the segment, or the exchange that runs it.
+ */
+export function strayExchange(named: unknown, { exchange }: { readonly exchange: string }): boolean {
+  if (typeof named !== 'string') return false;
+  const spelled = named.trim().toUpperCase();
+  if (spelled === exchange) return false;
+  const whole = exchangeNamed(named);
+  if (whole !== undefined) return whole !== exchangeOfSegment(exchange);
+  return SEGMENTS[spelled] !== undefined;
+}

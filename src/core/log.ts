@@ -1,10 +1,10 @@
 import { type LogFn, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Config } from './config.ts';
-import { escapeControls } from './controls.ts';
 import { type DayRange, timeAt } from './days.ts';
 import { redactValues, type SECRET_SETTINGS, settingsRedactor } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
 import type { Pair } from './pair.ts';
+import { escapeControls } from './wording.ts';
 
 export type { Logger } from 'pino';
 

@@ -1,7 +1,8 @@
 import { REDACTED } from '../core/environment.ts';
+import { strayExchange } from '../core/exchanges.ts';
 import { DeclarationError } from '../operations/declaration-failures.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import { type Operation, strayExchange } from '../operations/operation.ts';
+import type { Operation } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import { answersMoreDays } from '../operations/spans.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';

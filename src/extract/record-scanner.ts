@@ -1,6 +1,6 @@
+import { strayExchange } from '../core/exchanges.ts';
 import { DeclarationError } from '../operations/declaration-failures.ts';
 import { type AskedFor, isAskedDay, type Kind, plainName, type RequestField } from '../operations/fields.ts';
-import { strayExchange } from '../operations/operation.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar } from '../operations/table.ts';
 import type { Layout } from './layout.ts';

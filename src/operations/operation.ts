@@ -1,34 +1,8 @@
 import type { Config } from '../core/config.ts';
 import type { DayRange } from '../core/days.ts';
-import { EXCHANGES, type Exchange, exchangeOfSegment, SEGMENTS } from '../core/exchanges.ts';
+import { exchangeOfSegment } from '../core/exchanges.ts';
 import type { AskedFor } from './fields.ts';
 import type { Row, TableDefinition, TableReading } from './table.ts';
-
-export type { Exchange };
-export { EXCHANGES };
-
-/** Spellings of the exchanges in records, besides their own: with an X before it, and BSE's market identifier code. */
-const EXCHANGE_SPELLINGS: Readonly<Record<string, Exchange>> = { XBSE: 'BSE', XBOM: 'BSE', XNSE: 'NSE' };
-
-/** The exchange that a record names, in any of its spellings; undefined where it is none of the known ones. */
-export function exchangeNamed(named: unknown): Exchange | undefined {
-  if (typeof named !== 'string') return undefined;
-  const spelled = named.trim().toUpperCase();
-  return EXCHANGE_SPELLINGS[spelled] ?? EXCHANGES.find((one) => one === spelled);
-}
-
-/**
- * Does a record name another known exchange than the one that was asked? An unknown spelling proves nothing. A record of
- * a segment may name the segment, or the exchange that runs it.
- */
-export function strayExchange(named: unknown, { exchange }: Pick<AskedFor, 'exchange'>): boolean {
-  if (typeof named !== 'string') return false;
-  const spelled = named.trim().toUpperCase();
-  if (spelled === exchange) return false;
-  const whole = exchangeNamed(named);
-  if (whole !== undefined) return whole !== exchangeOfSegment(exchange);
-  return SEGMENTS[spelled] !== undefined;
-}
 
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';

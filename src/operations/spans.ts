@@ -1,5 +1,5 @@
 import { type Day, type DayRange, daysBetween } from '../core/days.ts';
-import { largest } from '../core/largest.ts';
+import { largest } from '../core/iterables.ts';
 import type { DataSet, NamedSpan } from './operation.ts';
 
 // Operations whose requests name days by a span relative to today, or by years.

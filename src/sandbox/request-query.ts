@@ -1,5 +1,6 @@
 import type { Day, DayRange } from '../core/days.ts';
-import type { Exchange, Operation } from '../operations/operation.ts';
+import type { Exchange } from '../core/exchanges.ts';
+import type { Operation } from '../operations/operation.ts';
 
 /** A request that passed every check. */
 export interface Query {

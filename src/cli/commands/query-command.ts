@@ -1,5 +1,5 @@
-import { escapeControls } from '../../core/controls.ts';
 import { usageError } from '../../core/errors.ts';
+import { escapeControls } from '../../core/wording.ts';
 import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
 import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
 import { type Cli, type Commands, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';

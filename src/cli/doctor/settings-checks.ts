@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { contradictions } from '../../core/consistent-settings.ts';
 import { addDays } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
-import { largest } from '../../core/largest.ts';
+import { largest } from '../../core/iterables.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import { type CallGroup, placeCalls } from '../../jobs/runs/call-pace.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';

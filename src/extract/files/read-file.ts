@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import { type DataSet, EXCHANGES, exchangeNamed } from '../../operations/operation.ts';
+import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../../core/config.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { pairName } from '../../core/pair.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';

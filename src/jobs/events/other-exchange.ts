@@ -1,5 +1,5 @@
 import { daysBetween } from '../../core/days.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
 import type { LineElsewhere } from '../../load/market/corporate-events.ts';

@@ -1,6 +1,7 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { EXCHANGES } from '../../core/exchanges.ts';
+import { groupBy } from '../../core/iterables.ts';
 import type { Place } from '../../core/place.ts';
 import { packageVersion } from '../../core/version.ts';
 import { isReinvested } from '../../extract/corporate-actions/purpose.ts';
@@ -27,7 +28,6 @@ import {
 import { takePlaces } from '../../load/state/place-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
-import { EXCHANGES } from '../../operations/operation.ts';
 import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,5 @@
 import { daysBetween } from '../../core/days.ts';
-import { groupBy } from '../../core/group-by.ts';
-import { largest } from '../../core/largest.ts';
+import { groupBy, largest } from '../../core/iterables.ts';
 import { NOT_STATED, readAnnounced, readListedEvent } from '../../extract/corporate-actions/listed-events.ts';
 import {
   type DividendLabel,

@@ -4,7 +4,7 @@ import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { exchangeOfSegment } from '../../core/exchanges.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasAskedSymbol } from '../../load/market/fold/fold-sql.ts';
 import { unkeptError } from '../../load/market/fold/refold-part.ts';

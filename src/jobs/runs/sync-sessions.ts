@@ -1,7 +1,7 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
-import { exchangeOfSegment } from '../../core/exchanges.ts';
+import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { writeExpectations } from '../../load/state/coverage/completeness.ts';
 import {
@@ -14,7 +14,7 @@ import {
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
-import { BHAV_COPY, EXCHANGES } from '../../operations/operation.ts';
+import { BHAV_COPY } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
 

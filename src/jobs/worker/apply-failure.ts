@@ -2,7 +2,7 @@ import { today } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
 import { PipelineError } from '../../core/errors.ts';
 import { windowEnded } from '../../core/events.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { windowFacts } from '../../core/log.ts';
 import { pairName } from '../../core/pair.ts';
 import type { StepTimes } from '../../core/steps.ts';

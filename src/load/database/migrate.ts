@@ -6,7 +6,7 @@ import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, PoolClient } from 'pg';
 import { usageError } from '../../core/errors.ts';
-import { largest } from '../../core/largest.ts';
+import { largest } from '../../core/iterables.ts';
 import { writeDeclaredFields } from '../state/answers/layouts.ts';
 import {
   DEFAULT_VIEW_SETTINGS,

@@ -1,4 +1,4 @@
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { Market } from '../market/market.ts';
 import type { TradeLine } from '../market/session.ts';

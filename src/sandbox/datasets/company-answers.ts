@@ -1,5 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';

@@ -1,5 +1,5 @@
 import { addDays, type Day, type DayRange, dayStart, daysBetween } from '../../core/days.ts';
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import { between, chance, hash } from '../market/hash.ts';
 import { type Market, ZONE } from '../market/market.ts';

@@ -1,4 +1,4 @@
-import { largest } from '../../core/largest.ts';
+import { largest } from '../../core/iterables.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { TradeLine } from '../market/session.ts';
 import { type DataSet, round2, rupees, sessionsOf } from './dataset.ts';

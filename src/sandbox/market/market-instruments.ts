@@ -1,4 +1,4 @@
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import { type Company, companies, isinOf } from './companies.ts';
 import { between, chance, hash, hashText } from './hash.ts';
 

@@ -1,7 +1,7 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import { hashText } from './hash.ts';
 import type { Instrument } from './market-instruments.ts';
 import { MARKET_START, Path } from './path.ts';

@@ -1,6 +1,6 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { type Day, type DayRange, daysBetween } from '../../core/days.ts';
-import type { Exchange } from '../../operations/operation.ts';
+import type { Exchange } from '../../core/exchanges.ts';
 import { between, chance, hash } from './hash.ts';
 import { type Instrument, instrumentsOf } from './market-instruments.ts';
 

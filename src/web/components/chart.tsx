@@ -1,6 +1,6 @@
 import { scaleLinear } from 'd3-scale';
 import { addDays, type Day, type DayRange, daysBetween } from '../../core/days.ts';
-import { largest } from '../../core/largest.ts';
+import { largest } from '../../core/iterables.ts';
 import { MONTHS } from './session-calendar.tsx';
 
 interface Point {

@@ -1,5 +1,5 @@
 import { type Day, daysBetween, weekday } from '../../core/days.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { count, plural } from '../../core/wording.ts';
 import type { CoverageDay, DayKind } from '../../jobs/runs/read-coverage.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';

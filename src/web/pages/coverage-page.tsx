@@ -1,5 +1,5 @@
 import { today } from '../../core/clock.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
-import { groupBy } from '../../core/group-by.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { pairName } from '../../core/pair.ts';
 import { within } from '../../core/waits.ts';
 import { count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';

@@ -1,6 +1,6 @@
 import { type DayRange, eachDay } from '../../../core/days.ts';
 import { usageError } from '../../../core/errors.ts';
-import { groupBy } from '../../../core/group-by.ts';
+import { groupBy } from '../../../core/iterables.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
 import { dataSetNamed, listedInFull, namesFilling } from '../../../operations/registry.ts';

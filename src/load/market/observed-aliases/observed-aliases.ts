@@ -2,7 +2,7 @@ import { and, type Column, eq, gt, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { z } from 'zod';
 import { addDays, isDay } from '../../../core/days.ts';
-import { EXCHANGES } from '../../../operations/operation.ts';
+import { EXCHANGES } from '../../../core/exchanges.ts';
 import { dataSetsFilling, fromOperations, namesFilling, tables } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
