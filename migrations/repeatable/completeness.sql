@@ -160,7 +160,8 @@ WITH RECURSIVE clock AS (
          coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
          coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
          coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'not_published'), 0) AS awaited,
-         bool_or(k.counts AND c.state = 'failed') AS failed, bool_or(k.counts AND c.state = 'blocked') AS blocked
+         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'failed'), 0) AS failed,
+         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'blocked'), 0) AS blocked
     FROM expected x
     JOIN responses c ON c.operation = x.operation AND c.exchange = x.exchange AND c.variant = ANY (x.variants)
    CROSS JOIN LATERAL (SELECT c.is_whole OR x.is_by_instrument AS counts) k
@@ -168,11 +169,13 @@ WITH RECURSIVE clock AS (
    GROUP BY x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal
 ), summed AS (
   SELECT k.operation, k.exchange, k.day, k.requested, k.is_empty_normal,
-         -- Awaited if most had no response when they were requested; a few never have one.
-         2 * sum(k.awaited) > sum(k.loaded + k.empty + k.awaited) AS is_awaited,
+         -- Awaited if most had no response when they were requested; a few never have one. What failed, or was not
+         -- requested, is missing.
+         2 * sum(k.awaited) > greatest(sum(k.loaded + k.empty + k.awaited + k.failed + k.blocked),
+                                       k.requested * cardinality(k.variants)) AS is_awaited,
          CASE WHEN sum(k.loaded) > 0 THEN 'loaded' WHEN sum(k.empty) > 0 THEN 'empty'
-           WHEN sum(k.awaited) > 0 THEN 'not_published' WHEN bool_or(k.failed) THEN 'failed'
-           WHEN bool_or(k.blocked) THEN 'blocked' WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'never' END AS best,
+           WHEN sum(k.failed) > 0 THEN 'failed' WHEN sum(k.blocked) > 0 THEN 'blocked'
+           WHEN bool_or(k.is_partial) THEN 'partial' ELSE 'never' END AS best,
          CASE WHEN bool_or(k.is_whole) THEN k.requested
            WHEN count(*) < cardinality(k.variants) THEN 0
            ELSE least(k.requested, min(k.responded)) END AS responded

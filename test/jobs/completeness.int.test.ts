@@ -94,7 +94,8 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
     const single = rows.filter(({ instrument }) => !byCompany || COMPANIES.includes(instrument));
     const asked = byCompany ? [...new Set([...whole, ...single])] : whole;
     const count = (state: CoverageState) => asked.filter((one) => one.state === state).length;
-    const isAwaited = 2 * count('not_published') > count('loaded') + count('empty') + count('not_published');
+    const expected = byCompany ? COMPANIES.length * variants.length : 0;
+    const isAwaited = 2 * count('not_published') > Math.max(asked.length, expected);
     const isStored = !isAwaited && (count('loaded') > 0 || (emptyIsNormal && count('empty') > 0));
     const responded = COMPANIES.filter((name) =>
       variants.every((_, at) =>
@@ -112,9 +113,7 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
       whole.some(({ state }) => state === 'loaded' || state === 'empty');
     const found = isAwaited
       ? 'not_published'
-      : (['loaded', 'empty', 'not_published', 'failed', 'blocked'] as const).find(
-          (state) => count(state) > 0,
-        );
+      : (['loaded', 'empty', 'failed', 'blocked'] as const).find((state) => count(state) > 0);
     const isSingle =
       !byCompany && single.some(({ instrument, state }) => instrument !== '' && state === 'loaded');
     return {
@@ -300,6 +299,25 @@ test('gaps, status, Tonight, coverage, runs, nights and alerts say what a plain 
     }
   });
 }, 300_000);
+
+test('what failed or was not requested is missing although a company that responded has no data yet', async () => {
+  const pair = PAIRS[3] as Pair;
+  const responses = (state: CoverageState, names: readonly string[]) =>
+    names.flatMap((instrument) =>
+      [0, 1].map((variant) => ({ day: '2025-09-11', instrument, variant, state })),
+    );
+  const reasonOf = async () => {
+    const scope = { expected: [pair], others: false, from: '2025-09-11', to: '2025-09-11' };
+    return (await readCompleteness(pipeline, scope)).map(({ state, reason }) => [state, reason]);
+  };
+  clock.moveTo(Date.parse('2025-09-12T10:00:00+05:30'));
+  await cover(pair, responses('not_published', ['A']));
+  expect(await reasonOf()).toEqual([['missing', 'never_asked']]);
+  await cover(pair, responses('failed', ['B', 'C']));
+  expect(await reasonOf()).toEqual([['missing', 'failed']]);
+  await cover(pair, responses('not_published', ['B']));
+  expect(await reasonOf()).toEqual([['pending', 'not_published']]);
+});
 
 test('22 of 200 companies are a gap everywhere, until they are filled', async () => {
   const night = await openPipeline({
