@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Place, placeAt } from '../../src/core/place.ts';
+import { HELD_BACK } from '../../src/load/state/coverage/registers.ts';
+import { forAll } from '../support/for-all.ts';
 import {
-  HELD_BACK,
   join,
   joinFolded,
   NO_REGISTERS,
@@ -13,8 +14,7 @@ import {
   type Said,
   stateOf,
   sum,
-} from '../../src/load/state/coverage/registers.ts';
-import { forAll } from '../support/for-all.ts';
+} from './coverage-model.ts';
 
 const RUNS = 500;
 

@@ -1,7 +1,7 @@
 const MERGE = 'src/load/market/merge/merge-sql.ts';
 const FOLD = 'src/load/market/fold/merge-or-fold.ts';
-const REGISTERS = 'src/load/state/coverage/registers.ts';
-const COVERAGE = 'test/load/coverage-registers.test.ts';
+const WRITE_COVERAGE = 'src/load/state/coverage/coverage.ts';
+const COVERAGE = 'test/load/coverage-registers.int.test.ts';
 const PAST = 'test/load/past-states.int.test.ts';
 const MERGING = 'test/load/merge.int.test.ts';
 const COMMUTE = 'test/load/commute.int.test.ts';
@@ -90,38 +90,17 @@ export const NAMED: readonly Mutant[] = [
     test: 'test/jobs/late-answers.int.test.ts',
   },
   {
-    name: 'doubted-answer-loads',
-    file: REGISTERS,
-    from: 'loaded.place > doubted',
-    to: 'loaded.place >= doubted',
-    test: COVERAGE,
-  },
-  {
-    name: 'filled-and-emptied-by-one-answer',
-    file: REGISTERS,
-    from: 'loaded.place >= emptied',
-    to: 'loaded.place > emptied',
-    test: COVERAGE,
-  },
-  {
     name: 'read-again-and-not-replaced',
-    file: REGISTERS,
-    from: 'incoming.place >= known.place',
-    to: 'incoming.place > known.place',
+    file: WRITE_COVERAGE,
+    from: "incoming('last_place')} >= ",
+    to: "incoming('last_place')} > ",
     test: COVERAGE,
   },
   {
-    name: 'held-back-by-an-older-answer',
-    file: REGISTERS,
-    from: 'heldBack === last.place',
-    to: 'heldBack !== null',
-    test: COVERAGE,
-  },
-  {
-    name: 'fold-keeps-what-was-emptied',
-    file: REGISTERS,
-    from: 'emptied: incoming.emptied,\n  heldBack',
-    to: 'emptied: greater(known.emptied, incoming.emptied),\n  heldBack',
+    name: 'doubted-once-and-never-after',
+    file: WRITE_COVERAGE,
+    from: "newest('doubted_place')",
+    to: "['doubted_place', incoming('doubted_place')] as const",
     test: COVERAGE,
   },
   {

@@ -35,7 +35,7 @@ interface CoverageFacts extends Pair {
   readonly folded?: FoldedDays | null;
 }
 
-/** The column of each register, and how the registers of a question move with those that come in, as `join` says. */
+/** The column of each register, and how the registers of a question move with those that come in: the one with the later place counts, at the same place the one that comes in. */
 const moved = (() => {
   const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;
   const incoming = (name: string) => sql`excluded.${sql.identifier(name)}`;

@@ -2,20 +2,11 @@ import type { Place } from '../../../core/place.ts';
 
 // What is known of a question (an operation, an exchange, a day, an instrument and a variant) is a few registers. Each
 // answer, failed call and holiday moves them forward, in whatever order it is stored: the place of an answer in the order
-// of answers decides, not when it is loaded. Pure; `etl.coverage` has a column for each register, and its statements
-// compute the same (coverage.ts).
+// of answers decides, not when it is loaded. `etl.coverage` has a column for each register, which `writeCoverage` moves
+// (coverage.ts), and the state follows from them (STATE_OF of its table).
 
 export const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
 export type CoverageState = (typeof COVERAGE_STATES)[number];
-
-/** What an answer, a failed call or a holiday says of a question. */
-export interface Said {
-  readonly said: CoverageState;
-  /** Records of the question in the answer. */
-  readonly records: number;
-  /** What the source answered instead of data, or why the answer is not believed. */
-  readonly diagnostic: string | null;
-}
 
 /** What is known of one session day, and, where those are asked for, of one instrument and one question. */
 export interface CoverageEntry {
@@ -44,112 +35,5 @@ export interface FoldedDays {
   readonly days: readonly string[] | null;
 }
 
-/** What is known of one question from one answer, failed call or holiday. */
-export interface QuestionFact extends Said {
-  readonly place: Place;
-  /** Did it hold records that nobody asked for, or fewer than it stated? Then its days are not loaded, whatever was before. */
-  readonly doubted: boolean;
-  /** Did it take the last row of the day, as the fold of rows found? */
-  readonly emptied: boolean;
-  /** Did it list too few rows of the day, so that its withdrawal was held back? */
-  readonly heldBack: boolean;
-}
-
-/** What is known of a question; all are null where nothing is. */
-export interface Registers {
-  /** What the newest said. */
-  readonly last: (Said & { readonly place: Place }) | null;
-  /** The newest that had records of it. */
-  readonly loaded: { readonly place: Place; readonly records: number } | null;
-  /** The newest one that is doubted, that took the last row of the day, and whose withdrawal was held back. */
-  readonly doubted: Place | null;
-  readonly emptied: Place | null;
-  readonly heldBack: Place | null;
-}
-
-/** Nothing is known. */
-export const NO_REGISTERS: Registers = {
-  last: null,
-  loaded: null,
-  doubted: null,
-  emptied: null,
-  heldBack: null,
-};
-
-/** The registers after a single fact. */
-export function registersOf({
-  place,
-  said,
-  records,
-  diagnostic,
-  doubted,
-  emptied,
-  heldBack,
-}: QuestionFact): Registers {
-  return {
-    last: { place, said, records, diagnostic },
-    loaded: said === 'loaded' ? { place, records } : null,
-    doubted: doubted ? place : null,
-    emptied: emptied ? place : null,
-    heldBack: heldBack ? place : null,
-  };
-}
-
-/** The one with the greater place; at equal places the one that comes in, because it was read again. */
-function newer<Register extends { readonly place: Place }>(
-  known: Register | null,
-  incoming: Register | null,
-): Register | null {
-  if (known === null || incoming === null) return known ?? incoming;
-  return incoming.place >= known.place ? incoming : known;
-}
-
-function greater(known: Place | null, incoming: Place | null): Place | null {
-  if (known === null || incoming === null) return known ?? incoming;
-  return incoming > known ? incoming : known;
-}
-
-/** What is known after both, register by register. */
-export function join(known: Registers, incoming: Registers): Registers {
-  return {
-    last: newer(known.last, incoming.last),
-    loaded: newer(known.loaded, incoming.loaded),
-    doubted: greater(known.doubted, incoming.doubted),
-    emptied: greater(known.emptied, incoming.emptied),
-    heldBack: greater(known.heldBack, incoming.heldBack),
-  };
-}
-
-/**
- * The same for a late answer, after which the rows of the day were folded: the fold says which answers took the last row
- * of the day and which were held back, also where that is other than before.
- */
-export const joinFolded = (known: Registers, incoming: Registers): Registers => ({
-  ...join(known, incoming),
-  emptied: incoming.emptied,
-  heldBack: incoming.heldBack,
-});
-
-/** The registers that follow from facts, in whatever order they are given. */
-export const sum = (facts: readonly QuestionFact[]): Registers =>
-  facts.map(registersOf).reduce(join, NO_REGISTERS);
-
 /** Why a day is a gap although its newest answer had no record of it and nothing was wrong with it. */
 export const HELD_BACK = 'the answer has no rows of this day, but some are stored';
-
-/** The state of a question, its records and its diagnostic; null where nothing is known. */
-export function stateOf({ last, loaded, doubted, emptied, heldBack }: Registers): Said | null {
-  if (last === null) return null;
-  // An answer that fills one table and takes the last row of another loads the day; one that is doubted never does.
-  const isLoaded =
-    loaded !== null &&
-    (doubted === null || loaded.place > doubted) &&
-    (emptied === null || loaded.place >= emptied);
-  // It is not known that there is nothing: a day stays a gap until a better answer comes or a person decides.
-  const isHeldBack = heldBack === last.place && (last.said === 'empty' || last.said === 'not_published');
-  return {
-    said: isLoaded ? 'loaded' : isHeldBack ? 'failed' : last.said,
-    records: isLoaded ? loaded.records : last.records,
-    diagnostic: isHeldBack ? HELD_BACK : last.diagnostic,
-  };
-}

@@ -9,20 +9,20 @@ import { dayEffectsSql, SAID } from '../answers/answer-facts.ts';
 import { placeText } from '../schema/columns.ts';
 import { coverage, withdrawals } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import type { Registers } from './registers.ts';
 
 // The registers of `etl.coverage` (registers.ts) are the sum of what each answer said of its questions and did with the
 // rows of days (answers/facts.ts), with the newest failed call or holiday.
 
 /** The columns of each register. */
-const REGISTERS: Readonly<Record<keyof Registers, readonly [string, ...string[]]>> = {
+const REGISTERS = {
   last: ['last_place', 'last_said', 'last_records', 'last_diagnostic'],
   loaded: ['loaded_place', 'loaded_records'],
   doubted: ['doubted_place'],
   emptied: ['emptied_place'],
   heldBack: ['held_back_place'],
-};
-const NAMES = Object.keys(REGISTERS) as (keyof Registers)[];
+} as const;
+type Register = keyof typeof REGISTERS;
+const NAMES = Object.keys(REGISTERS) as Register[];
 const COLUMNS = Object.values(REGISTERS).flat();
 const KEY_COLUMNS = ['operation', 'exchange', 'day', 'instrument', 'variant'];
 const KEY = sql.raw(KEY_COLUMNS.join(', '));
@@ -32,7 +32,7 @@ const stored = (column: string) => sql.raw(`b.stored_${column}`);
 const summed = (column: string) => sql.raw(/emptied|held_back/.test(column) ? `m.${column}` : `b.${column}`);
 
 /** Does a register differ from the sum? One that is later, of a call without an answer or of an answer of which it is not known what it said, is right. */
-function differs(name: keyof Registers, since: Place | null): SQL {
+function differs(name: Register, since: Place | null): SQL {
   const columns = REGISTERS[name];
   const [place] = columns;
   const isOlder =
@@ -102,7 +102,7 @@ export interface Differing {
   readonly variant: string;
   readonly operation: string;
   /** Which of the registers. */
-  readonly registers: readonly (keyof Registers)[];
+  readonly registers: readonly Register[];
   /** How many questions there are in all. */
   readonly questions: number;
 }
@@ -113,7 +113,7 @@ export async function differingQuestions(
   asked: Omit<Compared, 'days'>,
   limit: number,
 ): Promise<Differing[]> {
-  const flag = (name: keyof Registers) => sql.identifier(`${name}_differs`);
+  const flag = (name: Register) => sql.identifier(`${name}_differs`);
   const found = await db.execute<Differing & Record<string, unknown>>(sql`
     with ${comparing({ ...asked, days: null })}
     select operation, day::text, instrument, variant, count(*) over ()::int as questions,
@@ -179,7 +179,7 @@ export async function compareSums(database: Database, withinMs: number): Promise
  * @throws PipelineError `database_locked` if other loads kept moving rows meanwhile.
  */
 export async function sumCoverage(db: NodePgDatabase, asked: Compared): Promise<void> {
-  const flag = (name: keyof Registers) => sql.raw(`s."${name}_differs"`);
+  const flag = (name: Register) => sql.raw(`s."${name}_differs"`);
   const changes = NAMES.flatMap((name) =>
     REGISTERS[name].map(
       (column) =>

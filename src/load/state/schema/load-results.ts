@@ -169,7 +169,11 @@ describe(
   },
 );
 
-/** The state of a question as SQL: what `stateOf` says of its registers (coverage/registers.ts). */
+/**
+ * The state of a question as SQL, by its registers (coverage/registers.ts). An answer that fills one table and takes the
+ * last row of another loads the day; one that is doubted never does. Where the newest has no row of the day and was held
+ * back, it is not known that there is nothing: the day stays a gap until a better answer comes or a person decides.
+ */
 const STATE_OF = (() => {
   const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
     and (emptied_place is null or loaded_place >= emptied_place))`;

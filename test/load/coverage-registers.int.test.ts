@@ -1,0 +1,105 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Place, placeAt } from '../../src/core/place.ts';
+import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
+import { COVERAGE_STATES } from '../../src/load/state/coverage/registers.ts';
+import { openStore, query } from '../jobs/import-support.ts';
+import { sample } from '../support/for-all.ts';
+import { type QuestionFact, type Registers, stateOf, sum } from './coverage-model.ts';
+
+const placeOf = (at: number): Place => placeAt(new Date(Date.UTC(2025, 7, 29) + at));
+const dayOf = (at: number) => new Date(Date.UTC(2025, 0, 1 + at)).toISOString().slice(0, 10);
+const QUESTIONS = 60;
+const PLACES = 12;
+const PAIR = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
+
+/** What is stored of a question. */
+interface StoredState {
+  readonly state: string;
+  readonly records: number;
+  readonly diagnostic: string | null;
+}
+
+const numbers = fc.array(fc.nat(), { minLength: QUESTIONS, maxLength: QUESTIONS });
+
+/** What one response, or a second reading of it, says of every question. */
+function factsOf(place: Place, drawn: readonly number[], doubted: boolean): QuestionFact[] {
+  return drawn.map((one) => {
+    const said = COVERAGE_STATES[one % COVERAGE_STATES.length] ?? 'failed';
+    const diagnostic = one % 7 === 0 ? `diagnostic ${one % 100}` : null;
+    return { place, said, records: one % 5, diagnostic, doubted, emptied: false, heldBack: false };
+  });
+}
+
+test('coverage after responses in any order, some of them read again, has the registers and states of the model', async () => {
+  const { db } = await openStore();
+  const sets = sample(numbers, { numRuns: PLACES + 4, seed: 17 });
+  const shuffled = sets
+    .map((drawn, at) => ({ drawn, at: PLACES - 1 - (at % PLACES) }))
+    .sort((a, b) => (a.drawn[0] ?? 0) - (b.drawn[0] ?? 0));
+  const known: QuestionFact[][] = Array.from({ length: QUESTIONS }, () => []);
+  for (const { drawn, at } of shuffled) {
+    const place = placeOf(at);
+    // Whether a response is doubted does not change when it is read again.
+    const doubted = at % 4 === 2;
+    const facts = factsOf(place, drawn, doubted);
+    const coverage = facts.map(({ said, records, diagnostic }, question) => ({
+      ...{ day: dayOf(question), instrument: '', variant: '', state: said, records },
+      ...(diagnostic !== null && { diagnostic }),
+    }));
+    await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, place, coverage, doubted });
+    for (const [question, fact] of facts.entries()) known[question]?.push(fact);
+  }
+  const found = await db.drizzle.execute<StoredState & Record<string, unknown>>(
+    sql`select state, records::int, diagnostic from etl.coverage order by day`,
+  );
+  const expected = known.map((facts) => {
+    const { said: state, ...rest } = stateOf(sum(facts)) ?? { said: null };
+    return { state, ...rest };
+  });
+  expect(found.rows).toEqual(expected);
+  expect(new Set(expected.map(({ state }) => state)).size).toBeGreaterThan(3);
+});
+
+test('the state of a row of coverage follows from its registers as in the model, whatever they are', async () => {
+  const context = await openStore();
+  const places = [null, placeOf(1), placeOf(2), placeOf(3)];
+  const registers: Registers[] = [];
+  for (const said of COVERAGE_STATES) {
+    for (const [at] of Array.from({ length: 256 }).entries()) {
+      const place = (shift: number) => places[(at >> shift) & 3] ?? null;
+      const loadedAt = place(0);
+      registers.push({
+        last: { place: placeOf(2), said, records: 0, diagnostic: 'last' },
+        loaded: loadedAt === null ? null : { place: loadedAt, records: 7 },
+        doubted: place(2),
+        emptied: place(4),
+        heldBack: place(6),
+      });
+    }
+  }
+  const rows = registers.map(({ last, loaded, doubted, emptied, heldBack }, at) => ({
+    ...{
+      ...PAIR,
+      day: dayOf(at),
+      instrument: '',
+      variant: '',
+      last_place: last?.place,
+      last_said: last?.said,
+    },
+    ...{ last_records: 0, last_diagnostic: 'last', loaded_place: loaded?.place ?? null },
+    ...{ loaded_records: loaded?.records ?? null, doubted_place: doubted },
+    ...{ emptied_place: emptied, held_back_place: heldBack },
+  }));
+  const columns = Object.keys(rows[0] ?? {}).join(', ');
+  await context.db.pool.query(
+    `insert into etl.coverage (${columns}) select ${columns} from jsonb_populate_recordset(null::etl.coverage, $1)`,
+    [JSON.stringify(rows)],
+  );
+  const found = await query(
+    context,
+    'select state as said, records::int, diagnostic from etl.coverage order by day',
+  );
+  expect(found).toEqual(registers.map(stateOf));
+});
