@@ -17,7 +17,7 @@ export async function keepLake(url: string, loadNight: () => Promise<unknown>): 
   const folder = mkdtempSync(join(tmpdir(), 'eod-bench-lake-'));
   const database = openDatabase({ url, connections: 1 });
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
-  const request = { folder, tables: TABLES, by: 'month', sinceState: undefined, doubles: false } as const;
+  const request = { folder, tables: TABLES, by: 'month', doubles: false } as const;
   const update = async () => {
     const { seconds, result } = await measured(url, () =>
       writeLake(database, request, limits, () => undefined),

@@ -20,7 +20,6 @@ export interface ExportFlags extends RangeFlags, JsonFlag {
   readonly decimals?: boolean;
   readonly lake?: string;
   readonly all?: boolean;
-  readonly sinceState?: number;
   readonly onChange?: string;
 }
 
@@ -56,7 +55,6 @@ export async function exportLake(
       folder: resolve(cli.cwd, folder),
       tables: flags.all === true ? null : tables,
       by,
-      sinceState: flags.sinceState,
       doubles: flags.decimals !== true,
     },
     { timeoutMs: 0, signal: cli.life.signal },

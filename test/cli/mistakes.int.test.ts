@@ -224,7 +224,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     'one table or view can be exported at a time, several with --lake DIR',
   ],
   ['export bhavcopy_cm --all', '--all needs --lake DIR'],
-  ['export bhavcopy_cm --since-state 3', '--since-state needs --lake DIR'],
   ['export bhavcopy_cm --on-change true', '--on-change needs --lake DIR'],
   ['export --lake x', 'name the tables and views of the lake, or give --all'],
   ['export bhavcopy_cm --all --lake x', 'name tables, or give --all, but not both'],

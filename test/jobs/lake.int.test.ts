@@ -3,57 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { importInto } from './import-support.ts';
-import { bhavCopies, manifestOf, openLake, sessions } from './lake-support.ts';
+import { manifestOf, openLake } from './lake-support.ts';
 
-const { context, env, exported } = await openLake();
+const { env, exported } = await openLake();
 
 describe('a lake of its own', () => {
-  test('since a state has what changed after it', async () => {
-    const folder = join(temporaryFolder(), 'since');
-    const { rows } = await context.db.pool.query<{ state: string }>('select market.state()::text as state');
-    const state = rows[0]?.state ?? '';
-    await importInto(context, bhavCopies(sessions('2024-04-01', 81)));
-    await exported('bhavcopy_cm', '--lake', folder, '--since-state', state);
-    expect(manifestOf(folder)).toMatchObject({
-      tables: [{ table: 'bhavcopy_cm', sinceState: Number(state) }],
-      files: [{ partition: '2024-04', rows: 3 }],
-    });
-    await exported('bhavcopy_cm', '--lake', folder, '--since-state', '0');
-    expect(manifestOf(folder).tables).toMatchObject([{ sinceState: null }]);
-    // Of other types, none of its rows can stay as they were.
-    const all = join(temporaryFolder(), 'types');
-    await exported('bhavcopy_cm', '--lake', all);
-    const decimals = await exported(
-      ...['bhavcopy_cm', 'market.BHAVCOPY_CM', '--lake', all, '--decimals', '--since-state', state],
-    );
-    expect(decimals.tables).toMatchObject([{ rows: manifestOf(all).tables[0]?.rows }]);
-    expect(decimals.tables[0]?.written).toBe(decimals.tables[0]?.files);
-    // Nothing has changed since: a file that tells the columns, without rows, until there are some.
-    const none = join(temporaryFolder(), 'none');
-    const now = String(Number(state) + 1);
-    await exported('bhavcopy_cm', '--lake', none, '--since-state', now);
-    expect(manifestOf(none).files).toMatchObject([{ partition: 'all', rows: 0 }]);
-    await importInto(context, bhavCopies(sessions('2024-04-02', 82)));
-    await exported('bhavcopy_cm', '--lake', none);
-    expect(manifestOf(none).files).toMatchObject([{ partition: '2024-04' }]);
-    const tooLate = await runCli(['export', 'bhavcopy_cm', '--lake', folder, '--since-state', '100000'], {
-      cwd: folder,
-      env,
-    });
-    expect(tooLate).toMatchObject({ code: 2, stderr: expect.stringContaining('so nothing is known of') });
-    await importInto(context, bhavCopies(sessions('2024-04-03', 83)));
-    const newest = String(Number(now) + 2);
-    const between = await runCli(['export', 'bhavcopy_cm', '--lake', folder, '--since-state', newest], {
-      cwd: folder,
-      env,
-    });
-    expect(between).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('the lake has bhavcopy_cm in state'),
-    });
-  });
-
   test('runs a command after a change, and again until it succeeds', async () => {
     const folder = join(temporaryFolder(), 'change');
     mkdirSync(folder);
@@ -97,11 +51,6 @@ describe('a lake of its own', () => {
       /--on-change needs a command/,
     ],
     ['a file', ['bhavcopy_cm', '--lake', 'file'], /file is a file, not a folder/],
-    [
-      'a later state',
-      ['bhavcopy_cm', '--lake', 'later', '--since-state', '100000'],
-      /so nothing is known of/,
-    ],
   ])('is refused for %s, and leaves nothing behind', async (_, args, message) => {
     const cwd = temporaryFolder();
     writeFileSync(join(cwd, 'file'), '');

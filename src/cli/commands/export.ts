@@ -11,7 +11,6 @@ import {
   exampleDays,
   examples,
   exchangeOption,
-  integerOption,
   jsonOption,
   parseExchanges,
   parseOpenRange,
@@ -40,15 +39,6 @@ export const commands: Commands = {
       )
       .option('--lake <dir>', 'a folder of Parquet files that this export brings up to date')
       .option('--all', 'with --lake: all tables and views of market')
-      .addOption(
-        integerOption(
-          '--since-state <n>',
-          'with --lake: what changed after this state, not after that of the lake',
-          {
-            least: 0,
-          },
-        ),
-      )
       .option(
         '--on-change <command>',
         'with --lake: a command for the shell, run unless it has succeeded with these files',
@@ -69,7 +59,7 @@ export const commands: Commands = {
       )
       .action((tables: string[], flags: ExportFlags) => {
         if (flags.lake !== undefined) return exportLake(cli, tables, flags.lake, flags);
-        for (const name of ['all', 'sinceState', 'onChange'] as const)
+        for (const name of ['all', 'onChange'] as const)
           if (flags[name] !== undefined) throw usageError(`${FLAG_NAMES[name]} needs --lake DIR`);
         const [table, ...more] = tables;
         if (table === undefined) throw usageError('name the table or view to export');
@@ -80,7 +70,7 @@ export const commands: Commands = {
   },
 };
 
-const FLAG_NAMES = { all: '--all', sinceState: '--since-state', onChange: '--on-change' } as const;
+const FLAG_NAMES = { all: '--all', onChange: '--on-change' } as const;
 
 async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);

@@ -12,7 +12,7 @@ const need = z.object({ scale: z.number(), integers: z.number() }).nullable();
 
 // Files that a manifest names are written anew and deleted, so it may name none that could not be of this lake.
 const tableName = z.string().refine(canNameFiles);
-const fileBelow = z.string().regex(/^([^./\\\0][^/\\\0]*\/)+\d+-[0-9a-f]{8}\.(parquet|json)$/u);
+const fileBelow = z.string().regex(/^([^./\\\0][^/\\\0]*\/)+\d+-[0-9a-f]{8}\.parquet$/u);
 
 const lakeFile = z.object({
   /** `bhavcopy_cm`; with its schema unless that is `market`. */
@@ -34,16 +34,12 @@ const lakeTable = z.object({
   table: tableName,
   /** The state that its files show. */
   state: z.number(),
-  /** Only partitions that changed after this state were written, by a request; null: all of them. */
-  sinceState: z.number().nullable(),
   rows: z.number(),
   /** SHA-256 over the partitions and the SHA-256 of their files. */
   digest: z.string(),
   isDouble: z.boolean(),
   /** The columns, and how many digits of each numeric the files can hold; null as text. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), decimal: need.optional() })),
-  /** The file that tells what prices of each name were adjusted by. */
-  namesFile: fileBelow.nullable(),
 });
 
 const manifest = z.object({

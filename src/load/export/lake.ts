@@ -11,21 +11,17 @@ import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { copied } from './export-table.ts';
 import {
-  ADJUSTED,
   ALL,
   allRelations,
   changedPartitions,
   contentOfPartitions,
   isToldByLoads,
-  type NameFactors,
   NO_DAY,
   type PartitionBy,
   partitionsOf,
-  partitionsOfNames,
-  readNameFactors,
   rowsOfPartitions,
 } from './lake-changes.ts';
-import { deleteReplaced, isWhole, NAMES_FOLDER, newName, readIfWhole } from './lake-files.ts';
+import { deleteReplaced, isWhole, newName } from './lake-files.ts';
 import {
   type LakeFile,
   type LakeTable,
@@ -43,8 +39,6 @@ export interface LakeRequest {
   readonly tables: readonly string[] | null;
   /** As the lake is partitioned; undefined: as it is, a new one by month. */
   readonly by: PartitionBy | undefined;
-  /** Write only what changed after this state, instead of after that of the lake. */
-  readonly sinceState: number | undefined;
   /** Numerics as DOUBLE. */
   readonly doubles: boolean;
 }
@@ -79,7 +73,7 @@ const PRECISIONS = [18, MOST_DIGITS];
  * the manifest, which lists the files of the lake, is replaced; files that it no longer lists are deleted an hour later.
  * All of it is of one snapshot, and whatever moment it ends at, the manifest lists complete files of one state.
  *
- * @throws PipelineError `usage` if the folder has another partitioning, or what changed before the state asked for is missing.
+ * @throws PipelineError `usage` if the folder has another partitioning.
  */
 export function writeLake(
   db: Database,
@@ -114,10 +108,6 @@ export function writeLake(
         `${lake} is partitioned by ${found.partition}; export to another folder to change that`,
       );
     const { state, load } = await currentState(client);
-    if (request.sinceState !== undefined && request.sinceState > state)
-      throw usageError(
-        `the tables have state ${state}, so nothing is known of what comes after ${request.sinceState}`,
-      );
     const notices = request.tables === null ? unusable.map(leftOut) : [];
     const before = found === null || (await isOfDatabase(client, found)) ? found : null;
     if (before === null && found !== null)
@@ -229,21 +219,14 @@ async function writeTable(writing: Writing, relation: Relation) {
   const old = listed.filter((one) => isWhole(writing.lake, one));
   const missing = listed.filter((one) => !old.includes(one));
   for (const { file } of missing) notices.push(`${file} is missing or damaged, and is written again`);
-  const { sinceState } = request;
-  if (sinceState !== undefined && sinceState > (known?.state ?? sinceState))
-    throw usageError(
-      `the lake has ${name} in state ${known?.state}, so what changed from then to state ${sinceState} would be missing`,
-    );
-  const names = await namesOf(writing, relation, known);
   // Its files may hold other columns, so none of them can stay.
   const isSame =
     known !== undefined &&
     known.isDouble === request.doubles &&
     JSON.stringify(known.columns.map(({ name, type }) => ({ name, type }))) ===
       JSON.stringify(relation.columns);
-  const since = isSame ? (sinceState ?? known.state) : known === undefined ? sinceState : undefined;
-  let isAll = (since ?? 0) === 0;
-  let wanted = await wantedPartitions(writing, relation, { old, since, names });
+  const since = isSame ? known.state : undefined;
+  let wanted = await wantedPartitions(writing, relation, { old, since });
   for (const { partition, rows, fingerprint } of missing)
     if (rows > 0 && !wanted.has(partition)) wanted.set(partition, fingerprint);
   const measured = await measureColumns(
@@ -265,8 +248,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   if (isSame && typesOf(columns) !== typesOf(known.columns)) {
     // A longer number than before: all files of a table have the same types.
     kept = [];
-    isAll = true;
-    wanted = await wantedPartitions(writing, relation, { old, since: undefined, names });
+    wanted = await wantedPartitions(writing, relation, { old, since: undefined });
   }
   for (const notice of measured.notices) notices.push(`${name}: ${notice}`);
   kept = kept.filter(({ partition }) => !wanted.has(partition));
@@ -293,13 +275,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     rows,
     columns,
     isDouble: request.doubles,
-    sinceState: isAll
-      ? null
-      : known === undefined
-        ? (sinceState ?? null)
-        : least(known.sinceState, sinceState),
     digest: sha256(files.map((one) => `${one.partition} ${one.sha256}`).join('\n')),
-    namesFile: names === null ? null : names.file,
   };
   const result: LakeTableResult = {
     table: name,
@@ -312,39 +288,12 @@ async function writeTable(writing: Writing, relation: Relation) {
   return { table, files, result };
 }
 
-/** The state after which partitions are there, if it was `before` until those after `asked` were added; null: all are. */
-const least = (before: number | null, asked: number | undefined) =>
-  before === null ? null : Math.min(before, asked ?? before);
-
 /** How many digits hold the values of both. */
 function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): DecimalNeed | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   if (a === null || b === null) return null;
   const both = { scale: Math.max(a.scale, b.scale), integers: Math.max(a.integers, b.integers) };
   return both.scale + both.integers > MOST_DIGITS ? null : both;
-}
-
-interface Names {
-  readonly before: NameFactors | null;
-  readonly now: NameFactors;
-  readonly file: string;
-}
-
-/** What prices of each name are adjusted by, before and now, for the view that needs it. */
-async function namesOf(
-  { client, lake, state }: Writing,
-  relation: Relation,
-  known: LakeTable | undefined,
-): Promise<Names | null> {
-  if (relation.schema !== 'market' || relation.name !== ADJUSTED.view) return null;
-  const now = await readNameFactors(client);
-  const path = known?.namesFile ?? null;
-  const before = path === null ? null : readIfWhole(join(lake, path));
-  if (path !== null && JSON.stringify(before) === JSON.stringify(now)) return { before, now, file: path };
-  const file = `${NAMES_FOLDER}/${newName(state, 'json')}`;
-  await mkdir(join(lake, NAMES_FOLDER), { recursive: true });
-  await writeWhole(join(lake, file), JSON.stringify(now));
-  return { before, now, file };
 }
 
 /**
@@ -355,25 +304,12 @@ async function namesOf(
 async function wantedPartitions(
   { client, by }: Writing,
   relation: Relation,
-  about: {
-    readonly old: readonly LakeFile[];
-    readonly since: number | undefined;
-    readonly names: Names | null;
-  },
+  about: { readonly old: readonly LakeFile[]; readonly since: number | undefined },
 ): Promise<Map<string, string | null>> {
-  const { old, since, names } = about;
-  const plain = (partitions: readonly string[]) => new Map(partitions.map((one) => [one, null] as const));
-  const every = async () => plain(await partitionsOf(client, relation, by));
-  if (names !== null) {
-    if (since === undefined || names.before === null) return every();
-    const sessions = await changedPartitions(client, await findRelation(client, ADJUSTED.of), by, since);
-    const named = await partitionsOfNames(client, by, names.before, names.now);
-    if (sessions === null || named === null) return every();
-    return plain([...new Set([...sessions, ...named])]);
-  }
+  const { old, since } = about;
   if (isToldByLoads(relation)) {
     const changed = since === undefined ? null : await changedPartitions(client, relation, by, since);
-    return changed === null ? every() : plain(changed);
+    return new Map((changed ?? (await partitionsOf(client, relation, by))).map((one) => [one, null]));
   }
   const content = await contentOfPartitions(client, relation, by);
   const fingerprintOf = new Map(old.map((one) => [one.partition, one.fingerprint]));
@@ -419,7 +355,7 @@ async function writeFile(
   throwIfStopped(limits.signal);
   const { name, partition, layout, isEmpty = false } = about;
   const folder = [name, folderOf(relation, by, partition)].filter((part) => part !== '').join('/');
-  const file = `${folder}/${newName(state, 'parquet')}`;
+  const file = `${folder}/${newName(state)}`;
   await mkdir(join(lake, folder), { recursive: true });
   const partial = join(lake, `${file}.part`);
   const rows = `${rowsOfPartitions(relation, isEmpty ? [] : [partition])}${orderSql(relation)}`;
