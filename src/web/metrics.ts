@@ -193,7 +193,7 @@ function createFacts(registers: Registry[]) {
   const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
   const changed = gauge(
     'eod_schema_changes',
-    `What the source has changed about the fields of its answers in the last ${SHOWN_DAYS} days: new, vanished, type_changed.`,
+    `What the source has changed about the fields of its answers in the last ${SHOWN_DAYS} days: new, vanished.`,
     'operation',
     'exchange',
     'change',

@@ -4,10 +4,10 @@ import type { Place } from '../../src/core/place.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
 import { noteLayout, type SentFields } from '../../src/load/state/answers/layouts.ts';
-import { changesOfField, readSchemaChanges } from '../../src/load/state/answers/schema-changes.ts';
-import type { FieldType, Kind } from '../../src/operations/fields.ts';
+import { readSchemaChanges } from '../../src/load/state/answers/schema-changes.ts';
+import type { FieldType } from '../../src/operations/fields.ts';
 import { openStore } from '../jobs/import-support.ts';
-import { forAll, forAllAsync } from '../support/for-all.ts';
+import { forAllAsync } from '../support/for-all.ts';
 
 const OPERATION = 'GetCircuitBreakers';
 /** Fields that no declaration reads, and types that differ in every way. */
@@ -93,9 +93,9 @@ async function known(exchange: string, base: number) {
   const changes = (await readSchemaChanges(db.drizzle)).filter((one) => one.exchange === exchange);
   return {
     layouts: rows,
-    changes: changes.map(({ field, change, at, runId, fromType, toType }) => {
+    changes: changes.map(({ field, change, at, runId }) => {
       const answered = (Date.parse(at) - Date.parse(placeOf(base))) / 60_000;
-      return { field, change, at: answered, runId, fromType, toType };
+      return { field, change, at: answered, runId };
     }),
   };
 }
@@ -145,52 +145,5 @@ describe('what is known of fields', () => {
       expect(fresh.sort()).toEqual(FIELDS.filter((_, place) => isNew(answers, place)));
     });
     expect(vanished).toBeGreaterThan(0);
-  });
-});
-
-describe('a type', () => {
-  const sighting = (type: FieldType | null, at: number) => ({
-    operation: OPERATION,
-    exchange: 'NSE',
-    name: 'Alpha',
-    plain: 'alpha',
-    type,
-    example: null,
-    firstAt: placeOf(at),
-    firstRunId: at,
-    baseRunId: 0,
-  });
-  const changed = (types: readonly (FieldType | null)[], kind: Kind | null) =>
-    changesOfField(types.map(sighting), kind === null ? null : new Set([kind])).flatMap((one) =>
-      one.change === 'type_changed' ? [`${one.fromType} ${one.toType}`] : [],
-    );
-
-  test.each<[readonly (FieldType | null)[], Kind | null, readonly string[]]>([
-    [['number', 'text'], null, ['number text']],
-    [['text', 'number'], null, ['text number']],
-    [['number', 'digits', 'number'], null, []],
-    [['digits', 'text'], null, []],
-    [['number', 'digits', 'text'], null, ['number text']],
-    [[null, 'number', null], null, []],
-    [['number', 'mixed', 'text'], null, ['number mixed']],
-    [['text', 'object'], null, ['text object']],
-    [['number', 'digits', 'text'], 'numeric', ['digits text']],
-    [['text', 'digits'], 'numeric', []],
-    [['number', 'text', 'digits', 'mixed'], 'date', []],
-    [['number', 'text', 'digits'], 'text', []],
-    [['text', 'boolean'], 'text', ['text boolean']],
-    [['number', 'boolean'], 'boolean', []],
-    [['text', 'list'], 'text', ['text list']],
-  ])('%j of a field that is read as %s: %j', (types, kind, expected) => {
-    expect(changed(types, kind)).toEqual(expected);
-  });
-
-  test('is never told twice, nor if it was there in the first run', () => {
-    forAll([fc.array(fc.constantFrom(...TYPES), { minLength: 1, maxLength: 8 })], (types) => {
-      const told = changed(types, null).map((text) => text.split(' ')[1]);
-      expect(new Set(told).size).toBe(told.length);
-      const sameRun = types.map((type) => sighting(type, 0));
-      expect(changesOfField(sameRun, null)).toEqual([]);
-    });
   });
 });
