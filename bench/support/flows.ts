@@ -9,7 +9,7 @@ import { measured } from './postgres.ts';
 
 // What flows on from a filled database: the Parquet files of a lake, and the proof that nobody changed a row.
 
-/** The tables of the lake: one of which loads tell what changed, and a view of which names and events tell it. */
+/** What the lake has: a table and a view. */
 const TABLES = ['bhavcopy_cm', 'prices_adjusted'];
 
 /** Writes a lake of a filled database, and brings it up to date after a night and after nothing. */
