@@ -179,8 +179,7 @@ test('adjusted prices are written again if they are computed in another way, and
   await context.db.pool.query(
     definition.replace('b.close_price * f.ratio_old', 'b.close_price * 2 * f.ratio_old'),
   );
-  // The months before an event: in others, prices are as printed.
-  expect(written(await asReader())).toMatchObject({ prices_adjusted: 2 });
+  expect(written(await asReader())).toMatchObject({ prices_adjusted: 4 });
   await context.db.pool.query(definition);
   await context.db.pool.query(`drop owned by ${role}`);
   await execute(inject('databaseAdminUrl'), `drop role ${role}`);
@@ -242,6 +241,7 @@ describe('a lake of its own', () => {
     rmSync(join(folder, first?.file ?? ''));
     writeFileSync(join(folder, second?.file ?? ''), 'PAR1');
     rmSync(join(folder, others.find(({ table }) => table === 'instruments')?.file ?? ''));
+    writeFileSync(join(folder, manifestOf(folder).tables[1]?.namesFile ?? ''), '{');
     const again = await runJson<LakeResult>(
       ['export', 'bhavcopy_cm', 'prices_adjusted', 'instruments', '--lake', folder],
       { cwd: folder, env },
@@ -344,6 +344,7 @@ describe('a lake of its own', () => {
     const changed: object[] = [
       { tables: [{ ...table, table: '../victim' }] },
       { tables: [{ ...table, table: 'market_history.../../victim' }] },
+      { tables: [{ ...table, namesFile: named }] },
       { tables: [{ ...table, table: '' }] },
       { files: [{ ...file, file: named }] },
       { files: [{ ...file, file: victim }] },

@@ -118,6 +118,59 @@ export async function changedPartitions(
   return endless.length > 0 ? null : rows.map(({ partition }) => partition);
 }
 
+/** By which factors prices of each name are adjusted on which days, and whose the name is; as text, by name. */
+export type NameFactors = Readonly<Record<string, string>>;
+
+/** The view of which names and events tell which rows changed, with the functions that compute it. */
+export const ADJUSTED = {
+  view: 'prices_adjusted',
+  of: 'bhavcopy_cm',
+  functions: ['adjusted_prices', 'share_price_factors'],
+} as const;
+
+/** Under no name, the definition of the view: another version of eod may compute other rows. */
+const DEFINITION = '';
+
+/** What the rows of `market.prices_adjusted` have beside their session: the same names and factors make the same rows. */
+export async function readNameFactors(client: ClientBase): Promise<NameFactors> {
+  const { rows } = await client.query<{ name: string; factors: string }>(
+    `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
+            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new), 0)::numeric)::text as factors
+       from market.series_aliases a cross join lateral market.share_price_factors(a.exchange, a.share_id, current_date) p
+      group by 1
+     union all
+     select $1, md5(concat(pg_get_viewdef($2::regclass),
+              (select string_agg(prosrc, '' order by proname) from pg_proc where pronamespace = 'market'::regnamespace and proname = any ($3))))
+      order by 1`,
+    [DEFINITION, `market.${ADJUSTED.view}`, ADJUSTED.functions],
+  );
+  return Object.fromEntries(rows.map(({ name, factors }) => [name, factors]));
+}
+
+/**
+ * The partitions with sessions of names that events or other names changed.
+ *
+ * @returns null if the view is computed in another way now, so that any row may be another.
+ */
+export async function partitionsOfNames(
+  client: ClientBase,
+  by: PartitionBy,
+  before: NameFactors,
+  now: NameFactors,
+): Promise<string[] | null> {
+  if (before[DEFINITION] !== now[DEFINITION]) return null;
+  const names = new Set([...Object.keys(before), ...Object.keys(now)]);
+  const changed = [...names].filter((name) => before[name] !== now[name]).map((name) => name.split('\t'));
+  if (changed.length === 0) return [];
+  const { rows } = await client.query<{ partition: string }>(
+    `select distinct to_char(b.trade_date, '${by === 'year' ? 'YYYY' : 'YYYY-MM'}') as partition
+       from unnest($1::text[], $2::text[], $3::text[]) n(exchange, symbol, series)
+       join market.bhavcopy_cm b using (exchange, symbol, series)`,
+    [0, 1, 2].map((at) => changed.map((parts) => parts[at])),
+  );
+  return rows.map(({ partition }) => partition);
+}
+
 /** The names of all tables and views of `market`, as an export takes them, and of those whose name it cannot take. */
 export async function allRelations(client: ClientBase): Promise<{ all: string[]; unusable: string[] }> {
   const { rows } = await client.query<{ name: string }>(

@@ -1,20 +1,34 @@
 import { randomBytes } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { NameFactors } from './lake-changes.ts';
 import { type LakeFile, MANIFEST, type Manifest } from './lake-manifest.ts';
 
 /** A file that is not part of the lake any more is kept so long, for readers that have read the manifest of before. */
 const KEPT_MS = 3_600_000;
 
 /** The names of files that an export writes: the state, and a part that makes it another file. */
-const OURS = /^\d+-[0-9a-f]{8}\.parquet(\.part)?$/;
+const OURS = /^\d+-[0-9a-f]{8}\.(parquet|json)(\.part)?$/;
 
-export const newName = (state: number): string => `${state}-${randomBytes(4).toString('hex')}.parquet`;
+/** Where the factors of names are kept; not a table. */
+export const NAMES_FOLDER = '_names';
+
+export const newName = (state: number, ending: string): string =>
+  `${state}-${randomBytes(4).toString('hex')}.${ending}`;
 
 /** Is a file of the lake there, with all of its bytes? */
 export function isWhole(lake: string, { file, bytes }: LakeFile): boolean {
   return statSync(join(lake, file), { throwIfNoEntry: false })?.size === bytes;
+}
+
+/** The factors that a file keeps; null if there is no such file, or a damaged one. */
+export function readIfWhole(path: string): NameFactors | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as NameFactors;
+  } catch {
+    return null;
+  }
 }
 
 /**
@@ -27,11 +41,18 @@ export async function deleteReplaced(
   found: Manifest | null,
   listed: Pick<Manifest, 'files' | 'tables'>,
 ): Promise<Manifest['replaced']> {
-  const live = new Set(listed.files.map(({ file }) => file));
+  const ofTables = (all: Pick<Manifest, 'files' | 'tables'>) => [
+    ...all.files.map(({ file }) => file),
+    ...all.tables.flatMap(({ namesFile }) => namesFile ?? []),
+  ];
+  const live = new Set(ofTables(listed));
   const since = new Date().toISOString();
   const waiting = new Map((found?.replaced ?? []).map((one) => [one.file, one.since]));
-  for (const { file } of found?.files ?? []) if (!waiting.has(file)) waiting.set(file, since);
-  const folders = new Set([...listed.tables, ...(found?.tables ?? [])].map(({ table }) => table));
+  for (const file of found === null ? [] : ofTables(found)) if (!waiting.has(file)) waiting.set(file, since);
+  const folders = new Set([
+    NAMES_FOLDER,
+    ...[...listed.tables, ...(found?.tables ?? [])].map(({ table }) => table),
+  ]);
   const replaced: Manifest['replaced'] = [];
   for (const file of await filesBelow(lake, [...folders])) {
     if (live.has(file)) continue;

@@ -12,7 +12,7 @@ const need = z.object({ scale: z.number(), integers: z.number() }).nullable();
 
 // Files that a manifest names are written anew and deleted, so it may name none that could not be of this lake.
 const tableName = z.string().refine(canNameFiles);
-const fileBelow = z.string().regex(/^([^./\\\0][^/\\\0]*\/)+\d+-[0-9a-f]{8}\.parquet$/u);
+const fileBelow = z.string().regex(/^([^./\\\0][^/\\\0]*\/)+\d+-[0-9a-f]{8}\.(parquet|json)$/u);
 
 const lakeFile = z.object({
   /** `bhavcopy_cm`; with its schema unless that is `market`. */
@@ -40,6 +40,8 @@ const lakeTable = z.object({
   isDouble: z.boolean(),
   /** The columns, and how many digits of each numeric the files can hold; null as text. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), decimal: need.optional() })),
+  /** The file that tells what prices of each name were adjusted by. */
+  namesFile: fileBelow.nullable(),
 });
 
 const manifest = z.object({

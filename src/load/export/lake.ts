@@ -11,17 +11,21 @@ import { type ReadLimits, readOnly } from '../database/read-only.ts';
 import { LOADS } from '../state/loads/loads.ts';
 import { copied } from './export-table.ts';
 import {
+  ADJUSTED,
   ALL,
   allRelations,
   changedPartitions,
   contentOfPartitions,
   isToldByLoads,
+  type NameFactors,
   NO_DAY,
   type PartitionBy,
   partitionsOf,
+  partitionsOfNames,
+  readNameFactors,
   rowsOfPartitions,
 } from './lake-changes.ts';
-import { deleteReplaced, isWhole, newName } from './lake-files.ts';
+import { deleteReplaced, isWhole, NAMES_FOLDER, newName, readIfWhole } from './lake-files.ts';
 import {
   type LakeFile,
   type LakeTable,
@@ -219,6 +223,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   const old = listed.filter((one) => isWhole(writing.lake, one));
   const missing = listed.filter((one) => !old.includes(one));
   for (const { file } of missing) notices.push(`${file} is missing or damaged, and is written again`);
+  const names = await namesOf(writing, relation, known);
   // Its files may hold other columns, so none of them can stay.
   const isSame =
     known !== undefined &&
@@ -226,7 +231,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     JSON.stringify(known.columns.map(({ name, type }) => ({ name, type }))) ===
       JSON.stringify(relation.columns);
   const since = isSame ? known.state : undefined;
-  let wanted = await wantedPartitions(writing, relation, { old, since });
+  let wanted = await wantedPartitions(writing, relation, { old, since, names });
   for (const { partition, rows, fingerprint } of missing)
     if (rows > 0 && !wanted.has(partition)) wanted.set(partition, fingerprint);
   const measured = await measureColumns(
@@ -248,7 +253,7 @@ async function writeTable(writing: Writing, relation: Relation) {
   if (isSame && typesOf(columns) !== typesOf(known.columns)) {
     // A longer number than before: all files of a table have the same types.
     kept = [];
-    wanted = await wantedPartitions(writing, relation, { old, since: undefined });
+    wanted = await wantedPartitions(writing, relation, { old, since: undefined, names });
   }
   for (const notice of measured.notices) notices.push(`${name}: ${notice}`);
   kept = kept.filter(({ partition }) => !wanted.has(partition));
@@ -276,6 +281,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     columns,
     isDouble: request.doubles,
     digest: sha256(files.map((one) => `${one.partition} ${one.sha256}`).join('\n')),
+    namesFile: names === null ? null : names.file,
   };
   const result: LakeTableResult = {
     table: name,
@@ -296,6 +302,29 @@ function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): Deci
   return both.scale + both.integers > MOST_DIGITS ? null : both;
 }
 
+interface Names {
+  readonly before: NameFactors | null;
+  readonly now: NameFactors;
+  readonly file: string;
+}
+
+/** What prices of each name are adjusted by, before and now, for the view that needs it. */
+async function namesOf(
+  { client, lake, state }: Writing,
+  relation: Relation,
+  known: LakeTable | undefined,
+): Promise<Names | null> {
+  if (relation.schema !== 'market' || relation.name !== ADJUSTED.view) return null;
+  const now = await readNameFactors(client);
+  const path = known?.namesFile ?? null;
+  const before = path === null ? null : readIfWhole(join(lake, path));
+  if (path !== null && JSON.stringify(before) === JSON.stringify(now)) return { before, now, file: path };
+  const file = `${NAMES_FOLDER}/${newName(state, 'json')}`;
+  await mkdir(join(lake, NAMES_FOLDER), { recursive: true });
+  await writeWhole(join(lake, file), JSON.stringify(now));
+  return { before, now, file };
+}
+
 /**
  * The partitions to write, each with the fingerprint of its rows where one is kept.
  *
@@ -304,12 +333,25 @@ function joinNeeds(a: DecimalNeed | undefined, b: DecimalNeed | undefined): Deci
 async function wantedPartitions(
   { client, by }: Writing,
   relation: Relation,
-  about: { readonly old: readonly LakeFile[]; readonly since: number | undefined },
+  about: {
+    readonly old: readonly LakeFile[];
+    readonly since: number | undefined;
+    readonly names: Names | null;
+  },
 ): Promise<Map<string, string | null>> {
-  const { old, since } = about;
+  const { old, since, names } = about;
+  const plain = (partitions: readonly string[]) => new Map(partitions.map((one) => [one, null] as const));
+  const every = async () => plain(await partitionsOf(client, relation, by));
+  if (names !== null) {
+    if (since === undefined || names.before === null) return every();
+    const sessions = await changedPartitions(client, await findRelation(client, ADJUSTED.of), by, since);
+    const named = await partitionsOfNames(client, by, names.before, names.now);
+    if (sessions === null || named === null) return every();
+    return plain([...new Set([...sessions, ...named])]);
+  }
   if (isToldByLoads(relation)) {
     const changed = since === undefined ? null : await changedPartitions(client, relation, by, since);
-    return new Map((changed ?? (await partitionsOf(client, relation, by))).map((one) => [one, null]));
+    return changed === null ? every() : plain(changed);
   }
   const content = await contentOfPartitions(client, relation, by);
   const fingerprintOf = new Map(old.map((one) => [one.partition, one.fingerprint]));
@@ -355,7 +397,7 @@ async function writeFile(
   throwIfStopped(limits.signal);
   const { name, partition, layout, isEmpty = false } = about;
   const folder = [name, folderOf(relation, by, partition)].filter((part) => part !== '').join('/');
-  const file = `${folder}/${newName(state)}`;
+  const file = `${folder}/${newName(state, 'parquet')}`;
   await mkdir(join(lake, folder), { recursive: true });
   const partial = join(lake, `${file}.part`);
   const rows = `${rowsOfPartitions(relation, isEmpty ? [] : [partition])}${orderSql(relation)}`;
