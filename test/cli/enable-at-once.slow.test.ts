@@ -95,10 +95,11 @@ async function catalogOf(operation: string, table: string) {
 
 test('an operation that is enabled gets what a migration would make: columns, keys, comments, functions and rights', async () => {
   // The declaration of a default, under other names, in a file of the user.
-  const declared = readFileSync(
-    new URL('../../src/operations/GetTotalTradeHighlights.ts', import.meta.url),
-    'utf8',
-  )
+  const read = (path: string) =>
+    readFileSync(new URL(`../../src/operations/${path}`, import.meta.url), 'utf8');
+  const declared = read('GetTotalTradeHighlights.ts')
+    .replace(/^import .*sampleOf.*\n/m, '')
+    .replace('sampleOf(import.meta.url)', read('samples/GetTotalTradeHighlights.json').trim())
     .replaceAll(/'\.\/\w+\.ts'/g, "'eod-pipeline/operations'")
     .replaceAll('GetTotalTradeHighlights', 'GetCopied')
     .replaceAll('total_trade_highlights', 'copied_rows');
