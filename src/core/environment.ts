@@ -317,8 +317,9 @@ export function environmentOfCommand(env: Environment): Environment {
   );
 }
 
-/** Variables with credentials that other code in this process reads: the driver of Postgres, and traces. */
+/** Variables with addresses that other programs use too, of which only user and password are withheld. */
 const OTHER_ADDRESSES = /^(?!NO_).*_PROXY$|^OTEL_EXPORTER_OTLP_(TRACES_)?ENDPOINT$/;
+/** Variables with credentials that other code in this process reads: the driver of Postgres, and traces. */
 const OTHER_SECRETS = ['PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
 
 /** The same for a document of JSON: its texts, and numbers, which become a text if they are a secret. */

@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest';
-import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
@@ -12,10 +11,14 @@ import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore, test } from './import-support.ts';
 import {
+  ALWAYS,
   acceptRefused,
+  all,
   ask,
+  DAY,
   fetched,
   fixReading,
+  live,
   physical,
   records,
   replay,
@@ -23,11 +26,6 @@ import {
   type SourceRecord,
 } from './replay-support.ts';
 
-const DAY = '2025-08-29';
-const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
-const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
-const live = async (context: Context) =>
-  (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
 describe('an answer that is loaded after one that was fetched later', () => {
   test('takes nothing away, brings nothing back and leaves the coverage as it is', async ({ context }) => {
     await fetched(1, records(0, 53))(context);

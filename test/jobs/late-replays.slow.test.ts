@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest';
-import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
@@ -10,13 +9,20 @@ import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/wi
 import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
 import { openStore, test } from './import-support.ts';
-import { acceptRefused, fetched, fixReading, physical, records, replay, rowsOf } from './replay-support.ts';
+import {
+  ALWAYS,
+  acceptRefused,
+  all,
+  DAY,
+  fetched,
+  fixReading,
+  live,
+  physical,
+  records,
+  replay,
+  rowsOf,
+} from './replay-support.ts';
 
-const DAY = '2025-08-29';
-const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
-const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
-const live = async (context: Context) =>
-  (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
 describe('a replay', () => {
   test('names the day of a refused withdrawal also where it reads only this day of an answer again', async () => {
     const context = await openStore();

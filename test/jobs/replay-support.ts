@@ -118,7 +118,8 @@ export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> 
   return (await db.pool.query(`${rows.join(' union all ')} order by 1, 2`)).rows;
 }
 
-const DAY = '2025-08-29';
+/** The day of what these tests load. */
+export const DAY = '2025-08-29';
 
 /** Bhav copy records of the day as the source sends them. */
 export const records = (from: number, to: number, changes: SourceRecord = {}): SourceRecord[] =>
@@ -219,3 +220,12 @@ export async function acceptRefused(context: Context): Promise<void> {
     maxWithdrawShare: 0.1,
   });
 }
+
+export const ALWAYS = { from: '1990-01-01', to: '2100-01-01' };
+
+/** The rows of a statement. */
+export const all = async (context: Context, query: string) => (await context.db.pool.query(query)).rows;
+
+/** The symbols that are listed. */
+export const live = async (context: Context) =>
+  (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);

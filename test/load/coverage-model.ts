@@ -17,9 +17,9 @@ export interface QuestionFact extends Said {
   readonly place: Place;
   /** Did it hold records that nobody asked for, or fewer than it stated? Then its days are not loaded, whatever was before. */
   readonly doubted: boolean;
-  /** Did it take the last row of the day, as the fold of rows found? */
+  /** Whether it took the last row of the day, as the fold of rows found. */
   readonly emptied: boolean;
-  /** Did it list too few rows of the day, so that its withdrawal was held back? */
+  /** Whether it listed too few rows of the day, so that its withdrawal was held back. */
   readonly heldBack: boolean;
 }
 

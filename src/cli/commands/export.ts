@@ -169,7 +169,7 @@ async function outputFile(
   };
 }
 
-/** Does a folder lie outside of another one, by its path or behind a link? */
+/** Whether a folder lies outside of another one, by its path or behind a link. */
 function isOutside(cwd: string, folder: string): boolean {
   let there = folder;
   while (!existsSync(there)) there = dirname(there);
