@@ -309,6 +309,21 @@ describe('events of a share and a day', () => {
     ]);
   });
 
+  test('of two days of one event, the other counts once one is ignored by decision', () => {
+    const statuses = (purpose: string, ignored: string[]) =>
+      workOutEvents(
+        ['2024-05-02', '2024-05-07'].map((exDate) => notice(purpose, { exDate })),
+        ignored.map((eventId) => ({ eventId, ratio: null, decidedBy: 'me' })),
+      ).map(({ status }) => status);
+    const [first, second] = ['NSE:ABC:2024-05-02:bonus', 'NSE:ABC:2024-05-07:bonus'] as const;
+    expect(statuses('Bonus 1:1', [first])).toEqual(['ignored', 'applied']);
+    expect(statuses('Bonus 1:1', [second])).toEqual(['applied', 'ignored']);
+    expect(statuses('Bonus 1:1', [first, second])).toEqual(['ignored', 'ignored']);
+    expect(statuses('Dividend - Rs 2', ['NSE:ABC:2024-05-02:dividend:2'])).toEqual(['ignored', 'applied']);
+    // A decision about something else says nothing about the day.
+    expect(statuses('Bonus 1:1', ['NSE:ABC:2024-05-02:split'])).toEqual(['needs_review', 'needs_review']);
+  });
+
   test('a decision stands above what the lists say', () => {
     const eventId = 'NSE:ABC:2024-05-02:demerger';
     const decided = (ratio: EventDecision['ratio']) => [{ eventId, ratio, decidedBy: 'me' }];

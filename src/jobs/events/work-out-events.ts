@@ -61,15 +61,17 @@ export function workOutEvents(
   decisions: readonly EventDecision[],
 ): CorporateEvent[] {
   const days = groupBy(notices.flatMap(readNotice), ({ notice }) => `${shareOf(notice)}\n${notice.exDate}`);
-  const events = reviewMoved([...days.values()].flatMap(eventsOfDay));
+  const events = [...days.values()].flatMap(eventsOfDay);
   const decided = new Map(decisions.map((decision) => [decision.eventId, decision]));
   const decidedOfShare = new Map<string, EventDecision>();
   for (const event of events) {
     const decision = decided.get(event.eventId);
     if (decision !== undefined) decidedOfShare.set(eventOfShare(event), decision);
   }
-  return events.map((event) =>
-    decide(event, decided.get(event.eventId) ?? decidedOfShare.get(eventOfShare(event))),
+  const decisionOn = (event: CorporateEvent) =>
+    decided.get(event.eventId) ?? decidedOfShare.get(eventOfShare(event));
+  return reviewMoved(events, (event) => decisionOn(event)?.ratio === null).map((event) =>
+    decide(event, decisionOn(event)),
   );
 }
 
@@ -84,13 +86,22 @@ const eventOfShare = (event: CorporateEvent) =>
 /** No share has the same ratio or dividend twice within this time: the day of the event must have been moved. */
 const MOVED_WITHIN_DAYS = 30;
 
-/** Marks equal events on days close to each other for review: a person has to decide which day is right. */
-function reviewMoved(events: readonly CorporateEvent[]): CorporateEvent[] {
+/**
+ * Marks equal events on days close to each other for review: a person has to decide which day is right. What is ignored
+ * by decision is no such event any more.
+ */
+function reviewMoved(
+  events: readonly CorporateEvent[],
+  isIgnored: (event: CorporateEvent) => boolean,
+): CorporateEvent[] {
   const counts = (event: CorporateEvent) =>
     isReinvested(event) || (event.status === 'applied' && event.ratio !== null);
   const name = (event: CorporateEvent) =>
     [shareOf(event), event.kind, event.label, event.ratio?.new, event.ratio?.old, event.amount].join('|');
-  const alike = groupBy(events.filter(counts), name);
+  const alike = groupBy(
+    events.filter((event) => counts(event) && !isIgnored(event)),
+    name,
+  );
   return events.map((event) => {
     if (!counts(event)) return event;
     const other = alike
