@@ -13,7 +13,7 @@ const placeOf = (at: number): Place => placeAt(new Date(Date.UTC(2025, 7, 29) + 
 const dayOf = (at: number) => new Date(Date.UTC(2025, 0, 1 + at)).toISOString().slice(0, 10);
 const QUESTIONS = 60;
 const PLACES = 12;
-/** Of these, some are at a place that another one has: they are second readings. */
+/** Of these, the last ones are second readings of the newest responses, which are those that a question's state shows. */
 const RESPONSES = PLACES + 4;
 const PAIR = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 
@@ -41,7 +41,10 @@ test('coverage after responses in any order, some of them read again, has the re
   const expected: object[] = [];
   for (let first = 0; first < all.length; first += RESPONSES) {
     const known: QuestionFact[][] = Array.from({ length: QUESTIONS }, () => []);
-    const inOrder = all.slice(first, first + RESPONSES).map((drawn, at) => ({ drawn, at: at % PLACES }));
+    const inOrder = all.slice(first, first + RESPONSES).map((drawn, at) => ({
+      drawn,
+      at: at < PLACES ? at : 2 * PLACES - 1 - at,
+    }));
     for (const { drawn, at } of shuffled(inOrder, first)) {
       const place = placeOf(at);
       // Whether a response is doubted does not change when it is read again.
