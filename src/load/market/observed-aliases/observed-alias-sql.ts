@@ -20,8 +20,8 @@ export interface ObservedAliasSql {
   /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
   readonly readDaysOfAllRows: string;
   /**
-   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns those that are new, seen
-   * earlier than before or of a second line, and whether their instrument has to be identified. Parameters as for `selectUnconfirmed`.
+   * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns whether instruments may
+   * have to be identified anew. Parameters as for `selectUnconfirmed`.
    */
   readonly observe: string;
   /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
@@ -116,44 +116,23 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
                  where ${writtenBy('h', 'replaced_by_load_id')}) as was
          where was.withdrawn or was.differs
       )
-      select distinct s.id, s.symbol, s.isin, s.scrip_code::float8 as "scripCode"
+      select distinct s.id, s.symbol
         from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
        where g.day in (s.first_seen, s.last_seen)`,
     readDays: byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`),
     readDaysOfAllRows: everyRow(''),
     observe: `
       with observed as materialized (
-        select n.*, s.id, s.instrument_id, s.first_seen as since, s.last_seen as until
+        select n.*, s.id, s.precedence, s.first_seen as since
           from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join ${stored('n')} as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
       ), written as (
         ${insert(`select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed`)}
       )
-      select distinct symbol, isin, scrip_code::float8 as "scripCode", (id is null or ${contested()} or ${mayMoveShare()}) as unidentified
-        from observed j where id is null or first_seen < since or ${mayMoveShare()}`,
+      -- Of a second line the last day counts too: it is of the share that had the ISIN then.
+      select exists (select from observed where id is null or first_seen < since or precedence = 2) as changed`,
     observeAll: insert(aliases(`${target} t where t.exchange = $1`)),
   };
-}
-
-/**
- * The condition that an earlier first day may change the instrument, because the order of days decides it: the symbol
- * or the instrument was also seen with another ISIN (BSE: scrip code), or in a list of changes. On BSE the ISIN with
- * another scrip code as well, because the first code seen is that of records with only the ISIN, and the share of a
- * second line.
- */
-function contested(): string {
-  const other = `case when o.exchange = 'BSE' then o.scrip_code <> j.scrip_code else o.isin <> j.isin end`;
-  return `(exists (select from etl.observed_aliases o where o.exchange = j.exchange and o.symbol = j.symbol and (${other} or o.link <> ''))
-        or exists (select from etl.observed_aliases o where o.instrument_id = j.instrument_id and (${other} or o.link <> ''))
-        or (j.exchange = 'BSE' and j.isin <> '' and exists (
-          select from etl.observed_aliases o where o.exchange = j.exchange and o.isin = j.isin and o.isin <> '' and ${other})))`;
-}
-
-/** The condition that a later last day may give a second line of BSE another share, because it had several ISINs. */
-function mayMoveShare(): string {
-  return `(j.exchange = 'BSE' and j.last_seen > j.until and exists (
-          select from etl.observed_aliases o
-           where o.exchange = j.exchange and o.symbol = j.symbol and o.isin <> j.isin and o.precedence = 2))`;
 }
 
 /** Longer symbols are cut to this length. */

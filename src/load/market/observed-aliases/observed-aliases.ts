@@ -1,6 +1,5 @@
-import { and, type Column, eq, gt, ne, or, type SQL, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { z } from 'zod';
 import { addDays, isDay } from '../../../core/days.ts';
 import { EXCHANGES } from '../../../core/exchanges.ts';
 import { dataSetsFilling, fromOperations, namesFilling, tables } from '../../../operations/registry.ts';
@@ -10,14 +9,8 @@ import { lockUntilCommit, type Transaction, transaction } from '../../database/t
 import { loadsAfter } from '../../state/loads/loads.ts';
 import { versionAt } from '../../state/loads/versions.ts';
 import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instrument-tables.ts';
-import { identify, type ObservedAlias } from './identity.ts';
+import { identify } from './identity.ts';
 import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-alias-sql.ts';
-
-/** The names that connect an observed alias with others. */
-type Names = Pick<ObservedAlias, 'symbol' | 'isin' | 'scripCode'>;
-
-/** For more symbols than this it is faster to read all observed aliases of the exchange. */
-const MANY_SYMBOLS = 500;
 
 /** How many loads' names are added in one transaction. */
 const LOADS_AT_ONCE = 500;
@@ -79,8 +72,7 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
   if (last === undefined) return false;
   // The planner takes nearly every row for a name of its own, and would sort them all on disk.
   await tx.execute(sql`set local enable_sort = off`);
-  const changed: Names[] = [];
-  let earlier = false;
+  let changed = false;
   for (const table of tables) {
     const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
@@ -88,21 +80,16 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
     for (const asked of nearbyDays(table, own)) {
       for (const statements of observedAliasSql(table)) {
         const redated = await redateUnconfirmed(tx, statements, [exchange, ...asked]);
-        const observed = await tx.client.query<Names & { readonly unidentified: boolean }>(
-          statements.observe,
-          [exchange, ...asked],
-        );
-        for (const name of redated) changed.push(name);
-        for (const name of observed.rows) if (name.unidentified) changed.push(name);
-        earlier ||= redated.length + observed.rows.length > 0;
+        const { rows } = await tx.client.query<{ readonly changed: boolean }>(statements.observe, [
+          exchange,
+          ...asked,
+        ]);
+        changed ||= redated || rows[0]?.changed === true;
       }
     }
   }
-  const family = changed.length === 0 ? [] : await familyOf(tx, exchange, changed);
-  await identifyAll(tx, family);
-  // Names that no row has any more are in no family.
-  const moved = await updateAliasOwners(tx, exchange, [...changed, ...family]);
-  await writeProgress(tx, exchange, last.version, moved || earlier);
+  if (changed) await identifyAll(tx, exchange);
+  await writeProgress(tx, exchange, last.version, changed);
   return loads.length < next.length || next.length === limit;
 }
 
@@ -168,15 +155,17 @@ async function writeProgress(
     .onConflictDoUpdate({ target: aliasProgress.exchange, set });
 }
 
-/** Corrects the days of observed aliases that changed rows no longer confirm. @returns their names. */
+/** Corrects the days of observed aliases that changed rows no longer confirm. @returns whether there were any. */
 async function redateUnconfirmed(
   tx: Transaction,
   { selectUnconfirmed, readDays, readDaysOfAllRows }: ObservedAliasSql,
   asked: readonly unknown[],
-): Promise<Names[]> {
+): Promise<boolean> {
   const { client } = tx;
-  const { rows } = await client.query<Names & { readonly id: string }>(selectUnconfirmed, [...asked]);
-  if (rows.length === 0) return [];
+  const { rows } = await client.query<{ readonly id: string; readonly symbol: string }>(selectUnconfirmed, [
+    ...asked,
+  ]);
+  if (rows.length === 0) return false;
   const ids = rows.map((row) => row.id);
   const symbols = [...new Set(rows.map((row) => row.symbol))];
   const identified = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
@@ -192,7 +181,7 @@ async function redateUnconfirmed(
   const present = new Set(found.rows.map(({ id }) => id));
   const gone = ids.filter((id) => !present.has(id));
   await tx.delete(observedAliases).where(isAmong(gone));
-  return rows;
+  return true;
 }
 
 /**
@@ -210,8 +199,7 @@ const lockNames = (tx: Transaction, exchange: string) => lockUntilCommit(tx, `eo
 /** Fills `etl.observed_aliases`, and what depends on it, for exchanges that it has no progress of. */
 export async function fillObservedAliases(tx: Transaction): Promise<void> {
   for (const exchange of EXCHANGES) {
-    // A database of an older version may have the names, but nothing in `etl.alias_owners`.
-    if (!(await fillExchange(tx, exchange))) await updateAliasOwners(tx, exchange, null);
+    await fillExchange(tx, exchange);
   }
 }
 
@@ -230,67 +218,31 @@ async function fillExchange(tx: Transaction, exchange: string): Promise<boolean>
   for (const table of tables) {
     for (const { observeAll } of observedAliasSql(table)) await tx.client.query(observeAll, [exchange]);
   }
-  await identifyAll(tx, await selectStored(tx, eq(observedAliases.exchange, exchange)));
-  await updateAliasOwners(tx, exchange, null);
+  await identifyAll(tx, exchange);
   await writeProgress(tx, exchange, version, true);
   return true;
 }
 
-function selectStored(tx: Transaction, chosen: SQL | undefined) {
-  const { id, exchange, symbol, series, isin, link, precedence } = observedAliases;
+/** Identifies the instrument of each observed alias of an exchange, and writes what differs from what is stored. */
+async function identifyAll(tx: Transaction, exchange: string): Promise<void> {
+  const { id, symbol, series, isin, link, precedence } = observedAliases;
   const { scrip_code: scripCode, first_seen: firstSeen, instrument_id: instrumentId } = observedAliases;
-  return tx
-    .select({ id, exchange, symbol, series, isin, link, scripCode, firstSeen, instrumentId, precedence })
+  const stored = await tx
+    .select({
+      ...{ id, exchange: observedAliases.exchange, symbol, series, isin, link, scripCode, firstSeen },
+      ...{ instrumentId, precedence },
+    })
     .from(observedAliases)
-    .where(chosen);
-}
-
-type Stored = Awaited<ReturnType<typeof selectStored>>[number];
-
-/** All observed aliases connected with these names by symbol, ISIN, (BSE) scrip code or link, directly or via others. */
-async function familyOf(tx: Transaction, exchange: string, names: readonly Names[]): Promise<Stored[]> {
-  const { symbol, isin, scrip_code, link } = observedAliases;
-  const symbols = new Set<string>();
-  const isins = new Set<string>();
-  const codes = new Set<number>();
-  const links = new Set<string>();
-  const add = (name: Names & { readonly link?: string }) => {
-    if (name.symbol !== '') symbols.add(name.symbol);
-    if (name.isin !== '') isins.add(name.isin);
-    if (exchange === 'BSE' && name.scripCode !== 0) codes.add(name.scripCode);
-    if (name.link) links.add(name.link);
-  };
-  names.forEach(add);
-  for (;;) {
-    const before = symbols.size + isins.size + codes.size + links.size;
-    const isOneOf = (column: Column, values: Iterable<unknown>) =>
-      sql`${column} = any(${sql.param([...values])})`;
-    const connected = or(
-      isOneOf(symbol, symbols),
-      and(ne(isin, ''), isOneOf(isin, isins)),
-      and(gt(scrip_code, 0), isOneOf(scrip_code, codes)),
-      links.size === 0 ? undefined : isOneOf(link, links),
-    );
-    const isMany = symbols.size > MANY_SYMBOLS;
-    const found = await selectStored(
-      tx,
-      and(eq(observedAliases.exchange, exchange), isMany ? undefined : connected),
-    );
-    found.forEach(add);
-    if (isMany || symbols.size + isins.size + codes.size + links.size === before) return found;
-  }
-}
-
-/** Identifies the instrument of each observed alias, and writes what differs from what is stored. */
-async function identifyAll(tx: Transaction, family: readonly Stored[]): Promise<void> {
-  const identities = identify(family);
-  const changed = family.flatMap(({ id, instrumentId, precedence }, at) => {
+    .where(eq(observedAliases.exchange, exchange));
+  const identities = identify(stored);
+  const changed = stored.flatMap((one, at) => {
     const identity = identities[at];
-    return identity?.instrumentId === instrumentId && identity.precedence === precedence
+    return identity?.instrumentId === one.instrumentId && identity.precedence === one.precedence
       ? []
-      : [{ id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
+      : [{ id: one.id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
   });
   await updateStored(tx, changed, ['instrument_id', 'precedence']);
+  await updateAliasOwners(tx, exchange);
 }
 
 const isAmong = (ids: readonly unknown[]) =>
@@ -317,30 +269,12 @@ async function updateStored<Name extends 'first_seen' | 'last_seen' | 'instrumen
     .where(isAmong(rows.map(({ id }) => id)));
 }
 
-/** What a statement wrote to `etl.alias_owners`: how many rows, and whether any of a symbol by itself. */
-const writtenOwners = z.object({ changed: z.boolean(), rows: z.number() });
+/** For more rows than this Postgres needs statistics. */
+const MANY_ROWS = 500;
 
-/**
- * Updates `etl.alias_owners` for the names of these observed aliases, or for all of the exchange (null). A change of
- * days alone moves only the bounds of names that several instruments have had, so those are always included. Written as
- * SQL, because it reads a view of `market`, and drizzle has no materialized CTEs.
- *
- * @returns whether any symbol by itself names another instrument now, on any day.
- */
-async function updateAliasOwners(
-  tx: Transaction,
-  exchange: string,
-  names: readonly Names[] | null,
-): Promise<boolean> {
-  const contested = await tx
-    .selectDistinct({ symbol: aliasOwners.symbol })
-    .from(aliasOwners)
-    .where(and(eq(aliasOwners.exchange, exchange), gt(aliasOwners.valid_from, '-infinity')));
-  const symbols = names && [...new Set([...names, ...contested].map(({ symbol }) => symbol))];
-  if (symbols?.length === 0) return false;
-  const among = (column: SQL) =>
-    symbols === null ? sql`true` : sql`${column} = any(${sql.param(symbols)}::text[])`;
-  const found = await tx.execute(sql`
+/** Updates `etl.alias_owners` of an exchange. Written as SQL, because it reads a view of `market`, and drizzle has no materialized CTEs. */
+async function updateAliasOwners(tx: Transaction, exchange: string): Promise<void> {
+  const { rowCount } = await tx.execute(sql`
     with now as materialized (
       select a.exchange, a.kind, a.alias as symbol, a.series, a.valid_from, a.valid_to, a.instrument_id,
              coalesce(second.share_id, a.instrument_id) as share_id
@@ -353,29 +287,22 @@ async function updateAliasOwners(
            where o.exchange = a.exchange and o.symbol = a.alias and o.series = a.series
              and o.instrument_id = a.instrument_id and o.precedence = 2
            order by o.last_seen desc, o.isin desc limit 1) as second on a.kind = 'series'
-       where a.exchange = ${exchange} and a.kind in ('series', 'symbol') and ${among(sql`a.alias`)}
+       where a.exchange = ${exchange} and a.kind in ('series', 'symbol')
          -- Where a name passes to several instruments on one day, it is the last one's; the ranges of the others are
          -- empty and begin on the same day.
          and a.valid_from < a.valid_to
     ), gone as (
       delete from ${aliasOwners} o using (
-        select kind, symbol, series, valid_from from ${aliasOwners} where exchange = ${exchange} and ${among(sql`symbol`)}
+        select kind, symbol, series, valid_from from ${aliasOwners} where exchange = ${exchange}
         except select kind, symbol, series, valid_from from now) as n
        where o.exchange = ${exchange} and (o.kind, o.symbol, o.series, o.valid_from) = (n.kind, n.symbol, n.series, n.valid_from)
-      returning o.kind
-    ), put as (
-      insert into ${aliasOwners} as o (exchange, kind, symbol, series, valid_from, valid_to, instrument_id, share_id)
-      select * from now
-          on conflict (exchange, kind, symbol, series, valid_from) do update
-         set valid_to = excluded.valid_to, instrument_id = excluded.instrument_id, share_id = excluded.share_id
-       where (o.valid_to, o.instrument_id, o.share_id) is distinct from (excluded.valid_to, excluded.instrument_id, excluded.share_id)
-      returning kind
     )
-    select coalesce(bool_or(kind = 'symbol'), false) as changed, count(*)::int as rows
-      from (select kind from gone union all select kind from put) as written`);
-  const { changed, rows } = writtenOwners.parse(found.rows[0]);
+    insert into ${aliasOwners} as o (exchange, kind, symbol, series, valid_from, valid_to, instrument_id, share_id)
+    select * from now
+        on conflict (exchange, kind, symbol, series, valid_from) do update
+       set valid_to = excluded.valid_to, instrument_id = excluded.instrument_id, share_id = excluded.share_id
+     where (o.valid_to, o.instrument_id, o.share_id) is distinct from (excluded.valid_to, excluded.instrument_id, excluded.share_id)`);
   // Without statistics Postgres takes the table to be small, and queries right after the first import would join it row
   // by row.
-  if (rows > MANY_SYMBOLS) await tx.execute(sql`analyze ${aliasOwners}`);
-  return changed;
+  if ((rowCount ?? 0) > MANY_ROWS) await tx.execute(sql`analyze ${aliasOwners}`);
 }
