@@ -4,7 +4,7 @@ import { createLifecycle } from '../../src/cli/lifecycle.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { misnamedBooleans } from './boolean-names.ts';
 import { closeAfterFile } from './closing.ts';
-import { waitFor } from './wait-for.ts';
+import { patience, waitFor } from './wait-for.ts';
 
 export interface CliOptions {
   /** Settings on top of nothing: those of whoever runs the tests do not count. */
@@ -67,7 +67,7 @@ export function captureCli(options: CliOptions = {}): CapturedCli {
 
 /** Runs a command line in this process, to its end. An exit code that is not 0 is a result, not an error. */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const { timeoutMs = 55_000 } = options;
+  const timeoutMs = (options.timeoutMs ?? 55_000) * patience.times;
   const { cli, stdout, stderr, signal } = captureCli(options);
   let late = false;
   const timer = setTimeout(() => {

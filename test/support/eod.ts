@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { closeAfterFile } from './closing.ts';
-import { waitFor } from './wait-for.ts';
+import { patience, waitFor } from './wait-for.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
 
@@ -40,7 +40,7 @@ const running = new Set<ChildProcess>();
 
 /** Runs `node bin/eod.mjs …` to its end. A non-zero exit code is a result, not an error. */
 export async function runEod(args: readonly string[], options: EodOptions = {}): Promise<EodResult> {
-  const { timeoutMs = 55_000 } = options;
+  const timeoutMs = (options.timeoutMs ?? 55_000) * patience.times;
   const eod = spawnEod(args, options);
   let late = false;
   const timer = setTimeout(() => {

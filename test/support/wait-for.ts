@@ -1,5 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+/**
+ * How many times as long as stated everything is waited for. More in the slow layer, where what runs beside a test may
+ * keep the machine busy for long: a limit says when to stop waiting, not how fast something has to be.
+ */
+export const patience = { times: 1 };
+
 export interface WaitOptions {
   /** Give up after this long; default 20 s. */
   readonly timeoutMs?: number;
@@ -18,7 +24,8 @@ export async function waitFor<Answer>(
   condition: () => Answer | Promise<Answer>,
   options: WaitOptions = {},
 ): Promise<Exclude<Answer, false | null | undefined>> {
-  const { timeoutMs = 20_000, everyMs = 25, what = condition.toString() } = options;
+  const { everyMs = 25, what = condition.toString() } = options;
+  const timeoutMs = (options.timeoutMs ?? 20_000) * patience.times;
   const deadline = Date.now() + timeoutMs;
   let last = '';
   do {
