@@ -401,7 +401,7 @@ CREATE TABLE "etl"."runs" (
 	"follow_up_attempts" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "runs_tick_key" UNIQUE("tick"),
 	CONSTRAINT "runs_follow_up" CHECK ("etl"."runs"."follow_up" in ('none', 'due', 'night', 'done', 'failed')),
-	CONSTRAINT "runs_kind" CHECK ("etl"."runs"."kind" in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'preview', 'events')),
+	CONSTRAINT "runs_kind" CHECK ("etl"."runs"."kind" in ('backfill', 'nightly', 'import', 'replay', 'gap_fill', 'events')),
 	CONSTRAINT "runs_state" CHECK ("etl"."runs"."state" in ('running', 'paused', 'completed', 'failed', 'cancelled'))
 );
 --> statement-breakpoint
@@ -439,7 +439,6 @@ CREATE TABLE "etl"."windows" (
 	"unsettled" text,
 	"source_file" text,
 	"source_hash" text,
-	"preview" jsonb,
 	"warnings" text[] DEFAULT '{}' NOT NULL,
 	"retry_at" timestamp with time zone,
 	"started_at" timestamp with time zone,

@@ -16,7 +16,7 @@ import {
   table,
 } from './output.ts';
 
-/** How many failed windows, or rows of a preview, are listed; the JSON document has more. */
+/** How many failed windows are listed; the JSON document has more. */
 const MOST_LISTED = 20;
 
 const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
@@ -50,22 +50,21 @@ export function runText(report: ReportedRun, timeZone: string): string {
   } = report;
   const total: OperationReport = { ...report, operation: 'total', exchange: '' };
   const ended = runStateText(report) === report.state ? report.state : 'completed without records';
-  const canForce = kind === 'backfill' || kind === 'preview';
   return [
     `run ${runId} (${kind}, ${rangeText(report)}): ${ended} after ${seconds} s`,
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
     fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
-    ...(kind === 'preview' ? [] : ['', `database state ${stateText(states)}`]),
+    '',
+    `database state ${stateText(states)}`,
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
     ...retryLines(report.retries, timeZone),
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
-    ...(canForce && skips.some(({ reason }) => reason.startsWith('loaded already'))
+    ...(kind === 'backfill' && skips.some(({ reason }) => reason.startsWith('loaded already'))
       ? ['what is loaded already is asked for again with --force']
       : []),
-    ...(kind === 'preview' ? ['', previewText(report, timeZone)] : []),
     ...warningLines(report),
     ...withoutRecordsLines(report),
     ...emptyLines(report),
@@ -86,18 +85,6 @@ export const retryLines = (retries: readonly Retry[], timeZone: string): string[
 
 const stateText = ({ before, after }: RunReport['states']) =>
   before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;
-
-/** What a preview would have changed, with examples; it stored nothing. */
-function previewText({ preview, ...counts }: ReportedRun, timeZone: string): string {
-  const { inserted, updated, withdrawn, unchanged, stale, rejected } = counts;
-  const shown = preview.slice(0, MOST_LISTED);
-  const more = preview.length - shown.length;
-  return [
-    `nothing was stored; it would insert ${count(inserted)}, update ${count(updated)} and withdraw ${count(withdrawn)} rows (${count(unchanged)} unchanged, ${count(stale)} stale, ${count(rejected)} rejected)${shown.length > 0 ? ', for example' : ''}`,
-    ...(shown.length === 0 ? [] : ['', differencesText(shown, timeZone)]),
-    ...(more > 0 ? ['', `${plural(more, 'further example')} with --json`] : []),
-  ].join('\n');
-}
 
 /** What was odd about answers, each warning once. */
 function warningLines({ warnings }: ReportedRun): string[] {

@@ -14,21 +14,17 @@ export interface FolderEdit {
   readonly close?: Readonly<Record<string, string>>;
   /** One more line of each exchange under each of these symbols. */
   readonly added?: readonly string[];
-  /** So many lines at the end of each file are left out as well. */
-  readonly lessAtEnd?: number;
 }
 
 const SYMBOL = 7;
 const CLOSE = 17;
 
 /** A folder for `eod sandbox --data`: a bhav copy of BSE and one of NSE, of the same day, as edited. */
-export function bhavFolder({ without = [], close = {}, added = [], lessAtEnd = 0 }: FolderEdit = {}): string {
+export function bhavFolder({ without = [], close = {}, added = [] }: FolderEdit = {}): string {
   const folder = temporaryFolder();
   for (const name of readdirSync(FIXTURES)) {
     const [head = '', ...lines] = readFileSync(join(FIXTURES, name), 'utf8').trim().split(/\r?\n/);
-    const rows = lines
-      .slice(0, lines.length - lessAtEnd)
-      .map((line) => line.replaceAll('2025-08-29', FOLDER_DAY).split(','));
+    const rows = lines.map((line) => line.replaceAll('2025-08-29', FOLDER_DAY).split(','));
     const pattern = rows[0] ?? [];
     const edited = [
       ...rows.filter((row) => !without.includes(row[SYMBOL] ?? '')),

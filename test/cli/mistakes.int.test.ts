@@ -52,10 +52,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     "option '--dry-run' cannot be used with option '--detach'",
   ],
   [
-    'backfill --all --from 2025-02-20 --to 2025-02-27 --preview --detach',
-    "option '--preview' cannot be used with option '--detach'",
-  ],
-  [
     'backfill --all --from 2025-02-20 --to 2025-02-27',
     'set EOD_BASE_URL (the address of the data service) and EOD_ACCESS_KEY (your key for it); "eod sandbox" starts a simulated service and prints what to set',
   ],

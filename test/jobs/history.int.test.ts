@@ -170,32 +170,3 @@ test('the last rows of a session that always has rows are not withdrawn, however
     suspicious: null,
   });
 });
-
-test('a preview counts and shows what would change, and changes nothing', async () => {
-  const store = await openStore();
-  await loadBhav(store, session(100, AT_NINE), { fullSets: whole });
-  const before = await asOf(store, await moment(store));
-  const runId = await newRun(store);
-  const windowId = await newWindow(store, runId);
-  const corrected = [...session(100, AT_NINE).slice(2), bhavRow({ symbol: 'NEW' })];
-  (corrected[0] as Row).close_price = '7';
-  const counts = await loadBhav(store, corrected, { fullSets: whole, runId, windowId, preview: true });
-  expect(counts).toMatchObject({ fetched: 19, inserted: 1, updated: 1, unchanged: 17, withdrawn: 2 });
-  const { state, preview } = await rowOf(store, 'select state, preview from etl.windows where id = $1', [
-    windowId,
-  ]);
-  expect(state).toBe('loaded');
-  expect(preview.map(({ change }: { change: string }) => change).sort()).toEqual([
-    'inserted',
-    'updated',
-    'withdrawn',
-    'withdrawn',
-  ]);
-  expect(preview).toContainEqual(
-    expect.objectContaining({ change: 'updated', columns: { close_price: { old: '102', new: '7' } } }),
-  );
-  expect(await asOf(store, await moment(store))).toEqual(before);
-  expect(await rowOf(store, 'select count(*)::int as kept from market_history.bhavcopy_cm')).toEqual({
-    kept: 0,
-  });
-});

@@ -176,7 +176,6 @@ export async function ask(context: Context, one: Ask) {
     place: placeOf(calledAt, one.microseconds),
     calledAt,
     bytes: 1,
-    preview: false,
     answer: { packed: await packBody(drizzle, body), contentType, calledOn, fetchedAt: new Date(calledAt) },
   });
   const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);

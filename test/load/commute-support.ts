@@ -80,7 +80,6 @@ export async function answerWindow(at: Context, runId: number, id: number, answe
     place: answer.place,
     calledAt,
     bytes: 1,
-    preview: false,
     answer: {
       packed: await packBody(at.db.drizzle, body),
       contentType,

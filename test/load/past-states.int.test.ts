@@ -21,12 +21,11 @@ test('a number that no state has is an error that names the newest, also where n
   expect((await store.pool.query({ ...prepared, values: [1] })).rows).toEqual([{ rows: 1 }]);
 });
 
-test('a load that was rolled back, or a preview, makes no state', async () => {
+test('a load that was rolled back makes no state', async () => {
   const store = await openStore();
   const state = async () => (await store.pool.query('select market.state()::int as state')).rows[0].state;
   await loadBhav(store, [bhavRow({ symbol: 'A' })]);
   expect(await state()).toBe(1);
-  await loadBhav(store, [bhavRow({ symbol: 'B' })], { preview: true });
   await expect(loadBhav(store, [bhavRow({ symbol: 'C', close_price: 'no number' })])).rejects.toThrow();
   const runId = await newRun(store);
   expect(await loadBhav(store, [], { runId, windowId: await newWindow(store, runId, 'loaded') })).toBeNull();

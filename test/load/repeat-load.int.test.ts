@@ -220,7 +220,6 @@ async function answer(
     place: placeOf(calledAt),
     calledAt,
     bytes: body.length,
-    preview: false,
     ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),
     answer: {
       packed: await packBody(context.db.drizzle, body),

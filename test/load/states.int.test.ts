@@ -33,6 +33,7 @@ import {
 import { moveWindows, WINDOW_TRANSITIONS } from '../../src/load/state/windows/transitions.ts';
 import {
   cancelWindows,
+  endingWindow,
   endWindows,
   lockWiderWindows,
   releaseWindow,
@@ -40,7 +41,6 @@ import {
   skipWindow,
   splitWindow,
   startWindow,
-  storeWindow,
 } from '../../src/load/state/windows/windows.ts';
 import { testDatabase } from '../support/database.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -130,7 +130,7 @@ async function statesOf(constraint: string): Promise<string[]> {
 const stored = { error: null, counts: COUNTS, bytes: 1, warnings: [], suspicious: null, unsettled: null };
 
 const store = (state: 'loaded' | 'empty' | 'failed') => (windowId: number) =>
-  storeWindow(db, windowId, { ...stored, state });
+  endingWindow(db, windowId, { ...stored, state });
 
 type Statement = (windowId: number, runId: number) => Promise<unknown>;
 
@@ -150,9 +150,9 @@ const WINDOW_STATEMENTS: Readonly<
     ['pending', 'unclaimWindow', (id) => unclaimWindow(db, { id, attempts: 3 }, PERMIT)],
   ],
   store: [
-    ['loaded', 'storeWindow', store('loaded')],
-    ['empty', 'storeWindow', store('empty')],
-    ['failed', 'storeWindow', store('failed')],
+    ['loaded', 'endingWindow', store('loaded')],
+    ['empty', 'endingWindow', store('empty')],
+    ['failed', 'endingWindow', store('failed')],
   ],
   end: [
     ['failed', 'endWindows', (id, runId) => endWindows(db, { runId, windowId: id }, 'failed', FAILURE)],
@@ -238,7 +238,7 @@ test('a statement with a state that its transition does not list does not compil
     // @ts-expect-error a transition says where it leads.
     () => moveWindows(db, 'skip', { error: 'why' }, chosen),
     // @ts-expect-error an answer is not stored as `skipped`.
-    () => storeWindow(db, 0, { ...stored, state: 'skipped' }),
+    () => endingWindow(db, 0, { ...stored, state: 'skipped' }),
   ];
   expect(statements).toHaveLength(5);
 });
@@ -357,7 +357,6 @@ describe('a claim', () => {
       window: {
         id: windowId,
         runId,
-        runKind: 'backfill',
         operation: 'GetBhavCopyCM',
         from: DAY,
         to: DAY,

@@ -58,7 +58,6 @@ export interface Answer {
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
-  readonly preview?: boolean;
   /** When it was fetched: now, where nothing is said. */
   readonly fetchedAt?: Date;
   /** Its place: that of the time at which it was fetched, where nothing is said. */
@@ -103,7 +102,6 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     warnings: [],
     doubts: [],
     doubtsWithoutReject: [],
-    preview: answer.preview ?? false,
   });
 }
 

@@ -73,7 +73,6 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,
-    preview: false,
   });
   return { windowId, extracted, counts };
 }

@@ -1,6 +1,4 @@
-import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
-import type { RunRequest } from '../../load/state/runs/request.ts';
 import { type Cli, type Commands, type JsonFlag, loadSettings } from '../cli.ts';
 import {
   addRange,
@@ -17,7 +15,6 @@ import type { BackfillFlags } from '../parse-request.ts';
 interface Flags extends BackfillFlags, JsonFlag {
   readonly dryRun?: boolean;
   readonly detach?: boolean;
-  readonly preview?: boolean;
 }
 
 export const commands: Commands = {
@@ -38,12 +35,6 @@ export const commands: Commands = {
         ),
       )
       .addOption(dryRunOption())
-      .addOption(
-        new Option(
-          '--preview',
-          'pull the data and show what it would change, without storing anything',
-        ).conflicts(['detach', 'dryRun']),
-      )
       .addOption(detachOption())
       .addOption(jsonOption());
     for (const option of requestOptions()) command.addOption(option);
@@ -64,10 +55,9 @@ export const commands: Commands = {
 async function backfill(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const { backfillRequest, parsedLate } = await import('../parse-request.ts');
-  const request = parsedLate(names, config, (): RunRequest => {
-    const asked = backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd });
-    return flags.preview === true ? { ...asked, kind: 'preview' } : asked;
-  });
+  const request = parsedLate(names, config, () =>
+    backfillRequest(names, flags, { config, clock: systemClock, cwd: cli.cwd }),
+  );
   const { runRequest } = await import('../work-on-run.ts');
   await runRequest(cli, flags, { config, request: async () => request() });
 }

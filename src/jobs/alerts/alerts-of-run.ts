@@ -14,7 +14,6 @@ import { readAlertedSessions } from './late-data.ts';
 
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
-  if (run.kind === 'preview') return [];
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
   // No other run reports what is new of the fields, so that is an alert whoever looks on.
   if (request?.isAttended === true)

@@ -226,7 +226,6 @@ async function storeEvents(
       calledAt,
       answer: { packed: null, contentType: null, calledOn: day, fetchedAt: new Date(calledAt) },
       bytes: 0,
-      preview: false,
       trusted: true,
     });
     stored &&= counts !== null;

@@ -274,7 +274,6 @@ async function importSession(
     place,
     calledAt,
     bytes: 0,
-    preview: false,
     answer: {
       packed: await csv.packed,
       contentType: 'text/csv',

@@ -128,6 +128,5 @@ async function replayRecords(context: Context, window: ReplayWindow): Promise<vo
     place,
     calledAt: seenAt,
     bytes: 0,
-    preview: false,
   });
 }

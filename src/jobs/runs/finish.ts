@@ -165,7 +165,7 @@ async function followUp(
     alerts =
       (await alertsOfRun(context, run).catch(failed('could not determine the alerts of the run'))) ?? [];
   }
-  if (run.kind === 'nightly' ? night?.isOver === true : run.kind !== 'preview') {
+  if (run.kind !== 'nightly' || night?.isOver === true) {
     const ofNight = await alertsOfNight(context).catch(
       failed('could not determine whether the night is complete'),
     );

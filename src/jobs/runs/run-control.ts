@@ -49,7 +49,6 @@ export async function startRun(
 
 /** Records holidays in the coverage; they need no request. */
 async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
-  if (request.kind === 'preview') return;
   const place = await takePlace(db.drizzle);
   for (const { operation, exchange, from, to } of request.targets) {
     const policy = operationNamed(operation).windows.per;

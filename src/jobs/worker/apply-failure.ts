@@ -234,9 +234,7 @@ async function endWithCoverage(
     const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
     const calledOn = today(clock, config.EOD_TIMEZONE);
     const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
-    // A preview stores nothing.
-    const counted = ended.filter((one) => !one.preview);
-    const pairs = [...groupBy(counted, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
+    const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [, asked] of pairs) {
       const [first] = asked as unknown as [EndedWindow];
       const questions = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();

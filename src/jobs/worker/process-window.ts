@@ -280,7 +280,6 @@ async function storeFetched(
     place: window.place,
     calledAt,
     bytes: answer.bytes,
-    preview: window.runKind === 'preview',
     digest: digestOf(context, packed.hash),
     answer: {
       packed,

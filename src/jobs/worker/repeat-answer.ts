@@ -52,8 +52,8 @@ export async function repeatAnswer(
   { calendar, db }: Pick<Context, 'calendar' | 'db'>,
   { window, calledAt, ...answered }: Omit<AnsweredWindow, 'extracted'> & { readonly digest: string },
 ): Promise<RecordCounts | null> {
-  // A preview compares rows, and filtered answers are not repeats of full ones: these have to be read.
-  if (answered.preview || window.filtered || window.instruments.length > 0) return null;
+  // Filtered answers are not repeats of full ones: these have to be read.
+  if (window.filtered || window.instruments.length > 0) return null;
   const { id: windowId, runId, exchange, from, to } = window;
   return repeatLoad(db, {
     windowId,

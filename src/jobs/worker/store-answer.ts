@@ -31,7 +31,6 @@ export interface AnsweredWindow extends ReadAnswer {
   readonly calledAt: number;
   /** Size of the body as it was sent. */
   readonly bytes: number;
-  readonly preview: boolean;
   /** From `digestOf`, if the answer has just come from the source. */
   readonly digest?: string;
   /** The answer as it is noted, and kept for replay; undefined if it is read again. */
@@ -48,11 +47,11 @@ export interface AnsweredWindow extends ReadAnswer {
  */
 export async function storeAnswer(
   context: Context,
-  { window, extracted, place, calledAt, bytes, preview, answer, digest, trusted, ...file }: AnsweredWindow,
+  { window, extracted, place, calledAt, bytes, answer, digest, trusted, ...file }: AnsweredWindow,
 ): Promise<RecordCounts | null> {
   const { config, db } = context;
   const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
-  if (!preview) await noteSessions(context, window, storable.extracted);
+  await noteSessions(context, window, storable.extracted);
   const { coverage, fullSets, doubts, doubtsWithoutReject, ...noted } = daysOfAnswer(context, window, {
     ...file,
     ...storable,
@@ -79,7 +78,6 @@ export async function storeAnswer(
     place,
     fetchedAt: new Date(calledAt),
     bytes,
-    preview,
     answer: answer && { ...answer, sent: extracted.observed },
     digest,
   });

@@ -4,7 +4,7 @@ import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import type { readWindowLoad } from '../state/runs/outcomes.ts';
 import type { Change, RowDifference } from '../state/runs/reports.ts';
-import { isWithinYears, list, quote } from './merge/merge-sql.ts';
+import { list, quote } from './merge/merge-sql.ts';
 
 type Queryable = Pick<ClientBase, 'query'>;
 
@@ -52,12 +52,9 @@ function differs({ column, kind }: Field, before: Texts, after: Texts): boolean 
     : before[column] !== after[column];
 }
 
-/** What is read of the rows that a load wrote. With underscores, names of columns of the tables stay free. */
-const CHANGED = '_change as change, _before as before, _after as after';
-
 /**
  * SQL for the rows that a load wrote: `a` as it left them, `b` as it found them (for a row that was listed again, its
- * last revision), and the kind of change. $1: the load.
+ * last revision), and the kind of change. With underscores, names of columns of the tables stay free. $1: the load.
  */
 function writtenSql(table: TableDefinition, where: string): string {
   const [live, history] = [`market.${quote(table.name)}`, `market_history.${quote(table.name)}`];
@@ -73,35 +70,9 @@ function writtenSql(table: TableDefinition, where: string): string {
       from ${history} a where a.replaced_by_load_id = $1 and a.withdrawn ${where}`;
 }
 
-/** Runs a query for changed rows: the kind of change, and the texts before and after. */
-async function readDifferences(
-  client: Queryable,
-  table: TableDefinition,
-  text: string,
-  values: readonly unknown[],
-): Promise<RowDifference[]> {
-  const { rows } = await client.query<Changed>(text, [...values]);
-  return rows.map((row) => describeDifference(table, row));
-}
-
 /** The order in which changes are listed: corrections first. */
 const inOrder = (change: string) =>
   `array_position(array['updated', 'withdrawn', 'relisted', 'inserted'], ${change})`;
-
-/** Some of the rows of these days that a load has written. @param each how many of each kind of change. */
-export function sampleDifferences(
-  client: Queryable,
-  table: TableDefinition,
-  { loadId, days }: { readonly loadId: number; readonly days: readonly string[] },
-  each: number,
-): Promise<RowDifference[]> {
-  const text = `with written as (${writtenSql(table, isWithinYears(table, days, 'a'))}
-     ), numbered as (
-       select *, row_number() over (partition by _change order by ${list(table.key)}) as _place from written
-     )
-     select ${CHANGED} from numbered where _place <= $2 order by ${inOrder('_change')}, _place`;
-  return readDifferences(client, table, text, [loadId, each]);
-}
 
 /**
  * Where the records of a load differ from the rows stored before it: rows that it changed, withdrew or listed again,
@@ -110,7 +81,7 @@ export function sampleDifferences(
  *
  * @param listing.rounded columns whose stored values may have been rounded, and the step that they were rounded to.
  */
-export function differencesOfLoad(
+export async function differencesOfLoad(
   client: Queryable,
   table: TableDefinition,
   load: NonNullable<Awaited<ReturnType<typeof readWindowLoad>>>,
@@ -125,13 +96,14 @@ export function differencesOfLoad(
   // New rows count as differences only if the days had rows before.
   const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
     union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
-  const text = `select ${CHANGED}
+  const text = `select _change as change, _before as before, _after as after
        from (${writtenSql(table, `and a.exchange = $2 and a.${day} between $3 and $4`)}) a,
          jsonb_populate_record(null::${history}, a._found) b
       where a._before is not null or ${hadRows}
       order by a._before is null, a._change = 'withdrawn' or (${contradicts}) is true desc, ${list(table.key, 'a.')} limit $5`;
   const { loadId, exchange, from, to } = load;
-  return readDifferences(client, table, text, [loadId, exchange, from, to, listing.limit]);
+  const { rows } = await client.query<Changed>(text, [loadId, exchange, from, to, listing.limit]);
+  return rows.map((row) => describeDifference(table, row));
 }
 
 /** The condition that a column has different values before and after; null if either is null. */

@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg';
 import type { Pair } from '../../core/pair.ts';
 import type { Place } from '../../core/place.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
@@ -23,10 +22,8 @@ import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/lo
 import { locksOfTable } from '../state/loads/locks.ts';
 import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
 import { writeRejects } from '../state/rejects.ts';
-import type { RowDifference } from '../state/runs/reports.ts';
-import { endingWindow, storeWindow } from '../state/windows/windows.ts';
+import { endingWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
-import { sampleDifferences } from './differences.ts';
 import type { ReadAgain } from './fold/fold.ts';
 import { hasAskedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
@@ -70,8 +67,6 @@ interface WindowLoad extends Pair, AnswerSaid {
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
   readonly readAgain?: ReadAgain | undefined;
-  /** Compare and count as usual, then roll the rows back: only the window keeps what was found. */
-  readonly preview: boolean;
 }
 
 /**
@@ -91,7 +86,7 @@ export async function loadWindow(database: Database, load: WindowLoad): Promise<
   try {
     for (const { table, rows } of tables) await ensurePartitions(database, table, rows);
     const counts = await transaction(database, (tx) => storeLoad(tx, load, tables));
-    const written = counts === null || load.preview ? 0 : counts.inserted + counts.updated;
+    const written = counts === null ? 0 : counts.inserted + counts.updated;
     for (const { table, rows } of load.batches) {
       const days = daysOfRows(table, rows);
       await setHintBits(database, table, { exchange: load.exchange, days, written });
@@ -165,15 +160,6 @@ async function storeLoad(
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
   const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
-  if (load.preview) {
-    // The rows are rolled back to the savepoint; the window's counts and samples are written after that.
-    await client.query('savepoint preview');
-    const merged = await mergeTables(tx, load, loadId, tables, laterOrOwn);
-    const preview = await samplesOf(client, loadId, tables);
-    await client.query('rollback to savepoint preview');
-    await storeWindow(tx, load.windowId, { ...endOf(load, merged), preview });
-    return merged.counts;
-  }
   const merged = await mergeTables(tx, load, loadId, tables, laterOrOwn);
   const resolvesRejects = canResolveRejects(load);
   const { ignoredDays } = merged;
@@ -299,16 +285,4 @@ async function mergeTables(
     if (merged.undecided !== null) undecided.push(merged.undecided);
   }
   return { counts, withdrawals, written, namesChanged, effects, folded, ignoredDays, undecided };
-}
-
-/** How many rows of each kind of change a preview keeps per table. */
-const PREVIEW_SAMPLES = 5;
-
-async function samplesOf(client: PoolClient, loadId: number, tables: readonly TableToLoad[]) {
-  const samples: RowDifference[] = [];
-  for (const { table, days } of tables) {
-    const written = await sampleDifferences(client, table, { loadId, days }, PREVIEW_SAMPLES);
-    for (const one of written) samples.push(one);
-  }
-  return samples;
 }

@@ -59,7 +59,6 @@ export async function load(
     place: place as AnswerPlace,
     calledAt: calledAt(answer),
     bytes: body.length,
-    preview: false,
     answer: {
       packed: await packBody(db.drizzle, body),
       contentType,

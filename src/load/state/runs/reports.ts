@@ -16,7 +16,6 @@ import {
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../../core/errors.ts';
 import type { Retry } from '../../../core/wording.ts';
-import { tables } from '../../../operations/registry.ts';
 import type { CompletenessContext } from '../coverage/completeness.ts';
 import { versionsOfRuns } from '../loads/versions.ts';
 import { isoText } from '../schema/columns.ts';
@@ -73,9 +72,6 @@ const COUNTS = {
     ),
   seconds: secondsBetween(sql`min(${windows.started_at})`, sql`max(${windows.finished_at})`),
 };
-
-/** How many sample rows of a preview its report contains. */
-const PREVIEW_ROWS = 100;
 
 /** How many different warnings the report of a run contains. */
 const MAX_WARNINGS = 50;
@@ -282,20 +278,6 @@ async function readReports(context: CompletenessContext, runIds: readonly number
   );
   const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
   const retries = byRun(await retriesOfRuns(db, runIds));
-  const samples = db
-    .select({ sample: sql<RowDifference>`jsonb_array_elements(${windows.preview})`.as('sample') })
-    .from(windows)
-    .where(and(eq(runId, runs.id), isNotNull(windows.preview)))
-    .orderBy(windows.id)
-    .limit(PREVIEW_ROWS)
-    .as('samples');
-  const previews = byRun(
-    await db
-      .select({ runId: runs.id, sample: samples.sample })
-      .from(runs)
-      .crossJoinLateral(samples)
-      .where(inArray(runs.id, [...runIds])),
-  );
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
   const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
   const versions = byRun(await versionsOfRuns(db, runIds));
@@ -320,22 +302,9 @@ async function readReports(context: CompletenessContext, runIds: readonly number
     emptySessions: empty.get(run.runId) ?? [],
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
     withdrawals: withdrawn.get(run.runId) ?? [],
-    /** For a preview: sample rows that would change. */
-    preview: (previews.get(run.runId) ?? []).map(({ sample }) => inTableOrder(sample)),
     /** Why windows were skipped, and how many for each reason. */
     skips: skips.get(run.runId) ?? [],
   }));
-}
-
-/** A difference with its columns in the order of the table, which jsonb does not keep. */
-function inTableOrder(difference: RowDifference): RowDifference {
-  const table = tables.find(({ name }) => `market.${name}` === difference.table);
-  const columns = table?.fields.map(({ column }) => column) ?? [];
-  const ordered = <Value>(values: Readonly<Record<string, Value>>) =>
-    Object.fromEntries(
-      Object.entries(values).sort(([left], [right]) => columns.indexOf(left) - columns.indexOf(right)),
-    );
-  return { ...difference, key: ordered(difference.key), columns: ordered(difference.columns) };
 }
 
 function byRun<Row extends { readonly runId: number }>(

@@ -7,16 +7,8 @@ export interface Target extends Pair, DayRange {
   readonly refetchFrom: Day | null;
 }
 
-/** `preview` fetches, compares and rolls back; `gap_fill` is a backfill of missing days. */
-export const RUN_KINDS = [
-  'backfill',
-  'nightly',
-  'import',
-  'replay',
-  'gap_fill',
-  'preview',
-  'events',
-] as const;
+/** `gap_fill` is a backfill of missing days. */
+export const RUN_KINDS = ['backfill', 'nightly', 'import', 'replay', 'gap_fill', 'events'] as const;
 
 export type RunKind = (typeof RUN_KINDS)[number];
 

@@ -48,7 +48,7 @@ export const runs = etl.table(
 );
 describe(runs, 'One row per run: what was asked for, by whom, its state and totals.', {
   id: 'Number of the run, as `eod runs`, `eod runs resume` and `eod runs cancel` take it.',
-  kind: 'backfill, nightly, import, replay, gap_fill, preview (fetched, compared, rolled back) or events (corporate events worked out again).',
+  kind: 'backfill, nightly, import, replay, gap_fill or events (corporate events worked out again).',
   state:
     'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
   requested_by: 'Who asked for it: user and host, or the scheduler.',
@@ -100,7 +100,6 @@ export const windows = etl.table(
     unsettled: text('unsettled'),
     source_file: text('source_file'),
     source_hash: text('source_hash'),
-    preview: jsonb('preview'),
     warnings: text('warnings').array().notNull().default([]),
     retry_at: moment('retry_at'),
     started_at: moment('started_at'),
@@ -175,7 +174,6 @@ describe(
       'Those of these reasons that no reject and no withdrawal stands for, so that only a later good answer settles them.',
     source_file: 'The file that an import read.',
     source_hash: 'SHA-256 of that file, in hex.',
-    preview: 'What a preview would have changed: sample rows with the columns that differ.',
   },
 );
 

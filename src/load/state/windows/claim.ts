@@ -6,7 +6,6 @@ import { databaseError } from '../../database/database-errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
 import type { CoverageEntry } from '../coverage/registers.ts';
 import { takingPlace } from '../place-sql.ts';
-import type { RunKind } from '../runs/request.ts';
 import { coverage } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -20,7 +19,6 @@ import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS, type WindowAfter }
 export interface ClaimedWindow extends NewWindow {
   readonly id: number;
   readonly runId: number;
-  readonly runKind: RunKind;
   readonly attempts: number;
   /** Failed attempts that count towards the limit. */
   readonly failedAttempts: number;
@@ -143,7 +141,7 @@ const aheadOf = sql`case when h.refused_at > r.started_at then (
 
 /** May the questions of `w` be known by now? Of nights, or if another run was under way since its run began. */
 const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
-               select from ${runs} m where m.id <> r.id and m.kind <> 'preview' and coalesce(m.finished_at, 'infinity') > r.started_at))`;
+               select from ${runs} m where m.id <> r.id and coalesce(m.finished_at, 'infinity') > r.started_at))`;
 
 /** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
 const NIGHT_MS = 18 * 3_600_000;
@@ -200,7 +198,7 @@ async function claimWithCall(
     db,
     sql`
     with claimable as (
-      select w.id, w.run_id, r.kind as run_kind, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
+      select w.id, w.run_id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments,
              w.params, w.variant, w.is_filtered, w.not_ready_ms, w.failed_attempts, w.refused_hash,
              -- A window that is claimed while it runs has lost the worker that had it.
              w.lost_workers + (w.state = 'running')::int as lost_workers,
@@ -228,7 +226,7 @@ async function claimWithCall(
         from claimable, counted, placed where w.id = claimable.id
       returning w.attempts, counted.tries_hour, placed.place
     )
-    select c.id::int, c.run_id::int as "runId", c.run_kind as "runKind", c.operation, c.exchange,
+    select c.id::int, c.run_id::int as "runId", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.is_filtered as "filtered",
            m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
@@ -278,7 +276,7 @@ export async function isOvertaken(
     select from ${windows} w join ${runs} r on r.id = w.run_id,
            jsonb_to_recordset(${JSON.stringify(questions)}::jsonb) as q (day date, instrument text)
      where w.id = ${windowId}
-       and (r.kind = 'preview' or r.kind <> 'nightly' and exists (
+       and (r.kind <> 'nightly' and exists (
               select from jsonb_array_elements(r.request->'targets') t
                where t->>'operation' = w.operation and t->>'exchange' = w.exchange and t->>'refetchFrom' is not null)
             or not exists (

@@ -11,7 +11,6 @@ import {
   lte,
   ne,
   notExists,
-  notInArray,
   sql,
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
@@ -37,7 +36,7 @@ function doubtedWindows(db: NodePgDatabase) {
   const better = db
     .select({ id: later.id })
     .from(later)
-    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), notInArray(itsRun.kind, ['preview', 'replay'])))
+    .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), ne(itsRun.kind, 'replay')))
     .where(
       and(
         sql`${placeOf(later.id)} > ${placeOf(windows.id)}`,
@@ -69,9 +68,6 @@ function doubtedWindows(db: NodePgDatabase) {
 
 const doubted = { id: sql`doubted.id`, reason: sql<string>`doubted.reason` };
 
-/** Joins the window's run, unless that is a preview, which stores nothing. */
-const ofStoringRun = and(eq(runs.id, windows.run_id), ne(runs.kind, 'preview'));
-
 /** How many windows with doubted answers each operation and exchange has. */
 export function countDoubtedWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
@@ -79,7 +75,6 @@ export function countDoubtedWindows(db: NodePgDatabase) {
     .select({ operation, exchange, windows: count() })
     .from(sql`(${doubtedWindows(db)}) doubted`)
     .innerJoin(windows, eq(windows.id, doubted.id))
-    .innerJoin(runs, ofStoringRun)
     .groupBy(operation, exchange);
 }
 
@@ -100,7 +95,6 @@ export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, l
     })
     .from(sql`(${doubtedWindows(db)}) doubted`)
     .innerJoin(windows, eq(windows.id, doubted.id))
-    .innerJoin(runs, ofStoringRun)
     .where(and(lte(windows.from_date, to), gte(windows.to_date, from)))
     .orderBy(desc(windows.id))
     .limit(limit);

@@ -138,8 +138,6 @@ interface StoredWindow {
   readonly warnings: readonly string[];
   readonly suspicious: string | null;
   readonly unsettled: string | null;
-  /** What a preview would have changed. */
-  readonly preview?: unknown;
 }
 
 /** The statement that ends a window whose answer is stored. */
@@ -161,15 +159,6 @@ export function endingWindow(
     },
     eq(windows.id, windowId),
   );
-}
-
-/** Ends a window whose answer is stored. @returns false if it had ended already. */
-export async function storeWindow(
-  tx: NodePgDatabase,
-  windowId: number,
-  stored: StoredWindow,
-): Promise<boolean> {
-  return (await endingWindow(tx, windowId, stored)).rowCount === 1;
 }
 
 /** Notes why the answers of some windows are still doubted, as they are read now. */
@@ -239,7 +228,7 @@ export async function endWindows(
   { runId, windowId, claim, operation, exchange }: Selection,
   state: WindowAfter<'end'>,
   { error, diagnostic = null }: FailureInfo,
-): Promise<(EndedWindow & { readonly preview: boolean })[]> {
+): Promise<EndedWindow[]> {
   const running = db
     .select({ id: runs.id })
     .from(runs)
@@ -252,10 +241,7 @@ export async function endWindows(
     isStillClaim(claim),
   );
   const ended = { state, error, diagnostic, finished_at: now };
-  return moveWindowsInOrder(db, 'end', ended, chosen).returning({
-    ...asWindow,
-    preview: sql<boolean>`(select kind = 'preview' from ${runs} where id = run_id)`,
-  });
+  return moveWindowsInOrder(db, 'end', ended, chosen).returning(asWindow);
 }
 
 /** Cancels the open windows of a run. */
