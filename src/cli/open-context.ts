@@ -290,7 +290,7 @@ function isTracingConfigured(environment: Readonly<Record<string, string>>): boo
 }
 
 /** How long to wait at the start of a command for a server that cannot be reached. */
-export function startRetryOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
+function startRetryOf(cli: Cli, config: Config, wait: Wait): RetryOptions {
   const longest = { none: 0, short: SHORT_WAIT_MS, long: Number.POSITIVE_INFINITY }[wait];
   return { ...retryOf(cli, config), forMs: Math.min(config.EOD_SERVER_PATIENCE_MS, longest) };
 }

@@ -330,7 +330,7 @@ async function unwrapped(error: unknown): Promise<unknown> {
 const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_commands: '"eod help" lists them',
   import_unreleased:
-    'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate" and then "eod replay --source ADDRESS_OF_THE_OLD_ONE", which imports the responses that it keeps (docs/operations.md)',
+    'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate"; the small backup of docs/operations.md copies the responses that the old one keeps, from which "eod replay" makes the rest',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',

@@ -84,7 +84,7 @@ const NOT_RUN: readonly (readonly [RegExp, string])[] = [
   [/^npm /, 'takes minutes: demo.slow.test.ts runs the demo'],
   [/^npx vitest /, 'the suite itself; contributing.test.ts looks for its files'],
   [/^(docker|kubectl) /, 'needs a registry and a cluster: test/repo reads the manifests'],
-  [/^(createdb|pg_dump|pg_restore) /, 'needs clients as new as the server: services.slow.test.ts'],
+  [/^(createdb|pg_dump|pg_restore|psql) /, 'needs clients as new as the server: services.slow.test.ts'],
 ];
 
 export interface Command {

@@ -179,10 +179,6 @@ const COMMAND_LINES: readonly Mistake[] = [
     'replay GetBhavCopyCM --rebuild --from 2025-02-20 --to 2025-02-27',
     "option '--rebuild' cannot be used with option '--from <day>'",
   ],
-  [
-    'replay --source mysql://other/db GetBhavCopyCM',
-    '--source takes an address that starts with postgres://',
-  ],
   ['replay --exchange XSE GetBhavCopyCM', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
   ['prune --days x --dry-run', '--days: "x" is not a whole number from 0 to 999999'],
   ['prune --yes --json now', `prune takes no arguments; its options: …`],

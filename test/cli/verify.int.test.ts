@@ -1,6 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import { openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { testDatabase } from '../support/database.ts';
 import { query, withClient } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -185,7 +187,8 @@ test('a replica, which stores nothing, has the same digest, also of loads that w
 test('a rebuild from the kept answers in another database has the same content', async () => {
   const { content } = await state('--content');
   const other = (await testDatabase()).url;
-  await runJson(['replay', '--source', url], { cwd, env: { DATABASE_URL: other } });
+  await copyAnswers(openPool(url), openPool(other));
+  await runJson(['replay'], { cwd, env: { DATABASE_URL: other } });
   const { json } = await runJson<{ content: string }>(['state', '--content'], {
     cwd,
     env: { DATABASE_URL: other },

@@ -1,10 +1,10 @@
 import { describe, expect } from 'vitest';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { raw, SETTINGS } from '../extract/support.ts';
 import { load } from '../load/support.ts';
 import { inCatalogue } from '../support/catalogue.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -119,7 +119,7 @@ describe('deliveries', () => {
     ]);
     // Both files once more, elsewhere, in their order: the same, history included.
     const empty = await openStore();
-    await copyAnswers(context.db.drizzle, empty.db, {}, new AbortController().signal);
+    await copyAnswers(context.db, empty.db);
     await replay(empty, {});
     expect(await marketContents(empty)).toEqual(await marketContents(context));
   });
@@ -161,11 +161,10 @@ describe('deliveries', () => {
     expect(before).toHaveLength(2);
     expect(await emptied()).toMatchObject({ state: 'completed', inserted: 2, updated: 0 });
     expect(await stored(context)).toEqual(before);
-    // Elsewhere, too, and only what tells them is taken there.
+    // Elsewhere, too.
     const empty = await openStore();
-    const asked = { operations: ['Deliveries'] };
-    expect(await copyAnswers(context.db.drizzle, empty.db, asked, new AbortController().signal)).toBe(2);
-    await replay(empty, asked);
+    await copyAnswers(context.db, empty.db);
+    await replay(empty, { operations: ['Deliveries'] });
     expect(await stored(empty)).toEqual(before);
   });
 

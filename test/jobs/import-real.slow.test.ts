@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, linesOf, openStore, query, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -84,7 +84,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
     // Into an empty database, without the files: the very same rows.
     const empty = await openStore();
-    const copied = await copyAnswers(context.db.drizzle, empty.db, {}, new AbortController().signal);
+    const copied = await copyAnswers(context.db, empty.db);
     expect(copied).toBe(first.files.length - 1 - TWICE.length);
     expect(await replay(empty, {})).toMatchObject({
       state: 'completed',

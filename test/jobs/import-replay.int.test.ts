@@ -6,7 +6,7 @@ import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -34,7 +34,7 @@ const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 /** A database that took over all kept answers and files of another one, and replayed them. */
 async function replayedElsewhere(original: Context): Promise<Context> {
   const empty = await openStore();
-  await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
+  await copyAnswers(original.db, empty.db);
   const report = await replay(empty, {});
   expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
   return empty;

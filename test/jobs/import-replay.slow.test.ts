@@ -4,8 +4,8 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import {
   BSE_UDIFF,
   fixture,
@@ -23,7 +23,7 @@ const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
 /** A database that took over all kept answers and files of another one, and replayed them. */
 async function replayedElsewhere(original: Context): Promise<Context> {
   const empty = await openStore();
-  await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
+  await copyAnswers(original.db, empty.db);
   const report = await replay(empty, {});
   expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
   return empty;
@@ -73,7 +73,7 @@ describe('files without tickers', () => {
     ]);
 
     const empty = await openStore();
-    await copyAnswers(original.db.drizzle, empty.db, {}, new AbortController().signal);
+    await copyAnswers(original.db, empty.db);
     const runId = (await planReplay(empty, {})) ?? 0;
     // The four sessions of a month are two parts.
     for (const sessions of [1, 2, 3, 5, 6]) {

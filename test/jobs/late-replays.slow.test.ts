@@ -4,10 +4,10 @@ import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readToFold } from '../../src/jobs/worker/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
-import { copyAccepted, withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
+import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { openStore, test } from './import-support.ts';
 import {
   ALWAYS,
@@ -195,10 +195,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
     // Also in another database.
     const other = await openStore();
-    for (let time = 0; time < 2; time += 1) {
-      await copyAnswers(context.db.drizzle, other.db, {}, new AbortController().signal);
-      await copyAccepted(context.db.drizzle, other.db.drizzle, {});
-    }
+    await copyAnswers(context.db, other.db);
     await replay(other, {});
     expect(await live(other)).toEqual(await live(context));
     expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);

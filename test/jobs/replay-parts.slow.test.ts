@@ -5,13 +5,13 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
-import { copyAnswers } from '../../src/load/state/answers/copy.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
 import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
 import { ask as askAt, fixReading, physical, replay } from './replay-support.ts';
@@ -122,7 +122,7 @@ test('rows of a trial address survive a replay, and a copy', async () => {
     sent: sent.slice(0, 1),
   });
   const copy = await openStore();
-  await copyAnswers(context.db.drizzle, copy.db, {}, never);
+  await copyAnswers(context.db, copy.db);
   await replay(context, {});
   await replay(copy, {});
   for (const one of [context, copy])
@@ -134,7 +134,7 @@ test('rejects of a copy are read again as what they were asked for', async () =>
   await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
   await ask(context, { ...ratios('ZZZ'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 'unread' }] });
   const copy = await openStore();
-  await copyAnswers(context.db.drizzle, copy.db, {}, never);
+  await copyAnswers(context.db, copy.db);
   await replay(copy, {});
   await prune(copy.db, new Date(inMonth));
   await copy.db.pool.query(`update etl.rejected_records set record = jsonb_set(record, '{EPS}', '7')`);
@@ -187,7 +187,7 @@ test('pruning leaves answers that a replay has yet to read', async () => {
   const source = await openStore();
   await ask(source, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   const copy = await openStore();
-  await copyAnswers(source.db.drizzle, copy.db, {}, never);
+  await copyAnswers(source.db, copy.db);
   const runId = (await planReplay(copy, {})) ?? 0;
   await prune(copy.db, new Date(inMonth));
   await workReplay(copy, runId, never);

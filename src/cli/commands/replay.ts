@@ -3,16 +3,7 @@ import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { AnswerFilter } from '../../load/state/answers/to-replay.ts';
-import {
-  type Cli,
-  type Commands,
-  EXIT,
-  type JsonFlag,
-  loadSettings,
-  logNote,
-  print,
-  printJson,
-} from '../cli.ts';
+import { type Cli, type Commands, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag, yesOption } from '../confirm.ts';
 import {
   addRange,
@@ -24,13 +15,11 @@ import {
   parseOpenRange,
   type RangeFlags,
 } from '../options.ts';
-import { plural } from '../output.ts';
 
 interface Flags extends RangeFlags, JsonFlag, YesFlag {
   readonly exchange?: string;
   readonly rejects?: boolean;
   readonly rebuild?: boolean;
-  readonly source?: string;
 }
 
 export const commands: Commands = {
@@ -51,7 +40,6 @@ export const commands: Commands = {
         ).conflicts(['from', 'to', 'rejects']),
       )
       .addOption(yesOption())
-      .option('--source <url>', 'copy the answers from another database: postgres://…')
       .addOption(jsonOption())
       .addHelpText(
         'after',
@@ -60,7 +48,6 @@ export const commands: Commands = {
           `eod replay GetBhavCopyCM --from ${from} --to ${to}`,
           'eod replay --rejects',
           'eod replay GetBhavCopyCM --rebuild',
-          'DATABASE_URL=postgres://…/fresh eod replay --source postgres://…/eod',
         ),
       )
       .action((names: string[], flags: Flags) => replay(cli, names, flags));
@@ -68,7 +55,6 @@ export const commands: Commands = {
 };
 
 async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
-  const { life } = cli;
   const config = await loadSettings(cli);
   const { parsedLate, parseDataSets } = await import('../parse-request.ts');
   const filterOf = parsedLate(
@@ -80,10 +66,6 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
       ...parseOpenRange(flags, { config, clock: systemClock }),
     }),
   );
-  const { source } = flags;
-  if (source !== undefined && (!/^postgres(ql)?:\/\//.test(source) || !URL.canParse(source))) {
-    throw usageError('--source takes an address that starts with postgres://');
-  }
   const { openContext } = await import('../open-context.ts');
   const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
   const { printEnding, workOnReplay } = await import('../work-on-run.ts');
@@ -93,11 +75,6 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
     const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
     const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;
     if (!(await confirm(cli, what, flags))) return;
-  }
-  if (source !== undefined) await copyFrom(cli, context, source, filter);
-  if (life.signal.aborted) {
-    cli.exitCode = life.cutShort() ?? EXIT.done;
-    return;
   }
   const runId = await planReplay(context, filter, {
     rejectsOnly: flags.rejects === true,
@@ -122,22 +99,4 @@ async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: bool
   }
   if (isRebuild && replaced.length === 0)
     logNote(cli, 'no history was replaced: all states can be shown as before');
-}
-
-async function copyFrom(cli: Cli, context: Context, url: string, filter: AnswerFilter): Promise<void> {
-  const { startRetryOf } = await import('../open-context.ts');
-  const { checkPostgres } = await import('../reachable.ts');
-  const { openDatabase } = await import('../../load/database/database.ts');
-  const { hasSchema } = await import('../../load/database/migrate.ts');
-  const { copyAnswers } = await import('../../load/state/answers/copy.ts');
-  const { copyAccepted } = await import('../../load/state/withdrawals.ts');
-  const source = await cli.life.open(
-    async () => openDatabase({ url, connections: 2, log: context.log }),
-    (opened) => opened.close(),
-  );
-  await cli.life.open(() => checkPostgres(source, startRetryOf(cli, context.config, 'short')));
-  if (!(await hasSchema(source))) throw usageError('the database of --source has no tables of eod');
-  const copied = await copyAnswers(source.drizzle, context.db, filter, cli.life.signal);
-  await copyAccepted(source.drizzle, context.db.drizzle, filter);
-  logNote(cli, `${plural(copied, 'answer')} copied`);
 }

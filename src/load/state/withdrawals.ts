@@ -3,9 +3,6 @@ import { and, between, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
-import { dataSetsAlsoFilling } from '../../operations/operation.ts';
-import { dataSets } from '../../operations/registry.ts';
-import type { AnswerFilter } from './answers/to-replay.ts';
 import { placeText } from './schema/columns.ts';
 import { dayRows, withdrawals } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
@@ -141,40 +138,6 @@ export async function acceptedDays(
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')))
     .orderBy(withdrawals.place);
-}
-
-/**
- * Copies the withdrawals that people have accepted in another database, of the answers that were copied too, so that
- * they count when those are replayed. Ones that this database has already stay as they are.
- */
-export async function copyAccepted(
-  source: NodePgDatabase,
-  target: NodePgDatabase,
-  { operations, exchanges, from, to }: AnswerFilter,
-): Promise<void> {
-  const { operation, exchange, day } = withdrawals;
-  const { inFiles, inAnswers } = dataSetsAlsoFilling(dataSets, operations ?? []);
-  const found = await source
-    .select()
-    .from(withdrawals)
-    .where(
-      and(
-        eq(withdrawals.state, 'accepted'),
-        operations === undefined ? undefined : inArray(operation, [...operations, ...inFiles, ...inAnswers]),
-        exchanges === undefined ? undefined : inArray(exchange, [...exchanges]),
-        from === undefined ? undefined : sql`coalesce(${day} >= ${from}, true)`,
-        to === undefined ? undefined : sql`coalesce(${day} <= ${to}, true)`,
-      ),
-    )
-    .orderBy(withdrawals.id);
-  const known = await target.select().from(withdrawals).where(eq(withdrawals.state, 'accepted'));
-  const nameOf = (one: (typeof found)[number]) => [one.table_name, one.exchange, one.day, one.place].join();
-  const names = new Set(known.map(nameOf));
-  const missing = found.filter((one) => !names.has(nameOf(one)));
-  if (missing.length === 0) return;
-  // They belong to no load of this database.
-  const values = missing.map(({ id: _, ...one }) => ({ ...one, load_id: 0, run_id: 0, window_id: 0 }));
-  await target.insert(withdrawals).values(values);
 }
 
 /** The condition that a withdrawal is of one of these days; NO_DAY stands for a table without days. */
