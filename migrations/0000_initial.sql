@@ -125,7 +125,6 @@ CREATE TABLE "etl"."sessions" (
 	"exchange" text NOT NULL,
 	"day" date NOT NULL,
 	"kind" text NOT NULL,
-	"replay_run_id" bigint,
 	CONSTRAINT "sessions_pkey" PRIMARY KEY("exchange","day")
 );
 --> statement-breakpoint

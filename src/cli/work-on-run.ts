@@ -3,7 +3,7 @@ import type { Config } from '../core/config.ts';
 import { PipelineError } from '../core/errors.ts';
 import { retryText } from '../core/wording.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { replaySessions, workReplay } from '../jobs/replay/work-replay.ts';
+import { workReplay } from '../jobs/replay/work-replay.ts';
 import { followUpRuns } from '../jobs/runs/finish.ts';
 import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
@@ -131,7 +131,6 @@ export async function workOnRun(cli: Cli, context: WorkContext, runId: number): 
     if (!ended && life.signal.aborted) await pauseRun(context.db.drizzle, runId);
     await worker?.stop();
   }
-  await replaySessions(context, life.signal);
   return { report: await reportRun(context, runId), interrupted: !ended };
 }
 

@@ -1,7 +1,6 @@
 import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { type Gaps, gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
@@ -14,7 +13,6 @@ import { takePlace } from '../../src/load/state/place-sql.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const at = (time: string): Clock => ({ now: () => Date.parse(`${time}:00+05:30`) });
@@ -321,39 +319,6 @@ describe('etl.sessions', () => {
       "select kind from etl.sessions where day between '2025-09-11' and '2025-09-14'",
     );
     expect(kinds.rows.map((row) => row.kind)).toEqual(['session', 'session', 'session', 'session']);
-  });
-
-  test('a bhav copy of a closed day makes it a session, for the calendar, the coverage and the gaps', async () => {
-    const saturday = '2025-09-06';
-    const calendar = loadCalendar();
-    calendar.learn([{ exchange: 'NSE', day: saturday }]);
-    const sandbox = await openSandbox({ calendar, instrumentsPerExchange: 20 });
-    const { url } = await testDatabase();
-    const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
-    const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: saturday, to: saturday };
-    expect(await runToEnd(pipeline, backfill(asked))).toMatchObject({ requests: 0 });
-    expect(pipeline.calendar.isSession('NSE', saturday)).toBe(false);
-
-    // Asked by force, a closed day without data stays closed.
-    const sunday = { ...asked, from: '2025-09-07', to: '2025-09-07', force: true };
-    expect(await runToEnd(pipeline, backfill(sunday))).toMatchObject({ requests: 1, fetched: 0 });
-    const report = await runToEnd(pipeline, backfill({ ...asked, force: true }));
-    expect(report).toMatchObject({ state: 'completed', requests: 1 });
-    expect(report.inserted).toBeGreaterThan(10);
-    expect(pipeline.calendar.kindOf('NSE', saturday)).toBe('special');
-    expect(pipeline.calendar.isSession('BSE', saturday)).toBe(false);
-    expect(pipeline.calendar.isSession('NSE', '2025-09-07')).toBe(false);
-
-    const other = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url });
-    const operations = ['GetBhavCopyCM', 'GetCircuitBreakers'].map(operationNamed);
-    const found = await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: '2025-09-07' });
-    expect(spans(found)).toEqual([`GetCircuitBreakers NSE ${saturday} ${saturday} beyond_history`]);
-    expect(found.observed).toEqual([{ exchange: 'NSE', day: saturday }]);
-    expect((await readStatus(other)).observedSessions).toEqual([{ exchange: 'NSE', day: saturday }]);
-    expect(await runToEnd(other, gapRequest(found.gaps))).toMatchObject({ kind: 'gap_fill', requests: 1 });
-    expect(
-      (await readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: saturday })).total,
-    ).toBe(0);
   });
 });
 

@@ -5,10 +5,11 @@ import { type Place, placeAt } from '../../src/core/place.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { factOf, SAID } from '../../src/load/state/answers/answer-facts.ts';
 import { COVERAGE_STATES, type CoverageEntry } from '../../src/load/state/coverage/registers.ts';
-import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { differingQuestions, sumCoverage } from '../../src/load/state/coverage/sum-of-facts.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { ask, fetched, fixReading, records, replay, type SourceRecord } from '../jobs/replay-support.ts';
 import { sample } from '../support/for-all.ts';
+import { newRun } from './support.ts';
 
 const LAST = '2025-08-29';
 const DAYS: readonly string[] = ['2025-08-27', '2025-08-28', LAST];
@@ -170,4 +171,20 @@ test('a new answer is kept with what it said by the statement that keeps it, and
   // Two more say what the answers about its days did with rows, because those were folded, and which fields it has.
   expect(await writing(fetched(3, records(0, 60)))).toBe(3);
   expect(await sums(context)).toEqual([]);
+});
+
+test('a sum of facts that does not come to rest is an error that is tried again, and not a silent end', async () => {
+  const { db } = await openStore();
+  await db.pool.query(`
+    create function lose() returns trigger language plpgsql as 'begin return null; end';
+    create trigger lose before insert on etl.coverage for each row execute function lose()`);
+  const runId = await newRun(db);
+  await db.pool.query(
+    `insert into etl.answers (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+       is_filtered, called_on, fetched_at, content_type, said, records)
+     select clock_timestamp(), $1, 0, 'GetSeriesChange', 'NSE', '2025-01-01', '2025-01-01', '{}', '{}', '', false, '2025-01-01', now(), null, 'empty', 0`,
+    [runId],
+  );
+  const asked = { operations: ['GetSeriesChange'], exchange: 'NSE', days: null };
+  await expect(sumCoverage(db.drizzle, asked)).rejects.toMatchObject({ kind: 'database_locked' });
 });

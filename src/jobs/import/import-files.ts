@@ -11,7 +11,6 @@ import { type Progress, type RunReport, reportRun } from '../../load/state/runs/
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
 import type { Operation } from '../../operations/operation.ts';
 import type { Context } from '../context.ts';
-import { replaySessions } from '../replay/work-replay.ts';
 import { closeRun } from '../runs/finish.ts';
 import { createPreparer, type Preparer } from './create-file-tables.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
@@ -97,7 +96,6 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
       stopped,
     });
   }
-  await replaySessions(opened, signal ?? new AbortController().signal);
   const report = await reportRun(context, runId);
   const unread = tally.bad().filter(({ sessions }) => sessions.length === 0);
   return {

@@ -3,7 +3,6 @@ import { today } from '../../core/clock.ts';
 import { addDays, type DayRange, daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
-import { exchangeOfSegment } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasAskedSymbol } from '../../load/market/fold/fold-sql.ts';
@@ -18,7 +17,6 @@ import {
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
-import { noteReplay, type SessionRow } from '../../load/state/sessions.ts';
 import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   isInUse,
@@ -218,27 +216,6 @@ interface ReplayOptions {
   /** Replace the history as well. */
   readonly rebuild?: boolean;
   readonly requestedBy?: string;
-  /** The observed session because of which it is done; the run is noted with it. */
-  readonly session?: Pick<SessionRow, 'exchange' | 'day'>;
-}
-
-/**
- * Plans the replay of the answers that an observed session changes: those about its day, and those to which a day before
- * it may have been awaited, by the number of sessions since.
- */
-export async function planReplayOfSession(
-  context: Context,
-  session: Pick<SessionRow, 'exchange' | 'day'>,
-): Promise<number | null> {
-  const { db, calendar, config } = context;
-  const { exchange, day } = session;
-  const pairs = await answeredPairs(db.drizzle);
-  const exchanges = pairs
-    .map((pair) => pair.exchange)
-    // Other exchanges follow these two, and add nothing to the calendar.
-    .filter((one) => exchangeOfSegment(exchange) === exchange && exchangeOfSegment(one) === exchange);
-  const from = calendar.lastSessions(exchange, day, config.EOD_LOOKBACK_SESSIONS + 1)[0] ?? day;
-  return planReplay(context, { exchanges: [...new Set(exchanges)], from, to: day }, { session });
 }
 
 /**
@@ -251,7 +228,7 @@ export async function planReplayOfSession(
 export async function planReplay(
   context: Context,
   filter: AnswerFilter,
-  { rejectsOnly = false, rebuild = false, requestedBy = requesterName(), session }: ReplayOptions = {},
+  { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
   if (rebuild) await checkNothingPruned(context, replayed);
@@ -269,7 +246,6 @@ export async function planReplay(
     if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
     const isPlanned = await setRunRange(tx, runId);
     if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
-    if (session !== undefined) await noteReplay(tx, session, isPlanned ? runId : 0);
     return isPlanned ? runId : null;
   });
 }

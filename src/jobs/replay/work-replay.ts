@@ -5,15 +5,12 @@ import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
 import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
-import { sessionsToReplay } from '../../load/state/sessions.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { learnSessions } from '../runs/sync-sessions.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { readToFold, storeAnswer } from '../worker/store-answer.ts';
-import { planReplayOfSession } from './plan-replay.ts';
 import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
 
 /**
@@ -23,11 +20,6 @@ import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
  * @throws PipelineError `usage` if another process works on the run; `database_away` if Postgres cannot be reached.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
-  await workAlone(context, runId, signal);
-  await replaySessions(context, signal);
-}
-
-async function workAlone(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   // When this is repeated after an outage, it continues with the remaining windows.
   const worked = await workWithSessionLock(context.db, `eod:replay:${runId}`, async (db) => {
     await workWindows({ ...context, db }, runId, signal);
@@ -35,27 +27,6 @@ async function workAlone(context: Context, runId: number, signal: AbortSignal): 
     await closeRun({ ...context, db }, runId);
   });
   if (!worked) throw usageError(`run ${runId} is being worked on by another process`);
-}
-
-/**
- * Replays the answers that were asked about a day before a bhav copy showed that it was a session. Call it now and then,
- * and after runs: it costs a query where there is nothing to do, and goes on with what another process has left. Errors
- * are logged.
- */
-export async function replaySessions(context: Context, signal: AbortSignal): Promise<void> {
-  try {
-    await learnSessions(context);
-    if ((await sessionsToReplay(context.db.drizzle)).length === 0) return;
-    await workWithSessionLock(context.db, 'eod:sessions', async (db) => {
-      for (const session of await sessionsToReplay(db.drizzle)) {
-        if (signal.aborted) return;
-        const runId = session.runId ?? (await planReplayOfSession({ ...context, db }, session));
-        if (runId !== null) await workAlone({ ...context, db }, runId, signal);
-      }
-    });
-  } catch (err) {
-    context.log.warn({ err }, 'could not replay answers about observed sessions; it is tried again');
-  }
 }
 
 async function workWindows(context: Context, runId: number, signal: AbortSignal): Promise<void> {

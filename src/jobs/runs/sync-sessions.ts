@@ -1,7 +1,7 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import { today } from '../../core/clock.ts';
 import type { Day, DayRange } from '../../core/days.ts';
-import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
+import { EXCHANGES } from '../../core/exchanges.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { writeExpectations } from '../../load/state/coverage/completeness.ts';
 import {
@@ -10,7 +10,6 @@ import {
   readObservedSessions,
   readSessions,
   removeSessions,
-  replayAgain,
   type SessionRow,
   writeSessions,
 } from '../../load/state/sessions.ts';
@@ -45,7 +44,7 @@ export async function syncSessions(context: SessionsContext, from: Day = FIRST_D
   const { write, remove } = sessionChanges(listed.rows, found);
   await writeSessions(db.drizzle, write);
   await removeSessions(db.drizzle, remove);
-  await learnFrom(context, found);
+  learnFrom(context, found);
 }
 
 interface ListedSessions {
@@ -95,22 +94,13 @@ export function sessionChanges(
 
 /** Adds the sessions that any process has observed to the calendar. */
 export async function learnSessions(context: SessionsOf): Promise<void> {
-  await learnFrom(context, await readObservedSessions(context.db.drizzle));
+  learnFrom(context, await readObservedSessions(context.db.drizzle));
 }
 
-/** Calendars to which the observed sessions were added when their process began. */
-const begun = new WeakSet<Calendar>();
-
-async function learnFrom({ db, calendar }: SessionsOf, rows: readonly SessionRow[]): Promise<void> {
+function learnFrom({ calendar }: SessionsOf, rows: readonly SessionRow[]): void {
   const observed = rows
     .filter((row) => row.kind === 'observed' && !calendar.listed.isSession(row.exchange, row.day))
     .sort((a, b) => (`${a.day}${a.exchange}` < `${b.day}${b.exchange}` ? -1 : 1));
-  const unknown = observed.filter(
-    ({ exchange, day }) => exchangeOfSegment(exchange) === exchange && !calendar.isSession(exchange, day),
-  );
-  // Answers that this process has stored since the replay knew nothing of them either.
-  if (begun.has(calendar)) for (const session of unknown) await replayAgain(db.drizzle, session);
-  begun.add(calendar);
   calendar.learn(observed);
 }
 

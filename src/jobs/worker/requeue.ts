@@ -3,10 +3,10 @@ import { runningRuns } from '../../load/state/runs/runs.ts';
 import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
-import { replaySessions } from '../replay/work-replay.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { createPruning } from '../runs/prune-runs.ts';
+import { learnSessions } from '../runs/sync-sessions.ts';
 import { enqueueLostWindows, lacksJobs } from './enqueue.ts';
 import { callLimitOf } from './quota.ts';
 
@@ -40,8 +40,8 @@ export async function requeueLostWindows(context: QueueContext, isThorough = tru
 }
 
 /**
- * Records that this worker is alive, requeues lost windows, brings the names of instruments up to date and replays the
- * answers about observed sessions: now, every EVERY_MS, and as soon as the queue's server is back. Errors are logged, and
+ * Records that this worker is alive, requeues lost windows, brings the names of instruments up to date and learns of
+ * sessions that others have observed: now, every EVERY_MS, and as soon as the queue's server is back. Errors are logged, and
  * it is tried again soon.
  */
 export async function startRequeueing(context: QueueContext): Promise<{ stop(): void }> {
@@ -66,7 +66,8 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       for (const { exchange, error } of await updateObservedAliases(context.db)) {
         context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
       }
-      await replaySessions(context, stopping.signal);
+      // Those that other workers' bhav copies have shown.
+      await learnSessions(context);
       await prune();
     } catch (error) {
       context.log.warn({ err: error }, 'could not look for windows that the queue has lost');

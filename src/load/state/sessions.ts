@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, between, eq, ne, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import { sessions } from './schema/knowledge.ts';
-import { runs, windows } from './schema/work.ts';
 
 /** A day on which an exchange was open. */
 export type SessionRow = Readonly<Pick<typeof sessions.$inferSelect, 'exchange' | 'day' | 'kind'>>;
@@ -42,7 +41,7 @@ export async function writeSessions(db: NodePgDatabase, rows: readonly SessionRo
   if (rows.length === 0) return [];
   // One value for each column, in the order of the declaration.
   const ordered = sql`
-    select s.exchange, s.day, s.kind, null::bigint
+    select s.exchange, s.day, s.kind
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as s(exchange text, day date, kind text)
      order by s.exchange, s.day`;
   return db
@@ -81,52 +80,4 @@ export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> 
     .from(sessions)
     .where(eq(sessions.kind, 'observed'))
     .orderBy(sessions.day, sessions.exchange);
-}
-
-/** An observed session, and the replay that is under way because of it. */
-export interface SessionToReplay extends Pick<SessionRow, 'exchange' | 'day'> {
-  /** Null if it is not planned yet. */
-  readonly runId: number | null;
-}
-
-/** The observed sessions of which earlier answers have not been read again yet. */
-export function sessionsToReplay(db: NodePgDatabase): Promise<SessionToReplay[]> {
-  return db
-    .select({ exchange: sessions.exchange, day: sessions.day, runId: sessions.replay_run_id })
-    .from(sessions)
-    .leftJoin(runs, eq(runs.id, sessions.replay_run_id))
-    .where(and(eq(sessions.kind, 'observed'), or(isNull(sessions.replay_run_id), eq(runs.state, 'running'))))
-    .orderBy(sessions.day, sessions.exchange);
-}
-
-/** Notes the replay of the answers about an observed session; 0: there are none. */
-export async function noteReplay(
-  db: NodePgDatabase,
-  { exchange, day }: Pick<SessionRow, 'exchange' | 'day'>,
-  runId: number,
-): Promise<void> {
-  await db
-    .update(sessions)
-    .set({ replay_run_id: runId })
-    .where(and(eq(sessions.exchange, exchange), eq(sessions.day, day)));
-}
-
-/**
- * Has the answers about an observed session replayed once more, if any was stored since the replay of it began: by a
- * process that knew nothing of the session yet.
- */
-export async function replayAgain(
-  db: NodePgDatabase,
-  { exchange, day }: Pick<SessionRow, 'exchange' | 'day'>,
-): Promise<void> {
-  const stored = sql`exists (
-    select from ${runs} r join ${runs} k on k.kind <> 'replay' and coalesce(k.finished_at, 'infinity') > r.started_at
-      join ${windows} w on w.run_id = k.id and w.finished_at > r.started_at and w.state in ('loaded', 'empty', 'failed')
-     where r.id = ${sessions.replay_run_id})`;
-  await db
-    .update(sessions)
-    .set({ replay_run_id: null })
-    .where(
-      and(eq(sessions.exchange, exchange), eq(sessions.day, day), or(eq(sessions.replay_run_id, 0), stored)),
-    );
 }

@@ -124,7 +124,6 @@ export const sessions = etl.table(
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
     kind: text('kind', { enum: ['session', 'special', 'observed'] }).notNull(),
-    replay_run_id: reference('replay_run_id'),
   },
   (table) => [primaryKey({ name: 'sessions_pkey', columns: [table.exchange, table.day] })],
 );
@@ -132,8 +131,6 @@ describe(sessions, 'Trading sessions of the exchanges, from the calendar.', {
   exchange: 'Exchange.',
   day: 'Session day.',
   kind: 'session, special, or observed (data came for a day that is closed according to the calendar).',
-  replay_run_id:
-    'Of an observed session, the replay of the answers that were asked about it before it was known; 0 if there were none, empty until it is planned.',
 });
 
 export const expectations = etl.table(
