@@ -7,21 +7,13 @@ const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 /** The statements that update `etl.observed_aliases` from one table, for one way in which its rows name instruments. */
 export interface ObservedAliasSql {
   /**
-   * Selects the observed aliases whose first or last day may be wrong, because one of these loads withdrew or renamed a
-   * row of that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.
+   * Whether the first or last day of an observed alias may be wrong, because one of these loads withdrew or renamed a row of
+   * that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.
    */
-  readonly selectUnconfirmed: string;
-  /**
-   * Reads their first and last day again from the stored rows: `id`, `first_seen`, `last_seen`. Leaves out those
-   * that no row has any more. $1: exchange, $2: their ids, $3: their symbols, none of them empty or as long as
-   * SYMBOL_LENGTH.
-   */
-  readonly readDays: string;
-  /** The same by reading all rows, if the symbols do not identify them. $1: exchange, $2: their ids. */
-  readonly readDaysOfAllRows: string;
+  readonly areOutdated: string;
   /**
    * Inserts the aliases of the rows of these loads, and extends the days of known ones. Returns whether instruments may
-   * have to be identified anew. Parameters as for `selectUnconfirmed`.
+   * have to be identified anew. Parameters as for `areOutdated`.
    */
   readonly observe: string;
   /** Inserts the aliases of all rows of an exchange, or extends the days of known ones. $1: exchange. */
@@ -84,29 +76,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
                       from ${rows} group by ${columns} offset 0) as t) as named
      where (symbol <> '' or isin <> '' or scrip_code > 0) and first_day is not null
      group by exchange, ${KEY.join(', ')}`;
-  const byDay = naming.dayBefore !== true && naming.day.length === 1 && naming.day[0] === table.dateColumn;
-  const everyRow = (filter: string) => `
-        select s.id, n.first_seen::text, n.last_seen::text
-          from (${aliases(`${target} t where t.exchange = $1 ${filter}`)}) as n cross join ${stored('n')} as s
-         where s.id = any($2)`;
-  // Reads from each end inwards to the first row with the alias, because there may be years of rows in between.
-  // Rows of these loads outside those days are handled by `observe`.
-  const outermost = (direction: 'asc' | 'desc') => {
-    const date = `t.${quote(table.dateColumn ?? '')}`;
-    return `lateral (
-            select ${date} as day from ${target} t cross join lateral (select ${alias('t')}) as r
-             where t.exchange = $1 and t.${quote(naming.symbol)} = s.symbol
-               and ${date} between s.first_seen and s.last_seen and ${sameKey('s', 'r')}
-             order by ${date} ${direction} limit 1)`;
-  };
-  const bothEnds = `
-        select s.id, earliest.day::text as first_seen, latest.day::text as last_seen
-          from etl.observed_aliases s
-         cross join ${outermost('asc')} as earliest
-         cross join ${outermost('desc')} as latest
-         where s.id = any($2) and s.symbol = any($3)`;
   return {
-    selectUnconfirmed: `
+    areOutdated: `
       with gone as (
         select distinct ${key('was')}, was.day
           from (select h.withdrawn, ${alias('h')}, row(${named('h')}) is distinct from row(${named('t')}) as differs
@@ -116,11 +87,9 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
                  where ${writtenBy('h', 'replaced_by_load_id')}) as was
          where was.withdrawn or was.differs
       )
-      select distinct s.id, s.symbol
-        from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
-       where g.day in (s.first_seen, s.last_seen)`,
-    readDays: byDay ? bothEnds : everyRow(`and t.${quote(naming.symbol)} = any($3)`),
-    readDaysOfAllRows: everyRow(''),
+      select exists (
+        select from (select g.*, $1 as exchange, ${source} as source from gone g) as g cross join ${stored('g')} as s
+         where g.day in (s.first_seen, s.last_seen)) as outdated`,
     observe: `
       with observed as materialized (
         select n.*, s.id, s.precedence, s.first_seen as since
@@ -135,11 +104,8 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
   };
 }
 
-/** Longer symbols are cut to this length. */
-export const SYMBOL_LENGTH = 200;
-
 /** Longer values are cut, because Postgres limits the size of index entries; real ones are shorter. */
-const LENGTHS = { symbol: SYMBOL_LENGTH, series: 50, isin: 50, name: 200 } as const;
+const LENGTHS = { symbol: 200, series: 50, isin: 50, name: 200 } as const;
 
 /** Columns of the table, as alias t, that an alias is made of. */
 function namingColumns({ key, names }: TableDefinition, naming: Naming): string {

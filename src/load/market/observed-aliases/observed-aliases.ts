@@ -10,7 +10,7 @@ import { loadsAfter } from '../../state/loads/loads.ts';
 import { versionAt } from '../../state/loads/versions.ts';
 import { aliasOwners, aliasProgress, observedAliases } from '../../state/schema/instrument-tables.ts';
 import { identify } from './identity.ts';
-import { type ObservedAliasSql, observedAliasSql, SYMBOL_LENGTH } from './observed-alias-sql.ts';
+import { observedAliasSql } from './observed-alias-sql.ts';
 
 /** How many loads' names are added in one transaction. */
 const LOADS_AT_ONCE = 500;
@@ -63,7 +63,12 @@ const naming = fromOperations(() => namesFilling(tables.filter(({ names }) => na
 
 const groupOf = (exchange: string) => ({ operations: naming(), exchange });
 
-/** Adds the names of the next loads of an exchange. @returns whether there may be more loads. */
+/**
+ * Adds the names of the next loads of an exchange. If one of them withdrew or renamed a row on the first or last day of a
+ * name, all names of the exchange are read again (20 million rows in half a minute).
+ *
+ * @returns whether there may be more loads.
+ */
 async function addLoads(tx: Transaction, exchange: string, limit: number): Promise<boolean> {
   if (await fillExchange(tx, exchange)) return false;
   const next = await loadsAfter(tx, groupOf(exchange), (await readProgress(tx, exchange)) ?? 0, limit);
@@ -79,18 +84,23 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
     if (own.length === 0) continue;
     for (const asked of nearbyDays(table, own)) {
       for (const statements of observedAliasSql(table)) {
-        const redated = await redateUnconfirmed(tx, statements, [exchange, ...asked]);
-        const { rows } = await tx.client.query<{ readonly changed: boolean }>(statements.observe, [
-          exchange,
-          ...asked,
-        ]);
-        changed ||= redated || rows[0]?.changed === true;
+        if (await isTrue(tx, statements.areOutdated, [exchange, ...asked])) {
+          await readAllNames(tx, exchange);
+          return false;
+        }
+        changed = (await isTrue(tx, statements.observe, [exchange, ...asked])) || changed;
       }
     }
   }
   if (changed) await identifyAll(tx, exchange);
   await writeProgress(tx, exchange, last.version, changed);
   return loads.length < next.length || next.length === limit;
+}
+
+/** The one value that a statement returns. */
+async function isTrue({ client }: Transaction, statement: string, values: readonly unknown[]) {
+  const { rows } = await client.query<[boolean]>({ text: statement, values: [...values], rowMode: 'array' });
+  return rows[0]?.[0] === true;
 }
 
 /** The first of these loads that together changed rows of no more than `YEARS_AT_ONCE` years, but at least one. */
@@ -155,35 +165,6 @@ async function writeProgress(
     .onConflictDoUpdate({ target: aliasProgress.exchange, set });
 }
 
-/** Corrects the days of observed aliases that changed rows no longer confirm. @returns whether there were any. */
-async function redateUnconfirmed(
-  tx: Transaction,
-  { selectUnconfirmed, readDays, readDaysOfAllRows }: ObservedAliasSql,
-  asked: readonly unknown[],
-): Promise<boolean> {
-  const { client } = tx;
-  const { rows } = await client.query<{ readonly id: string; readonly symbol: string }>(selectUnconfirmed, [
-    ...asked,
-  ]);
-  if (rows.length === 0) return false;
-  const ids = rows.map((row) => row.id);
-  const symbols = [...new Set(rows.map((row) => row.symbol))];
-  const identified = symbols.every((symbol) => symbol !== '' && symbol.length < SYMBOL_LENGTH);
-  const read = identified
-    ? ([readDays, [asked[0], ids, symbols]] as const)
-    : ([readDaysOfAllRows, [asked[0], ids]] as const);
-  const found = await client.query<{
-    readonly id: string;
-    readonly first_seen: string;
-    readonly last_seen: string;
-  }>(read[0], [...read[1]]);
-  await updateStored(tx, found.rows, ['first_seen', 'last_seen']);
-  const present = new Set(found.rows.map(({ id }) => id));
-  const gone = ids.filter((id) => !present.has(id));
-  await tx.delete(observedAliases).where(isAmong(gone));
-  return true;
-}
-
 /**
  * Has all names of an exchange read again by whoever updates them next; until then they stay as they are. For loads
  * after which rows carry the numbers of other loads. Waits for those that bring in names, who might store their progress
@@ -212,6 +193,11 @@ export async function fillObservedAliases(tx: Transaction): Promise<void> {
 async function fillExchange(tx: Transaction, exchange: string): Promise<boolean> {
   await lockNames(tx, exchange);
   if ((await readProgress(tx, exchange)) !== null) return false;
+  await readAllNames(tx, exchange);
+  return true;
+}
+
+async function readAllNames(tx: Transaction, exchange: string): Promise<void> {
   // Read before the rows, so that what is loaded meanwhile is added again.
   const { version } = await versionAt(tx, null);
   await tx.delete(observedAliases).where(eq(observedAliases.exchange, exchange));
@@ -220,7 +206,6 @@ async function fillExchange(tx: Transaction, exchange: string): Promise<boolean>
   }
   await identifyAll(tx, exchange);
   await writeProgress(tx, exchange, version, true);
-  return true;
 }
 
 /** Identifies the instrument of each observed alias of an exchange, and writes what differs from what is stored. */
@@ -241,32 +226,25 @@ async function identifyAll(tx: Transaction, exchange: string): Promise<void> {
       ? []
       : [{ id: one.id, instrument_id: identity?.instrumentId, precedence: identity?.precedence }];
   });
-  await updateStored(tx, changed, ['instrument_id', 'precedence']);
+  await writeIdentities(tx, changed);
   await updateAliasOwners(tx, exchange);
 }
 
-const isAmong = (ids: readonly unknown[]) =>
-  sql`${observedAliases.id} = any(${sql.param([...ids])}::bigint[])`;
-
-/**
- * Writes these columns of observed aliases. The values are looked up by the id, in objects, and not joined: see `stored`
- * in the statements.
- */
-async function updateStored<Name extends 'first_seen' | 'last_seen' | 'instrument_id' | 'precedence'>(
+/** The values are looked up by the id, in objects, and not joined: see `stored` in the statements. */
+async function writeIdentities(
   tx: Transaction,
-  rows: readonly (Readonly<Record<Name, unknown>> & { readonly id: unknown })[],
-  columns: readonly Name[],
+  changed: readonly { id: number; instrument_id: string | undefined; precedence: number | undefined }[],
 ): Promise<void> {
-  if (rows.length === 0) return;
-  const valueIn = (name: Name) => {
-    const values = JSON.stringify(Object.fromEntries(rows.map((row) => [row.id, row[name]])));
-    const column = observedAliases[name];
-    return sql`(${values}::jsonb ->> ${observedAliases.id}::text)::${sql.raw(column.getSQLType())}`;
+  if (changed.length === 0) return;
+  const valueIn = (name: 'instrument_id' | 'precedence') => {
+    const values = JSON.stringify(Object.fromEntries(changed.map((one) => [one.id, one[name]])));
+    return sql`(${values}::jsonb ->> ${observedAliases.id}::text)::${sql.raw(observedAliases[name].getSQLType())}`;
   };
+  const ids = sql.param(changed.map(({ id }) => id));
   await tx
     .update(observedAliases)
-    .set(Object.fromEntries(columns.map((name) => [name, valueIn(name)])))
-    .where(isAmong(rows.map(({ id }) => id)));
+    .set({ instrument_id: valueIn('instrument_id'), precedence: valueIn('precedence') })
+    .where(sql`${observedAliases.id} = any(${ids}::bigint[])`);
 }
 
 /** For more rows than this Postgres needs statistics. */
