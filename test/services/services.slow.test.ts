@@ -51,8 +51,8 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
   const fresh = await openStore((await testDatabase(adminUrl)).url);
   const dump = join(temporaryFolder(), 'answers.dump');
   const [from = '', to = ''] = [source.config.DATABASE_URL, fresh.config.DATABASE_URL];
-  run('pg_dump', '--format=custom', `--file=${dump}`, `--table=${SMALL_BACKUP.tables}`, from);
-  run('pg_restore', '--data-only', '--exit-on-error', `--dbname=${to}`, dump);
+  run('pg_dump', '--format=custom', '--data-only', `--file=${dump}`, `--table=${SMALL_BACKUP.tables}`, from);
+  run('pg_restore', '--exit-on-error', `--dbname=${to}`, dump);
   const commands = SMALL_BACKUP.statements.map((one) => `--command=${one}`);
   expect(commands).toHaveLength(4);
   run('psql', '--single-transaction', '--set=ON_ERROR_STOP=1', ...commands, to);
