@@ -2,10 +2,11 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import type { SampleCheck } from '../extract/check-sample.ts';
+import { checkSample, type SampleCheck } from '../extract/check-sample.ts';
 import type { DeclarationProblem } from '../operations/check-declaration.ts';
-import type { DeclaredFile } from '../operations/declared.ts';
+import { type DeclaredFile, findDeclared, readDeclared, tablesTakenBy } from '../operations/declared.ts';
 import type { Operation } from '../operations/operation.ts';
+import { allOperations, builtIn } from '../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from './cli.ts';
 import { readNamed } from './draft-operation.ts';
 import { bold, plural } from './output.ts';
@@ -28,9 +29,6 @@ type Named = DeclaredFile | Operation;
 
 /** Tests declarations against their samples, or one against a saved answer. */
 export async function checkOperations(cli: Cli, named: readonly string[], flags: CheckFlags): Promise<void> {
-  const { allOperations, builtIn } = await import('../operations/registry.ts');
-  const { findDeclared, readDeclared, tablesTakenBy } = await import('../operations/declared.ts');
-  const { checkSample } = await import('../extract/check-sample.ts');
   const config = await loadSettings(cli);
   const folder = config.EOD_OPERATIONS_DIR;
   const { operations: all, broken } = await allOperations(folder);

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
 import type { Config } from '../core/config.ts';
 import { defaultDataFolder } from '../core/data-folder.ts';
 import {
@@ -57,17 +56,6 @@ export interface Cli {
   /** Whether the JSON document has been printed to stdout. */
   printedJson?: boolean;
 }
-
-/**
- * What a file in `commands/` exports: for each of its commands a function that adds the arguments, options, examples
- * and action. `load` does this for another command of the program.
- */
-export type Commands = Readonly<
-  Record<
-    string,
-    (command: Command, cli: Cli, load: (other: Command) => Promise<void>) => void | Promise<void>
-  >
->;
 
 /** The `Cli` of this process. */
 export function processCli(life: Lifecycle): Cli {

@@ -1,13 +1,8 @@
-import { Option } from 'commander';
 import { type Cli, EXIT, logStderr } from './cli.ts';
 
 /** The flag of commands that ask before they take something away. */
 export interface YesFlag {
   readonly yes?: boolean;
-}
-
-export function yesOption(): Option {
-  return new Option('--yes', 'do not ask first (without a terminal nothing is asked)');
 }
 
 /**

@@ -3,7 +3,13 @@ import { basename, join, relative, resolve } from 'node:path';
 import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
+import { draftDeclaration, draftFields, readSavedAnswer } from '../extract/draft/index.ts';
+import { readKeptAnswer } from '../load/state/answers/answers.ts';
+import { readUnreadFields } from '../load/state/answers/schema-changes.ts';
+import { findDeclared, tablesTakenBy } from '../operations/declared.ts';
+import { allOperations, builtIn, operations as used } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
+import { openReadable } from './open-context.ts';
 
 export interface DraftFlags {
   readonly name?: string;
@@ -29,9 +35,6 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     await draftUnread(cli, file);
     return;
   }
-  const { allOperations, builtIn } = await import('../operations/registry.ts');
-  const { findDeclared, tablesTakenBy } = await import('../operations/declared.ts');
-  const { draftDeclaration, readSavedAnswer } = await import('../extract/draft/index.ts');
   const name = flags.name ?? basename(file).replace(/\..*$/s, '');
   if (!/^[A-Z]\w{0,99}$/.test(name)) {
     throw usageError(
@@ -86,11 +89,6 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
 
 /** Prints the lines for the fields that no column reads. @throws PipelineError `usage` */
 async function draftUnread(cli: Cli, named: string): Promise<void> {
-  const { openReadable } = await import('./open-context.ts');
-  const { allOperations, operations: used } = await import('../operations/registry.ts');
-  const { readKeptAnswer } = await import('../load/state/answers/answers.ts');
-  const { readUnreadFields } = await import('../load/state/answers/schema-changes.ts');
-  const { draftFields } = await import('../extract/draft/index.ts');
   const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
   const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === named.toLowerCase();
   // A mistake is told before a database is opened, or created.

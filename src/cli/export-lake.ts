@@ -4,9 +4,17 @@ import { join, resolve } from 'node:path';
 import { environmentOfCommand } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice } from '../core/input.ts';
-import type { LakeResult } from '../load/export/lake.ts';
+import { type LakeResult, writeLake } from '../load/export/lake.ts';
+import {
+  filesOfTables,
+  HANDLED,
+  readHandled,
+  readManifest,
+  writeWhole,
+} from '../load/export/lake-manifest.ts';
 import { progressLine } from './bytes-read.ts';
 import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';
+import { openForUser } from './open-context.ts';
 import type { RangeFlags } from './options.ts';
 import { count, plural } from './output.ts';
 
@@ -45,8 +53,6 @@ export async function exportLake(
       : parseChoice('--partition', flags.partition, ['month', 'year']);
   if (folder.trim() === '') throw usageError('--lake needs the path of a folder');
   if (flags.onChange?.trim() === '') throw usageError('--on-change needs a command');
-  const { openForUser } = await import('./open-context.ts');
-  const { writeLake } = await import('../load/export/lake.ts');
   const { db } = await openForUser(cli, 'tables');
   const progress = progressLine(cli, 'lake');
   const result = await writeLake(
@@ -80,9 +86,6 @@ function linesOf({ tables, state, isChanged }: LakeResult): string[] {
 
 /** Runs the command of --on-change for the tables whose files it has not succeeded with. */
 async function onChange(cli: Cli, command: string, { lake, manifest, state }: LakeResult): Promise<void> {
-  const { filesOfTables, HANDLED, readHandled, readManifest, writeWhole } = await import(
-    '../load/export/lake-manifest.ts'
-  );
   const handled = join(lake, HANDLED);
   const found = readManifest(lake);
   const [before, now] = [readHandled(handled), found === null ? {} : filesOfTables(found)];

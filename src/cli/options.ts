@@ -1,16 +1,40 @@
-import { Argument, type Command, Help, Option } from 'commander';
+import { Argument, Option } from 'commander';
 import { type Clock, clockOf, exampleDays, today } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.ts';
-import { type PipelineError, usageError } from '../core/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
-import { didYouMean, type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
+import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
 import { PAGE_WIDTH } from './output.ts';
 
 export { exampleDays };
 
+// Words that options take, and numbers that their descriptions name.
+
+/** What a process of `eod up` may do. */
+export const ROLES = ['scheduler', 'worker', 'web'] as const;
+
+/** Formats of exported files; each is also the ending of a file's name. */
+export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
+
+/** States of a corporate event. */
+export const EVENT_STATUSES = ['applied', 'needs_review', 'ignored'] as const;
+
+/** Shells for which there is completion. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+/** How many rows are listed where `--limit` says nothing. */
+export const LISTED = {
+  /** Of a query, whose table is held in memory, and read by a person. */
+  asTable: 1_000,
+  /** Differences, for people, … */
+  differences: 100,
+  /** … and for programs: several days of every exchange. Years of first loads would not fit in memory. */
+  differencesAsJson: 100_000,
+} as const;
+
 /** The examples at the end of the help of a command. */
-export function examples(...lines: string[]): string {
+export function examples(lines: readonly string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
 }
 
@@ -19,85 +43,6 @@ function exampleText(line: string): string {
   const text = `  $ ${line}`;
   const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
   return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
-}
-
-/**
- * Gives a command the grammar of lists: alone it lists, with an id it shows one, with a verb it acts on one. Listing is
- * a command of its own, "list", whose name need not be typed: the help of the command explains it.
- *
- * @param id what may stand after its name beside verbs: `the number of a reject`.
- * @returns the command that lists; verbs are further commands.
- */
-export function listOf(command: Command, id: string): Command {
-  const list = command
-    .command('list', { isDefault: true, hidden: true })
-    .description(command.description())
-    .configureHelp(command.configureHelp())
-    .allowExcessArguments()
-    .hook('preAction', () => {
-      const [first, second] = list.args;
-      const name = command.name();
-      if (first === undefined) return;
-      if (verbsOf(command).includes(first)) {
-        throw usageError(`${name}: flags follow the verb: write "eod ${name} ${first}" first`);
-      }
-      if (list.registeredArguments[0]?.variadic === true) return;
-      if (second !== undefined) {
-        if (/^\d|:/.test(first)) throw usageError(`${name}: "${second}" is too much: give one id`);
-        throw noSuchVerb(command, id, first);
-      }
-      refuseListFlags(list, name, first);
-    });
-  const plain = Object.assign(new Help(), command.configureHelp());
-  const explained = (one: Command) => (one === command ? list : one);
-  command.commandsGroup('Verbs:').configureHelp({
-    ...command.configureHelp(),
-    visibleArguments: (one) => plain.visibleArguments(explained(one)),
-    visibleOptions: (one) => plain.visibleOptions(explained(one)),
-    visibleCommands: (one) => plain.visibleCommands(one).filter((verb) => verb.name() !== 'help'),
-    commandUsage: (one) =>
-      one === command
-        ? `${plain.commandUsage(list).replace(' list', '')}${verbsOf(one)
-            .map((verb) => `\n       eod ${one.name()} ${verb} …`)
-            .join('')}`
-        : plain.commandUsage(one),
-  });
-  return list;
-}
-
-/** With an id, only `--json` says something: a flag that narrows the list would be ignored. @throws PipelineError `usage` */
-function refuseListFlags(list: Command, name: string, id: string): void {
-  const given = list.options.filter(
-    (option) => option.long !== '--json' && list.getOptionValueSource(option.attributeName()) === 'cli',
-  );
-  if (given.length === 0) return;
-  const flags = given.map(({ long }) => long).join(', ');
-  throw usageError(`${name}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`);
-}
-
-/** The verbs of a list, as help names them. */
-function verbsOf(command: Command): string[] {
-  const visible = command.createHelp().visibleCommands(command);
-  return visible.map((verb) => verb.name());
-}
-
-/**
- * Parses what is typed after the name of a list, which is no verb: the number of one.
- *
- * @param noun what is listed: `reject`.
- * @throws PipelineError `usage` that says what may stand there.
- */
-export function parseListed(command: Command, noun: string, text: string): number {
-  if (/^\d/.test(text)) return parseId(noun, text);
-  throw noSuchVerb(command, `the number of a ${noun}`, text);
-}
-
-/** The error about a word after the name of a list. @param id what else may stand there. */
-export function noSuchVerb(command: Command, id: string, text: string): PipelineError {
-  const verbs = verbsOf(command);
-  const known = verbs.length === 0 ? '' : ` nor a verb (${verbs.join(', ')})`;
-  const not = verbs.length === 0 ? 'not' : 'neither';
-  return usageError(`${command.name()}: "${text}" is ${not} ${id}${known}${didYouMean(text, verbs)}`);
 }
 
 /** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */
@@ -136,9 +81,9 @@ export interface RangeFlags {
   readonly to?: string;
 }
 
-/** Gives a command `--from` and `--to`, with these descriptions. */
-export function addRange(command: Command, { from, to }: Required<RangeFlags>): Command {
-  return command.option('--from <day>', from).option('--to <day>', to);
+/** The flags `--from` and `--to`, with these descriptions. */
+export function rangeOptions({ from, to }: Required<RangeFlags>): Option[] {
+  return [new Option('--from <day>', from), new Option('--to <day>', to)];
 }
 
 /** The `--detach` flag, which leaves the work of a run to other processes. */
@@ -151,9 +96,14 @@ export function dryRunOption(): Option {
   return new Option('--dry-run', 'only show which calls would be made').conflicts('detach');
 }
 
-/** The `<id>` argument of a run, as a number. */
-export function runIdArgument(): Argument {
-  return new Argument('<id>', 'the number of the run').argParser(parseRunId);
+/** The flag of commands that ask before they take something away. */
+export function yesOption(): Option {
+  return new Option('--yes', 'do not ask first (without a terminal nothing is asked)');
+}
+
+/** The `<id>` argument of a verb, as a number. @param noun what it acts on: `run`. */
+export function idArgument(noun: string, description = `number of the ${noun}`): Argument {
+  return new Argument('<id>', description).argParser((text: string) => parseId(noun, text));
 }
 
 /** Parses the number of a run. @throws PipelineError `usage` */
@@ -251,4 +201,13 @@ export function parseChoices<Word extends string>(
   const words = [...new Set(text.split(',').map((word) => word.trim()))].filter((word) => word !== '');
   if (words.length === 0) throw usageError(`${flag} names no ${what} (${known.join(', ')})`);
   return words.map((word) => parseChoice(flag, word, known, what));
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds of `90s`, `30m`, `2h`, or of a number of seconds. @throws PipelineError `usage` */
+export function parseDuration(flag: string, text: string): number {
+  const [, amount, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
+  if (amount === undefined) throw usageError(`${flag}: "${text}" is not a time such as 90s, 30m or 2h`);
+  return Number(amount) * (UNITS[unit || 's'] as number);
 }

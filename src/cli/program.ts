@@ -3,81 +3,44 @@ import { messageOf, PipelineError, type Remedy, usageError } from '../core/error
 import { didYouMean, nearest } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
-import { type Cli, type Commands, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
+import { type Cli, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
+import { type Specification, specify } from './specification.ts';
+import { loadCommands } from './specifications/load-commands.ts';
+import { lookCommands } from './specifications/look-commands.ts';
+import { repairCommands } from './specifications/repair-commands.ts';
+import { setUpCommands } from './specifications/set-up-commands.ts';
 
-/**
- * Every command with its description, by what it is for, in the order of the help: from loading over looking at what is
- * there to repairing it.
- */
-const GROUPS = {
-  Load: {
-    demo: 'Load the last 5 sessions of all operations from the sandbox into a private Postgres, and show them.',
-    up: 'Run as a service: start the nightly runs on schedule, work on every open run, serve the dashboard. Stops on SIGTERM or Ctrl-C.',
-    nightly:
-      'Catch up to today: every operation from its last loaded session on, and a few sessions before it for late corrections.',
-    backfill: 'Pull a range of past days. Days that are loaded already are skipped.',
-    import:
-      'Load files of the exchanges: bhav copies of any age, delivery positions, lists of corporate actions and changed symbols. Files that were imported before are skipped.',
-  },
-  Look: {
-    status: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
-    runs: 'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
-    gaps: 'List sessions that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
-    schedules: 'Show when "eod up" runs each operation next.',
-    operations:
-      'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
-    query: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
-    psql: 'Open psql on the database, also on the private Postgres.',
-    export: 'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
-    dbt: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
-    diff: 'Show what changed in the tables of an operation: rows inserted, updated, withdrawn and listed again.',
-    state:
-      'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
-    wait: 'Wait until a night is complete, or the tables have a state. Exit code 1 if it is late.',
-    web: 'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
-  },
-  Repair: {
-    rejects:
-      'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
-    withdrawals:
-      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
-    events:
-      'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
-    reconcile: 'Check the stored data sets against each other; contradictions are stored as findings.',
-    findings:
-      'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
-    replay:
-      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
-    verify:
-      'Check that the rows are as they were loaded: work out the digest of each state again, and name the loads that differ.',
-    prune:
-      'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
-  },
-  'Set up': {
-    init: 'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
-    config: 'Show every setting with its value and where it comes from; secrets are hidden.',
-    doctor:
-      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
-    migrate: 'Create the tables, or bring them up to this version. Safe to run again.',
-    alert: 'Test whether alerts arrive.',
-    sandbox: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
-    completion: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
-  },
-} as const;
+/** Every command by what it is for, in the order of the help: from loading over looking at what is there to repairing it. */
+const GROUPS: Readonly<Record<string, readonly Specification[]>> = {
+  Load: loadCommands,
+  Look: lookCommands,
+  Repair: repairCommands,
+  'Set up': setUpCommands,
+};
 
-/** Other spellings of what a list does, which stay. Help names them in one line. */
-const ALIASES = {
-  run: 'runs',
-  resume: 'runs resume',
-  cancel: 'runs cancel',
-  'fill-gaps': 'gaps fill',
-} as const;
+/** An alias and what it stands for, such as `resume` and `runs resume`. */
+interface Alias {
+  readonly name: string;
+  readonly path: string;
+  readonly specification: Specification;
+}
 
-/** The names of all commands. */
-type CommandName =
-  | { [Group in keyof typeof GROUPS]: keyof (typeof GROUPS)[Group] }[keyof typeof GROUPS]
-  | keyof typeof ALIASES;
+function aliasesOf(specification: Specification, path = specification.name): Alias[] {
+  const { aliases = [], verbs = [] } = specification;
+  return [
+    ...aliases.map((name) => ({ name, path, specification })),
+    ...verbs.flatMap((verb) => aliasesOf(verb, `${path} ${verb.name}`)),
+  ];
+}
+
+const COMMANDS = Object.values(GROUPS).flat();
+const ALIASES = COMMANDS.flatMap((command) => aliasesOf(command));
+
+const SPECIFICATIONS: ReadonlyMap<string, Specification> = new Map([
+  ...COMMANDS.map((command) => [command.name, command] as const),
+  ...ALIASES.map(({ name, specification }) => [name, specification] as const),
+]);
 
 /** Flags that every command takes. */
 interface GlobalFlags {
@@ -87,55 +50,8 @@ interface GlobalFlags {
   readonly color: boolean;
 }
 
-type CommandFile = () => Promise<{ readonly commands: Commands }>;
-
-/**
- * The file of each command. It is loaded when the command is called or explained, and loads in turn what the command
- * works with when its action runs. So help and mistakes are answered before clients for Postgres, Redis and HTTP are
- * loaded.
- */
-const FILES: Readonly<Record<CommandName, CommandFile>> = {
-  demo: () => import('./commands/demo.ts'),
-  up: () => import('./commands/up.ts'),
-  web: () => import('./commands/up.ts'),
-  backfill: () => import('./commands/backfill.ts'),
-  nightly: () => import('./commands/nightly.ts'),
-  import: () => import('./commands/import-command.ts'),
-  runs: () => import('./commands/runs-command.ts'),
-  run: () => import('./commands/runs-command.ts'),
-  resume: () => import('./commands/runs-command.ts'),
-  cancel: () => import('./commands/runs-command.ts'),
-  status: () => import('./commands/status.ts'),
-  schedules: () => import('./commands/schedules.ts'),
-  operations: () => import('./commands/operations-command.ts'),
-  query: () => import('./commands/query-command.ts'),
-  psql: () => import('./commands/psql.ts'),
-  export: () => import('./commands/export.ts'),
-  dbt: () => import('./commands/dbt.ts'),
-  migrate: () => import('./commands/migrate-command.ts'),
-  sandbox: () => import('./commands/sandbox.ts'),
-  diff: () => import('./commands/diff.ts'),
-  state: () => import('./commands/state.ts'),
-  verify: () => import('./commands/state.ts'),
-  wait: () => import('./commands/wait.ts'),
-  replay: () => import('./commands/replay.ts'),
-  withdrawals: () => import('./commands/withdrawals-command.ts'),
-  events: () => import('./commands/events-command.ts'),
-  rejects: () => import('./commands/rejects-command.ts'),
-  prune: () => import('./commands/prune.ts'),
-  gaps: () => import('./commands/gaps.ts'),
-  'fill-gaps': () => import('./commands/gaps.ts'),
-  reconcile: () => import('./commands/findings-command.ts'),
-  findings: () => import('./commands/findings-command.ts'),
-  alert: () => import('./commands/alert-command.ts'),
-  init: () => import('./commands/init.ts'),
-  doctor: () => import('./commands/doctor.ts'),
-  config: () => import('./commands/config-command.ts'),
-  completion: () => import('./commands/completion.ts'),
-};
-
 /** What the list of commands says of one: its first sentence, without what it goes on to explain. */
-const summaryOf = (description: string) => description.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? description;
+const shortened = (summary: string) => summary.split(/\.$|\. (?=[A-Z])|[;:] /)[0] ?? summary;
 
 /** Builds the command line of `eod`. A mistake throws an error, which is printed as one sentence. */
 export function buildProgram(cli: Cli): Command {
@@ -174,31 +90,42 @@ export function buildProgram(cli: Cli): Command {
     });
   for (const [group, commands] of Object.entries(GROUPS)) {
     program.commandsGroup(`${group}:`);
-    for (const [name, description] of Object.entries(commands)) {
-      program.command(name).description(description).summary(summaryOf(description));
+    for (const { name, summary } of commands) {
+      program.command(name).description(summary).summary(shortened(summary));
     }
   }
-  for (const [name, stands] of Object.entries(ALIASES)) {
-    program.command(name, { hidden: true }).description(`The same as "eod ${stands}".`);
+  for (const { name, path } of ALIASES) {
+    program.command(name, { hidden: true }).description(`The same as "eod ${path}".`);
   }
+  program
+    .command('complete', { hidden: true })
+    .description('Print what can be typed next, for the scripts of "eod completion".')
+    .argument('[words...]', 'the words after eod, up to the one at the cursor')
+    .addHelpText('after', examples(['eod complete -- backfill --exch']))
+    .action(async (words: string[]) => {
+      const { offersFor } = await import('./complete.ts');
+      const globals = program.options.concat(new Option('--help', 'display help for command'));
+      const offers = await offersFor(words, COMMANDS, globals);
+      cli.stdout.write(offers.map((offer) => `${offer}\n`).join(''));
+    });
   program
     .command('help')
     .description('Show the help of a command.')
     .summary('Show the help of a command')
     .argument('[command...]')
     .action((names: string[]) => help(program, cli, names))
-    .addHelpText('after', examples('eod help backfill', 'eod help rejects retry'));
+    .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry']));
   const { from, to } = exampleDays();
-  const aliases = Object.keys(ALIASES).join(', ');
+  const aliases = ALIASES.map(({ name }) => name).join(', ');
   program.addHelpText('after', `\nAliases: ${aliases} ("eod help NAME" says of what)`);
   return program.addHelpText(
     'after',
-    examples(
+    examples([
       'eod demo             # a week of sandbox data in a private Postgres',
       `eod backfill --all --from ${from} --to ${to}`,
       'eod nightly          # catch up to today',
       'eod help backfill    # everything about one command',
-    ),
+    ]),
   );
 }
 
@@ -213,11 +140,11 @@ function refuseFlagsAsValues(command: Command): void {
   }
 }
 
-/** Loads the file of a command, which adds its arguments, options and action. */
+/** Gives a command its arguments, options, verbs and action, when it is called or explained. */
 export async function loadCommand(command: Command, cli: Cli): Promise<void> {
-  const name = command.name();
-  const file = await (FILES as Readonly<Record<string, CommandFile>>)[name]?.();
-  await file?.commands[name]?.(command, cli, (other) => loadCommand(other, cli));
+  const specification = SPECIFICATIONS.get(command.name());
+  if (specification === undefined) return;
+  await specify(command, specification, cli);
   command.hook('preSubcommand', (_, verb) => {
     // Listing is no verb that is typed or has a help of its own.
     if (verb.name() !== 'list') cli.verb = verb.name();
@@ -228,10 +155,8 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
   const asked = names.join(' ').toLowerCase();
   for (const [group, commands] of Object.entries(GROUPS)) {
     if (group.toLowerCase() !== asked) continue;
-    const width = largest(Object.keys(commands).map((name) => name.length));
-    const lines = Object.entries(commands).map(
-      ([name, description]) => `  ${name.padEnd(width)}  ${summaryOf(description)}`,
-    );
+    const width = largest(commands.map(({ name }) => name.length));
+    const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${shortened(summary)}`);
     return print(cli, [`${group}:`, ...lines].join('\n'));
   }
   let command = program;
@@ -288,9 +213,10 @@ function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
   if (error.code === 'commander.unknownCommand' && cli.command === undefined) {
     // Commander does not guess hidden commands.
-    const alias = error.message.includes('Did you mean') ? null : nearest(name, Object.keys(ALIASES));
-    const meant = alias === null ? undefined : ALIASES[alias as keyof typeof ALIASES];
-    if (meant !== undefined) return usageError(`unknown command '${name}'; did you mean "${meant}"?`);
+    const names = ALIASES.map((alias) => alias.name);
+    const alias = error.message.includes('Did you mean') ? null : nearest(name, names);
+    const meant = ALIASES.find((one) => one.name === alias);
+    if (meant !== undefined) return usageError(`unknown command '${name}'; did you mean "${meant.path}"?`);
   }
   // Commander looks for the flag among those of the list too.
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {

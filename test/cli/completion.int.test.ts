@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildProgram } from '../../src/cli/program.ts';
@@ -14,6 +15,7 @@ const has = (shell: string) => spawnSync(shell, ['-c', 'true']).status === 0;
 const file = (shell: string) => join(cwd, `eod.${shell}`);
 
 beforeAll(async () => {
+  symlinkSync(fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url)), join(cwd, 'eod'));
   for (const shell of SHELLS) {
     const { code, stdout } = await runCli(['completion', shell], { cwd });
     expect(code).toBe(0);
@@ -22,86 +24,116 @@ beforeAll(async () => {
 });
 
 function run(shell: string, ...args: string[]): string {
-  const { status, stdout, stderr } = spawnSync(shell, args, { cwd, encoding: 'utf8', timeout: 20_000 });
+  const env = { ...process.env, PATH: `${cwd}:${process.env.PATH}` };
+  const { status, stdout, stderr } = spawnSync(shell, args, { cwd, env, encoding: 'utf8', timeout: 40_000 });
   if (status !== 0) throw new Error(`${shell} ended with ${status}: ${stderr}`);
   return stdout;
 }
 
-function operationsNamed(start: string): string[] {
-  return operations.flatMap(({ name }) => (name.startsWith(start) ? [name] : []));
+const operationsNamed = (start: string): string[] =>
+  operations.flatMap(({ name }) => (name.startsWith(start) ? [name] : []));
+
+/** What is offered after words of a command line, the last of which is being typed. */
+async function offers(...words: string[]): Promise<string[]> {
+  const { code, stdout } = await runCli(['complete', '--', ...words], { cwd });
+  expect(code).toBe(0);
+  return stdout.split('\n').flatMap((line) => line.split('\t')[0] || []);
 }
 
-/** Command lines that end where Tab is pressed, and what is offered there. */
-const CASES: readonly (readonly [line: string, offers: readonly string[]])[] = [
-  ['eod back', ['backfill']],
-  ['eod backfill GetFinRatio', operationsNamed('GetFinRatio')],
-  ['eod gaps GetB', operationsNamed('GetB')],
-  ['eod backfill --all --excha', ['--exchange']],
-  ['eod backfill --exchange ', ['BSE', 'NSE']],
-  ['eod backfill --band ', ['H', 'L']],
-  ['eod up --roles sched', ['scheduler']],
-  ['eod rejects re', ['retry']],
-  ['eod rejects retry --op', ['--operation']],
-  ['eod gaps fi', ['fill']],
-  ['eod withdrawals --verb', ['--verbose']],
-  ['eod runs ca', ['cancel']],
-  ['eod events --ki', ['--kind']],
-  ['eod findings --severity w', ['warning']],
-  ['eod completion ', [...SHELLS]],
-  ['eod help doc', ['doctor']],
-];
+const EXCHANGES = ['BSE', 'NSE'];
 
-describe('bash', () => {
-  /** What bash offers for the last word of a line, split as bash would. */
-  const complete = (words: readonly string[]) => {
-    const line = words.map((word) => `'${word}'`).join(' ');
-    const script = `source '${file('bash')}'; COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _eod; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return run('bash', '--norc', '-c', script).trim().split('\n').toSorted();
-  };
-
-  test.each(CASES)('%s', (line, offers) => {
-    expect(complete(line.split(' '))).toEqual(offers.toSorted());
+describe.concurrent('eod complete', () => {
+  test.each<readonly [line: string, words: readonly string[]]>([
+    ['back', ['backfill']],
+    ['backfill GetFinRatio', operationsNamed('GetFinRatio')],
+    ['gaps GetB', operationsNamed('GetB')],
+    ['backfill --all --excha', ['--exchange']],
+    ['backfill --exchange ', EXCHANGES],
+    ['backfill --exchange NSE,', EXCHANGES.map((code) => `NSE,${code}`)],
+    ['backfill --band ', ['H', 'L']],
+    ['backfill --from ', []],
+    ['up --roles sched', ['scheduler']],
+    ['rejects re', ['retry']],
+    ['rejects sh', []],
+    ['rejects retry --op', ['--operation']],
+    ['gaps fi', ['fill']],
+    ['withdrawals --verb', ['--verbose']],
+    ['runs ca', ['cancel']],
+    ['events --ki', ['--kind']],
+    ['findings --severity w', ['warning']],
+    ['completion ', SHELLS],
+    ['help doc', ['doctor']],
+    ['help runs ', ['cancel', 'resume']],
+    ['nonsuch ', []],
+    // As one word, where COMP_WORDBREAKS lacks the equals sign, …
+    ['backfill --exchange=N', ['--exchange=NSE']],
+    ['backfill --exchange=', EXCHANGES.map((code) => `--exchange=${code}`)],
+    ['backfill --exchange=NSE,B', ['--exchange=NSE,BSE']],
+    // … and as bash divides it otherwise.
+    ['backfill --exchange =', EXCHANGES],
+    ['backfill --exchange = N', ['NSE']],
+    ['import b', [':files']],
+    ['export bhavcopy_cm --out=b', [':files--out=']],
+  ])('eod %s', async (line, words) => {
+    expect((await offers(...line.split(' '))).toSorted()).toEqual(words.toSorted());
   });
 
-  test('all commands, all operations, lists and values behind an equals sign', () => {
+  test('all commands, all operations, and all flags of a command', async () => {
     const program = buildProgram(captureCli({ cwd }).cli);
     const commands = program
       .createHelp()
       .visibleCommands(program)
       .map((command) => command.name());
     expect(commands).not.toContain('run');
-    expect(complete(['eod', ''])).toEqual(commands.toSorted());
-    expect(complete(['eod', 'backfill', ''])).toEqual(operations.map(({ name }) => name).toSorted());
-    expect(complete(['eod', 'backfill', '--exchange', 'NSE,'])).toEqual(['NSE,BSE', 'NSE,NSE']);
-    expect(complete(['eod', 'backfill', '--exchange', '=', 'N'])).toEqual(['NSE']);
-    // As one word, where COMP_WORDBREAKS lacks the equals sign.
-    expect(complete(['eod', 'backfill', '--exchange=N'])).toEqual(['--exchange=NSE']);
-    expect(complete(['eod', 'backfill', '--exchange='])).toEqual(['--exchange=BSE', '--exchange=NSE']);
-    expect(complete(['eod', 'backfill', '--exchange=NSE,B'])).toEqual(['--exchange=NSE,BSE']);
-    expect(complete(['eod', 'export', 'bhavcopy_cm', '--out=eod.ba'])).toEqual(['--out=eod.bash']);
-    expect(complete(['eod', 'backfill', '--from', ''])).toEqual(['']);
-    expect(complete(['eod', 'import', 'eod.ba'])).toEqual(['eod.bash']);
-    const flags = complete(['eod', 'backfill', '--']);
-    expect(flags).toEqual(expect.arrayContaining(['--dry-run', '--help', '--nature-of-report']));
+    expect(commands).not.toContain('complete');
+    expect((await offers('')).toSorted()).toEqual(commands.toSorted());
+    expect(await offers()).toEqual(await offers(''));
+    expect((await offers('backfill', '')).toSorted()).toEqual(operations.map(({ name }) => name).toSorted());
+    const flags = ['--dry-run', '--help', '--nature-of-report', '--verbose'];
+    expect(await offers('backfill', '--')).toEqual(expect.arrayContaining(flags));
+  });
+
+  test('each word has its meaning behind it, in short', async () => {
+    const { stdout } = await runCli(['complete', '--', 'gap'], { cwd });
+    expect(stdout).toBe('gaps\tList sessions that should be loaded and are not, and why\n');
+  });
+});
+
+/** What is typed, and what stands there after Tab. */
+const LINES = [
+  ['eod gaps GetBhavCopyC', 'GetBhavCopyCM'],
+  ['eod backfill --exchange=NSE,B', '--exchange=NSE,BSE'],
+] as const;
+
+describe('bash', () => {
+  /** What bash offers for the last word of a line, split as bash would. */
+  const complete = (...words: readonly string[]) => {
+    const line = words.map((word) => `'${word}'`).join(' ');
+    const script = `source '${file('bash')}'; COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _eod; printf '%s\n' "\${COMPREPLY[@]}"`;
+    return run('bash', '--norc', '-c', script).trim().split('\n').toSorted();
+  };
+
+  test.each(LINES)('%s', (line, offered) => {
+    expect(complete(...line.split(' '))).toEqual([offered]);
+  });
+
+  test('files, and the parts into which bash divides a word', () => {
+    expect(complete('eod', 'import', 'eod.ba')).toEqual(['eod.bash']);
+    expect(complete('eod', 'export', 'bhavcopy_cm', '--out=eod.ba')).toEqual(['--out=eod.bash']);
+    expect(complete('eod', 'backfill', '--exchange', '=', '')).toEqual(['BSE', 'NSE']);
+    expect(complete('eod', 'backfill', '--from', '')).toEqual(['']);
   });
 });
 
 describe('fish', () => {
-  const withEquals = [
-    ['eod backfill --exchange=N', ['--exchange=NSE']],
-    ['eod backfill --exchange=NSE,B', ['--exchange=NSE,BSE']],
-    ['eod backfill --band=', ['--band=H', '--band=L']],
-  ] as const;
-
-  test.each(has('fish') ? [...CASES, ...withEquals] : [])('%s', (line, offers) => {
-    const offered = run('fish', '--no-config', '-c', `source '${file('fish')}'; complete -C '${line}'`);
-    const words = offered.split('\n').flatMap((text) => text.split('\t')[0] || []);
-    expect(words.toSorted()).toEqual(offers.toSorted());
+  test.each(has('fish') ? LINES : [])('%s', (line, offered) => {
+    const found = run('fish', '--no-config', '-c', `source '${file('fish')}'; complete -C '${line}'`);
+    expect(found.split('\n').flatMap((text) => text.split('\t')[0] || [])).toEqual([offered]);
   });
 
   test('is there to be tested, or said to be missing', () => {
     if (!has('fish')) process.stderr.write('fish is not installed: its completion was only generated\n');
-    expect(run('bash', '-c', `grep -c '^complete -c eod' '${file('fish')}'`)).toMatch(/^\d{3}/);
+    expect(run('bash', '-c', `grep '^complete' '${file('fish')}'`)).toMatch(/^complete -c eod /);
   });
 });
 
@@ -121,23 +153,8 @@ zpty -d z
 print -r -- $out`,
     );
 
-  test.each(
-    !has('zsh')
-      ? []
-      : [
-          ['eod back', 'eod backfill'],
-          ['eod gaps GetB', 'eod gaps GetBhavCopyCM'],
-          ['eod backfill --all --excha', '--all --exchange='],
-          ['eod up --roles sched', '--roles scheduler'],
-          ['eod rejects re', 'eod rejects retry'],
-          ['eod rejects retry --op', 'retry --operation='],
-          ['eod findings --severity w', '--severity warning'],
-          ['eod help doc', 'eod help doctor'],
-          ['eod backfill --exchange=N', '--exchange=NSE'],
-          ['eod backfill --exchange=NSE,B', '--exchange=NSE,BSE'],
-        ],
-  )('%s', (line, makes) => {
-    expect(stripVTControlCharacters(complete(line))).toContain(makes);
+  test.each(has('zsh') ? LINES : [])('%s', (line, offered) => {
+    expect(stripVTControlCharacters(complete(line))).toContain(offered);
   });
 
   test('is there to be tested, or said to be missing', () => {

@@ -37,6 +37,8 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   doctor: [],
   runs: [],
   run: ['1'],
+  'run resume': ['5'],
+  'run cancel': ['6'],
   'runs resume': ['1'],
   resume: ['2'],
   gaps: ['GetBhavCopyCM', '--all', ...RANGE],
@@ -84,7 +86,8 @@ test('booleans in the documents of all commands begin with is or has', async () 
   const { url } = await testDatabase();
   const store = openPool(url);
   const runId = await newRun(store);
-  const others = [await newRun(store), await newRun(store), await newRun(store)];
+  const others: number[] = [];
+  for (let at = 0; at < 5; at += 1) others.push(await newRun(store));
   const fullSets = [{ table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false }];
   const rows = Array.from({ length: 20 }, (_, at) => bhavRow({ symbol: `SYMBOL${at}` }));
   await loadBhav(store, rows, { fullSets, runId });

@@ -21,8 +21,11 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['help backup', `unknown command 'backup' ("eod help" lists them)`],
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
-  ['run first', 'the number of the run: "first" is not a whole number from 1'],
-  ['run -3', 'the number of the run: "-3" is not a whole number from 1'],
+  ['run first', 'run: "first" is neither the number of a run nor a verb (resume, cancel)'],
+  ['run -3', `unknown option '-3' ("eod help run" explains it)`],
+  ['run resume x --json', 'the number of the run: "x" is not a whole number from 1'],
+  ['run cancel x', 'the number of the run: "x" is not a whole number from 1'],
+  ['run --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
   ['runs --jsn', "unknown option '--jsn'; did you mean --json?"],
   ['runs --limit', `option '--limit <n>' argument missing ("eod help runs" explains it)`],
   ['runs first --json', 'runs: "first" is neither the number of a run nor a verb (resume, cancel)'],
@@ -134,7 +137,10 @@ const COMMAND_LINES: readonly Mistake[] = [
     const [list, id] = line.split(' ');
     return [line, `${list}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`];
   }),
-  ['withdrawals --accept 1 --limit 3', "option '--accept <id>' cannot be used with option '--limit <n>'"],
+  [
+    'withdrawals --accept 1 --limit 3',
+    '--limit is for the list of "eod withdrawals", not for its verb "accept" ("eod help withdrawals accept" explains it)',
+  ],
   ['runs --limit 3 resume 7', 'runs: flags follow the verb: write "eod runs resume" first'],
   ['gaps --exchange NSE fill', 'gaps: flags follow the verb: write "eod gaps fill" first'],
   [
@@ -153,7 +159,8 @@ const COMMAND_LINES: readonly Mistake[] = [
     'withdrawals: "acept" is neither the number of a withdrawal nor a verb (accept); did you mean accept?',
   ],
   ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
-  ['withdrawals --accept four', '--accept: "four" is not a whole number from 1'],
+  ['withdrawals --accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
+  ['withdrawals --json --accept=four', 'the number of the withdrawal: "four" is not a whole number from 1'],
   ['withdrawals --limit -1', '--limit: "-1" is not a whole number from 1 to 9999999'],
   ['events sett', 'events: "sett" is neither the id of an event nor a verb (set); did you mean set?'],
   [
@@ -261,6 +268,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'the folder /nowhere of bhav copies cannot be read: there is no such file or folder',
   ],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
+  ['complete --shell bash', `unknown option '--shell' ("eod help complete" explains it)`],
   [
     'completion tcsh',
     "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish",

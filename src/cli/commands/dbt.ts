@@ -1,21 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { type Cli, type Commands, print, writeOut } from '../cli.ts';
-import { examples } from '../options.ts';
+import { dbtSources } from '../../load/market/schema/dbt-sources.ts';
+import { type Cli, print, writeOut } from '../cli.ts';
+import { openReadable } from '../open-context.ts';
 
-export const commands: Commands = {
-  dbt(command, cli) {
-    command
-      .option('--out <file>', 'the file to write, replaced if it exists (default: print it)')
-      .addHelpText('after', examples('eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'))
-      .action((flags: { readonly out?: string }) => dbt(cli, flags.out));
-  },
-};
-
-async function dbt(cli: Cli, out: string | undefined): Promise<void> {
-  const { openReadable } = await import('../open-context.ts');
-  const { dbtSources } = await import('../../load/market/schema/dbt-sources.ts');
+export async function dbt(cli: Cli, { out }: { readonly out?: string }): Promise<void> {
   const { config, db } = await openReadable(cli, 'tables');
   const text = `# Written by "eod dbt"; write it again after an update, which may add tables and columns.\n${yaml(await dbtSources(db.pool, config))}`;
   if (out === undefined) return void (await writeOut(cli, text));

@@ -1,10 +1,20 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
-import type { VersionAndTime, VersionDifference, Versions } from '../../load/market/differences.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { exampleDays, examples, jsonOption, limitOption, parseMoment, parseRunId } from '../options.ts';
+import {
+  compareVersions,
+  type VersionAndTime,
+  type VersionDifference,
+  type Versions,
+} from '../../load/market/differences.ts';
+import { readMoment, readVersion, versionAt, versionsOfRuns } from '../../load/state/loads/versions.ts';
+import { readRunEnd } from '../../load/state/runs/outcomes.ts';
+import { findDataSet } from '../../operations/registry.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { LISTED, parseMoment, parseRunId } from '../options.ts';
 import { count, momentText, plural } from '../output.ts';
+import { parsedLate } from '../parse-request.ts';
 import { differencesText } from '../run-output.ts';
 
 interface Flags extends JsonFlag {
@@ -14,55 +24,15 @@ interface Flags extends JsonFlag {
   readonly limit?: number;
 }
 
-/** How many rows are listed for people, … */
-const LISTED = 100;
-/** … and for programs: several days of every exchange. Years of first loads would not fit in memory. */
-const LISTED_AS_JSON = 100_000;
-
-export const commands: Commands = {
-  diff(command, cli) {
-    const { to } = exampleDays();
-    command
-      .option('--operation <name>', 'the operation, or data set of imported files, whose tables are compared')
-      .option(
-        '--between <moments...>',
-        'two of these, the older first: a run (12, as it ended), a state (state:812), a time',
-      )
-      .option('--since <time>', 'compare the tables then and now; a day, or a time with its zone')
-      .addOption(
-        limitOption(
-          undefined,
-          `rows to list at most (default: ${LISTED}; with --json ${LISTED_AS_JSON}); the counts include all`,
-        ),
-      )
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples(
-          'eod diff --operation GetBhavCopyCM --between 12 15',
-          'eod diff --operation GetBhavCopyCM --between state:812 state:840',
-          'eod diff --operation CorporateEvents --between 12 15',
-          `eod diff --operation GetBhavCopyCM --since ${to}`,
-          `eod diff --operation GetBhavCopyCM --since ${to}T21:00:00+05:30 --json`,
-        ),
-      )
-      .action((flags: Flags) => diff(cli, flags));
-  },
-};
-
-async function diff(cli: Cli, flags: Flags): Promise<void> {
+export async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('which operation? Name it with --operation');
   const { operation: name } = flags;
-  const { findDataSet } = await import('../../operations/registry.ts');
-  const { parsedLate } = await import('../parse-request.ts');
   const config = await loadSettings(cli);
   const operation = parsedLate([name], config, () => findDataSet(name));
   const readVersions = parseVersions(flags, config);
-  const { openContext } = await import('../open-context.ts');
-  const { compareVersions } = await import('../../load/market/differences.ts');
   const { db } = await openContext(cli, { config });
   const versions = await readVersions(db.drizzle);
-  const limit = flags.limit ?? (flags.json === true ? LISTED_AS_JSON : LISTED);
+  const limit = flags.limit ?? (flags.json === true ? LISTED.differencesAsJson : LISTED.differences);
   const result = await compareVersions(db.pool, operation(), versions, limit);
   if (flags.json === true) printJson(cli, result);
   else print(cli, differenceText(result, config.EOD_TIMEZONE));
@@ -130,7 +100,6 @@ async function betweenMoments(
 }
 
 async function readNow(db: NodePgDatabase): Promise<VersionAndTime> {
-  const { readMoment, versionAt } = await import('../../load/state/loads/versions.ts');
   const { now } = await readMoment(db, 'now');
   return { at: now, version: (await versionAt(db, null)).version };
 }
@@ -140,10 +109,6 @@ async function readNamed(
   { kind, name, value }: NamedMoment,
   { EOD_TIMEZONE }: Config,
 ): Promise<VersionAndTime & { readonly isOpen: boolean }> {
-  const { readRunEnd } = await import('../../load/state/runs/outcomes.ts');
-  const { readMoment, readVersion, versionAt, versionsOfRuns } = await import(
-    '../../load/state/loads/versions.ts'
-  );
   if (kind === 'state') {
     const found = await readVersion(db, Number(value));
     if (found === null) throw usageError(`there is no ${name} ("eod state" shows the current one)`);

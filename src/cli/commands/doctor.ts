@@ -1,7 +1,7 @@
 import { versionText } from '../../core/version.ts';
-import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import type { Check } from '../doctor/check.ts';
-import { examples, jsonOption } from '../options.ts';
+import { examine } from '../doctor/index.ts';
 import { type Column, plural, table } from '../output.ts';
 
 interface DoctorFlags extends JsonFlag {
@@ -14,19 +14,8 @@ const COLUMNS: readonly Column<Check>[] = [
   { head: 'found', cell: ({ found }) => found },
 ];
 
-export const commands: Commands = {
-  doctor(command, cli) {
-    command
-      .option('--offline', 'make no call to the source; without it, two calls are made and counted')
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod doctor', 'eod doctor --json --offline'))
-      .action((flags: DoctorFlags) => runChecks(cli, flags));
-  },
-};
-
-async function runChecks(cli: Cli, flags: DoctorFlags): Promise<void> {
+export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
   const config = await loadSettings(cli);
-  const { examine } = await import('../doctor/index.ts');
   const { checks, key } = await examine(cli, config, flags.offline === true);
   cli.life.signal.throwIfAborted();
   const bad = checks.filter(({ state }) => state === 'failed').length;

@@ -3,74 +3,27 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
+import { exportTable } from '../../load/export/export-table.ts';
+import { checkNamesFiles } from '../../load/export/relation.ts';
 import { progressLine, sizeText } from '../bytes-read.ts';
-import { type Cli, type Commands, logNote, print, printJson } from '../cli.ts';
+import { type Cli, logNote, print, printJson } from '../cli.ts';
 import { type ExportFlags, exportLake } from '../export-lake.ts';
-import {
-  addRange,
-  exampleDays,
-  examples,
-  exchangeOption,
-  jsonOption,
-  parseExchanges,
-  parseOpenRange,
-} from '../options.ts';
+import { openForUser } from '../open-context.ts';
+import { FORMATS, parseExchanges, parseOpenRange } from '../options.ts';
 import { plural } from '../output.ts';
 
-/** File formats; each is also the ending of a file's name. */
-export const FORMATS = ['parquet', 'csv', 'ndjson'] as const;
-
-export const commands: Commands = {
-  export(command, cli) {
-    const { from } = exampleDays();
-    command.argument('[tables...]', 'a table or view, in the schema market unless another is named');
-    addRange(command, {
-      from: 'only days from this one on, YYYY-MM-DD',
-      to: 'only days up to this one, YYYY-MM-DD',
-    })
-      .option('--symbol <list>', 'only rows with these symbols, e.g. INFY,TCS')
-      .option('--series <list>', 'only rows of these series, e.g. EQ,BE')
-      .addOption(exchangeOption())
-      .option('--format <format>', `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`)
-      .option('--out <path>', 'the file, or the folder to write it to (default: this folder)')
-      .option(
-        '--partition <by>',
-        'year: one file a year, TABLE_YEAR, in the folder of --out; of a lake month or year',
-      )
-      .option('--lake <dir>', 'a folder of Parquet files that this export brings up to date')
-      .option('--all', 'with --lake: all tables and views of market')
-      .option(
-        '--on-change <command>',
-        'with --lake: a command for the shell, run unless it has succeeded with these files',
-      )
-      .option(
-        '--decimals',
-        'write decimal numbers to Parquet as DECIMAL with all of their digits (default: as DOUBLE, which keeps 15)',
-      )
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples(
-          'eod export prices_adjusted',
-          `eod export bhavcopy_cm --exchange NSE --from ${from} --out days.csv`,
-          'eod export bhavcopy_cm --partition year --out archive/',
-          'eod export --all --lake lake/ --on-change "rclone sync lake/ remote:lake"',
-        ),
-      )
-      .action((tables: string[], flags: ExportFlags) => {
-        if (flags.lake !== undefined) return exportLake(cli, tables, flags.lake, flags);
-        for (const name of ['all', 'onChange'] as const)
-          if (flags[name] !== undefined) throw usageError(`${FLAG_NAMES[name]} needs --lake DIR`);
-        const [table, ...more] = tables;
-        if (table === undefined) throw usageError('name the table or view to export');
-        if (more.length > 0)
-          throw usageError('one table or view can be exported at a time, several with --lake DIR');
-        return exportRows(cli, table, flags);
-      });
-  },
-};
-
 const FLAG_NAMES = { all: '--all', onChange: '--on-change' } as const;
+
+export async function exportTables(cli: Cli, tables: readonly string[], flags: ExportFlags): Promise<void> {
+  if (flags.lake !== undefined) return exportLake(cli, tables, flags.lake, flags);
+  for (const name of ['all', 'onChange'] as const)
+    if (flags[name] !== undefined) throw usageError(`${FLAG_NAMES[name]} needs --lake DIR`);
+  const [table, ...more] = tables;
+  if (table === undefined) throw usageError('name the table or view to export');
+  if (more.length > 0)
+    throw usageError('one table or view can be exported at a time, several with --lake DIR');
+  return exportRows(cli, table, flags);
+}
 
 async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<void> {
   const { from, to } = parseOpenRange(flags);
@@ -87,8 +40,6 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
     throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
   const fileFor = await outputFile(cli, flags.out, byYear, format);
 
-  const { openForUser } = await import('../open-context.ts');
-  const { exportTable } = await import('../../load/export/export-table.ts');
   const { life } = cli;
   const { db } = await openForUser(cli, 'tables');
   const partials = await life.open(
@@ -162,7 +113,6 @@ async function outputFile(
     throw usageError(`--out: ${path} cannot be used: ${messageOf(error)}`);
   });
   if (!isFolder) return () => path;
-  const { checkNamesFiles } = await import('../../load/export/relation.ts');
   return (name, year) => {
     checkNamesFiles(name, byYear ? 'export a view of another name' : 'name one with --out FILE');
     return join(path, `${name}${year === null ? '' : `_${year}`}.${format}`);

@@ -1,8 +1,10 @@
-import type { ImportReport } from '../../jobs/import/import-files.ts';
+import { findFiles } from '../../jobs/import/files.ts';
+import { type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
 import type { FileDifference, FileReport } from '../../jobs/import/import-sessions.ts';
-import { type Cli, type Commands, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, count, firstLines, plural, table } from '../output.ts';
+import { progressView } from '../progress.ts';
 import { changedColumns, runText } from '../run-output.ts';
 
 /** How many files and differences are printed for people; the JSON document has more. */
@@ -19,32 +21,7 @@ interface Flags extends JsonFlag {
   readonly strict?: boolean;
 }
 
-export const commands: Commands = {
-  import(command, cli) {
-    command
-      .argument(
-        '<paths...>',
-        'files, or folders to search for .csv, .dat and .zip files, also with .gz behind',
-      )
-      .option('--force', 'also read files that were imported before')
-      .option('--strict', 'fail if a file has an unknown form, also where others are imported')
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples(
-          'eod import downloads/BhavCopy_NSE_CM_0_0_0_20250829_F_0000.csv.zip',
-          'eod import archive/nse archive/bse --json',
-        ),
-      )
-      .action((paths: string[], flags: Flags) => importPaths(cli, paths, flags));
-  },
-};
-
-async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
-  const { openContext } = await import('../open-context.ts');
-  const { importFiles } = await import('../../jobs/import/import-files.ts');
-  const { progressView } = await import('../progress.ts');
-  const { findFiles } = await import('../../jobs/import/files.ts');
+export async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
   // A wrong path is told before a database is opened, or created.
   await findFiles(paths, cli.cwd);
   const context = await openContext(cli, { wait: 'short' });

@@ -1,8 +1,7 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 
 /** A `.env` with every setting as a comment: its meaning and its default. */
 const TEMPLATE = new URL('../../../.env.example', import.meta.url);
@@ -11,18 +10,7 @@ interface InitFlags extends JsonFlag {
   readonly force?: boolean;
 }
 
-export const commands: Commands = {
-  init(command, cli) {
-    command
-      .argument('[file]', 'the file to write', '.env')
-      .option('--force', 'replace the file if it exists')
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod init', 'eod init --force', 'eod init /etc/eod/.env'))
-      .action((file: string, flags: InitFlags) => writeSettings(cli, file, flags));
-  },
-};
-
-function writeSettings(cli: Cli, name: string, { force = false, json = false }: InitFlags): void {
+export function writeSettings(cli: Cli, name: string, { force = false, json = false }: InitFlags): void {
   const file = resolve(cli.cwd, name);
   const hasReplaced = write(file, readFileSync(TEMPLATE, 'utf8'), force);
   if (json) {

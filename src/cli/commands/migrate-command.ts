@@ -1,7 +1,8 @@
-import { Option } from 'commander';
-import type { ReadersAfter } from '../../load/state/readers.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
-import { examples, jsonOption, repeatableOption } from '../options.ts';
+import { prepareQueueTables } from '../../jobs/worker/queue.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../../load/database/migrate.ts';
+import { changeReaders, type ReadersAfter } from '../../load/state/readers.ts';
+import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
+import { openLog, openStore } from '../open-context.ts';
 
 const BEFORE = {
   missing: 'created the tables',
@@ -15,50 +16,15 @@ interface MigrateFlags extends JsonFlag {
   readonly noReader?: string | true;
 }
 
-export const commands: Commands = {
-  migrate(command, cli) {
-    command
-      .addOption(
-        repeatableOption(
-          '--reader <role>',
-          'let this Postgres role read all tables, including future ones; may be given several times',
-        ),
-      )
-      .addOption(noReaderOption())
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples('eod migrate', 'eod migrate --reader analyst', 'eod migrate --no-reader analyst'),
-      )
-      .action((flags: MigrateFlags) => migrate(cli, flags));
-  },
-};
-
-/** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
-function noReaderOption(): Option {
-  const option = new Option(
-    '--no-reader [role]',
-    'revoke the right of this role, or of all roles, to read the tables',
-  );
-  option.negate = false;
-  return option;
-}
-
-async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
+export async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
   const config = await loadSettings(cli);
-  const { explainMissingRight, migrateDatabase, schemaState } = await import(
-    '../../load/database/migrate.ts'
-  );
-  const { openLog, openStore } = await import('../open-context.ts');
   const db = await openStore(cli, config, openLog(cli, config), 'short');
-  const { changeReaders } = await import('../../load/state/readers.ts');
   let before: keyof typeof BEFORE;
   let after: ReadersAfter | undefined;
   try {
     before = await schemaState(db);
     await migrateDatabase(db, config);
     if (config.REDIS_URL === undefined) {
-      const { prepareQueueTables } = await import('../../jobs/worker/queue.ts');
       await prepareQueueTables({ db, config });
     }
     const { reader: add = [], noReader } = flags;

@@ -1,7 +1,10 @@
 import { DAY_MS } from '../../core/days.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag, yesOption } from '../confirm.ts';
-import { examples, integerOption, jsonOption } from '../options.ts';
+import { pruneRuns } from '../../jobs/runs/prune-runs.ts';
+import { prunable, prune } from '../../load/state/answers/answers.ts';
+import { pruneRejects } from '../../load/state/rejects.ts';
+import { type Cli, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
+import { confirm, type YesFlag } from '../confirm.ts';
+import { openContext } from '../open-context.ts';
 import { count, plural } from '../output.ts';
 
 interface Flags extends JsonFlag, YesFlag {
@@ -9,36 +12,11 @@ interface Flags extends JsonFlag, YesFlag {
   readonly dryRun?: boolean;
 }
 
-export const commands: Commands = {
-  prune(command, cli) {
-    command
-      .addOption(
-        integerOption(
-          '--days <n>',
-          'answers older than this many days (default: EOD_KEEP_RAW_DAYS; else they stay)',
-          {
-            least: 0,
-            most: 999_999,
-          },
-        ),
-      )
-      .option('--dry-run', 'only show what would be deleted')
-      .addOption(yesOption())
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod prune', 'eod prune --days 400 --dry-run'))
-      .action((flags: Flags) => pruneAll(cli, flags));
-  },
-};
-
 const NOTHING = { answers: 0, bodies: 0, bytes: 0, rejects: 0 };
 
-async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
+export async function pruneAll(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const days = flags.days ?? config.EOD_KEEP_RAW_DAYS;
-  const { openContext } = await import('../open-context.ts');
-  const { pruneRejects } = await import('../../load/state/rejects.ts');
-  const { prunable, prune } = await import('../../load/state/answers/answers.ts');
-  const { pruneRuns } = await import('../../jobs/runs/prune-runs.ts');
   const context = await openContext(cli, { config });
   const { db, clock } = context;
   const before = days === undefined ? null : new Date(clock.now() - days * DAY_MS);

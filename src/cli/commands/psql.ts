@@ -1,29 +1,9 @@
+import { spawn } from 'node:child_process';
 import { usageError } from '../../core/errors.ts';
-import { type Cli, type Commands, logStderr, print } from '../cli.ts';
-import { examples } from '../options.ts';
+import { type Cli, logStderr, print } from '../cli.ts';
+import { openReadable } from '../open-context.ts';
 
-export const commands: Commands = {
-  psql(command, cli) {
-    const parseOptions = command.parseOptions.bind(command);
-    command.parseOptions = (args) => {
-      const parsed = parseOptions(args);
-      const [flag = ''] = parsed.unknown;
-      if (/^-/.test(flag) && !/^(-h|--help)$/.test(flag)) {
-        throw usageError(`what is meant for psql goes after --: eod psql -- ${flag} …`);
-      }
-      return parsed;
-    };
-    command
-      .argument('[args...]', 'arguments for psql, after --')
-      .addHelpText(
-        'after',
-        examples('eod psql', "eod psql -- -c '\\d+ market.bhavcopy_cm'", 'eod --demo psql'),
-      )
-      .action((args: string[]) => psql(cli, args));
-  },
-};
-
-async function psql(cli: Cli, args: readonly string[]): Promise<void> {
+export async function psql(cli: Cli, args: readonly string[]): Promise<void> {
   const [first = '-'] = args;
   // psql would take it for the name of a user, and silently read statements from stdin.
   if (!first.startsWith('-')) {
@@ -31,7 +11,6 @@ async function psql(cli: Cli, args: readonly string[]): Promise<void> {
       `"${first}" is no option of psql; SQL goes after -c: eod psql -- -c "…", or into eod query "…"`,
     );
   }
-  const { openReadable } = await import('../open-context.ts');
   const { life } = cli;
   const { config, db } = await openReadable(cli, 'anything');
   const { address, env } = psqlArguments(db.url);
@@ -76,7 +55,6 @@ async function run(
   args: readonly string[],
   own: Record<string, string>,
 ): Promise<number | null> {
-  const { spawn } = await import('node:child_process');
   const passed = Object.entries(env).filter(([name]) => !OTHER_SERVERS.includes(name));
   const child = spawn('psql', args, {
     cwd,

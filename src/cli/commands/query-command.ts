@@ -1,9 +1,10 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
-import type { ResultColumn, ResultRow, RowSink } from '../../load/database/read-only.ts';
-import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
-import { type Cli, type Commands, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
-import { examples, integerOption, jsonOption, limitOption } from '../options.ts';
+import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../load/database/read-only.ts';
+import { type Cli, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
+import { openForUser } from '../open-context.ts';
+import { LISTED } from '../options.ts';
+import { plural, table } from '../output.ts';
 
 interface Flags extends JsonFlag {
   readonly csv?: boolean;
@@ -11,48 +12,13 @@ interface Flags extends JsonFlag {
   readonly timeout: number;
 }
 
-/** How many rows a table shows at most: it is held in memory, and read by a person. */
-const TABLE_ROWS = 1_000;
-
-/** SQL that begins with a comment (`-- why`) must not be taken for an option, which has no white space in its name. */
-const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
-
-export const commands: Commands = {
-  query(command, cli) {
-    const parseOptions = command.parseOptions.bind(command);
-    command.parseOptions = (args) => parseOptions(args.map(asOperand));
-    command
-      .argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')
-      .option('--csv', 'print CSV with a header line')
-      .addOption(jsonOption('a list of objects; numbers keep all their digits'))
-      .addOption(limitOption(undefined, `rows to print at most (default: all; ${TABLE_ROWS} in a table)`))
-      .addOption(
-        integerOption('--timeout <seconds>', 'how long the statement may run', {
-          least: 1,
-          most: 86_400,
-        }).default(300),
-      )
-      .addHelpText(
-        'after',
-        examples(
-          `eod query "${SHORT_EXAMPLES.few}"`,
-          `eod query --csv "${SHORT_EXAMPLES.many}" > prices.csv`,
-          'eod query --json - < report.sql | jq .',
-        ),
-      )
-      .action((sql: string, flags: Flags) => query(cli, sql, flags));
-  },
-};
-
-async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
+export async function query(cli: Cli, argument: string, flags: Flags): Promise<void> {
   if (flags.csv === true && flags.json === true) throw usageError('give one of --csv and --json');
   const text = argument === '-' ? await readStdin(cli) : argument;
   if (text.trim() === '') throw usageError('there is no SQL: give a statement, or - to read it from stdin');
-  const { openForUser } = await import('../open-context.ts');
-  const { readQuery } = await import('../../load/database/read-only.ts');
   const { db } = await openForUser(cli, 'anything');
   const asTable = flags.csv !== true && flags.json !== true;
-  const most = flags.limit ?? (asTable ? TABLE_ROWS : Number.POSITIVE_INFINITY);
+  const most = flags.limit ?? (asTable ? LISTED.asTable : Number.POSITIVE_INFINITY);
   const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);
   let count = 0;
   let cut = false;
@@ -103,7 +69,6 @@ function tablePrinter(cli: Cli): Printer {
       return true;
     },
     async end() {
-      const { plural, table } = await import('../output.ts');
       if (columns[0]?.name === 'QUERY PLAN') {
         // Not wrapped: the indentation of a plan shows which node belongs to which.
         await writeOut(cli, escapeControls(all.map(([line]) => `${line}\n`).join('')));

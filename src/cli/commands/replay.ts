@@ -1,20 +1,15 @@
-import { Option } from 'commander';
 import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
+import { planReplay } from '../../jobs/replay/plan-replay.ts';
 import type { AnswerFilter } from '../../load/state/answers/to-replay.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
-import { confirm, type YesFlag, yesOption } from '../confirm.ts';
-import {
-  addRange,
-  exampleDays,
-  examples,
-  exchangeOption,
-  jsonOption,
-  parseExchanges,
-  parseOpenRange,
-  type RangeFlags,
-} from '../options.ts';
+import { pastsOfRun } from '../../load/state/loads/versions.ts';
+import { type Cli, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
+import { confirm, type YesFlag } from '../confirm.ts';
+import { openContext } from '../open-context.ts';
+import { parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { parseDataSets, parsedLate } from '../parse-request.ts';
+import { printEnding, workOnReplay } from '../work-on-run.ts';
 
 interface Flags extends RangeFlags, JsonFlag, YesFlag {
   readonly exchange?: string;
@@ -22,41 +17,8 @@ interface Flags extends RangeFlags, JsonFlag, YesFlag {
   readonly rebuild?: boolean;
 }
 
-export const commands: Commands = {
-  replay(command, cli) {
-    const { from, to } = exampleDays();
-    addRange(command, {
-      from: 'only answers about days from this one on, YYYY-MM-DD',
-      to: 'only answers about days up to this one, YYYY-MM-DD',
-    });
-    command
-      .argument('[operations...]', 'operations, or data sets of imported files, to replay (default: all)')
-      .addOption(exchangeOption())
-      .option('--rejects', 'only answers with rejects that are not resolved yet')
-      .addOption(
-        new Option(
-          '--rebuild',
-          'replace the history as well, as if all kept answers had been loaded in their order',
-        ).conflicts(['from', 'to', 'rejects']),
-      )
-      .addOption(yesOption())
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples(
-          'eod replay',
-          `eod replay GetBhavCopyCM --from ${from} --to ${to}`,
-          'eod replay --rejects',
-          'eod replay GetBhavCopyCM --rebuild',
-        ),
-      )
-      .action((names: string[], flags: Flags) => replay(cli, names, flags));
-  },
-};
-
-async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
+export async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
-  const { parsedLate, parseDataSets } = await import('../parse-request.ts');
   const filterOf = parsedLate(
     names,
     config,
@@ -66,9 +28,6 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
       ...parseOpenRange(flags, { config, clock: systemClock }),
     }),
   );
-  const { openContext } = await import('../open-context.ts');
-  const { planReplay } = await import('../../jobs/replay/plan-replay.ts');
-  const { printEnding, workOnReplay } = await import('../work-on-run.ts');
   const context = await openContext(cli, { config, wait: 'short' });
   const filter = filterOf();
   if (flags.rebuild === true) {
@@ -92,7 +51,6 @@ async function replay(cli: Cli, names: readonly string[], flags: Flags): Promise
 
 /** Says which versions can be shown after a run that has replaced history. */
 async function logPast(cli: Cli, { db }: Context, runId: number, isRebuild: boolean): Promise<void> {
-  const { pastsOfRun } = await import('../../load/state/loads/versions.ts');
   const replaced = await pastsOfRun(db.drizzle, runId);
   for (const { table, version } of replaced) {
     logNote(cli, `market.${table}: the history was replaced; states from ${version} on can be shown`);

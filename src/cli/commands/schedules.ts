@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/clock.ts';
-import type { NextTick } from '../../jobs/worker/night-schedules.ts';
-import { type Cli, type Commands, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { examples, jsonOption } from '../options.ts';
+import { type NextTick, nextTicks } from '../../jobs/worker/night-schedules.ts';
+import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { openKnown } from '../open-context.ts';
 import { type Column, columnsOf, table } from '../output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
@@ -10,18 +10,7 @@ const COLUMNS: readonly Column<NextTick>[] = [
   { head: 'next', cell: (one) => one.nextLocal },
 ];
 
-export const commands: Commands = {
-  schedules(command, cli) {
-    command
-      .addOption(jsonOption('a list of schedules'))
-      .addHelpText('after', examples('eod schedules'))
-      .action((flags: JsonFlag) => listSchedules(cli, flags));
-  },
-};
-
-async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { nextTicks } = await import('../../jobs/worker/night-schedules.ts');
-  const { openKnown } = await import('../open-context.ts');
+export async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
   await openKnown(cli, config);
   const ticks = nextTicks(config, systemClock);

@@ -1,7 +1,9 @@
 import { usageError } from '../../core/errors.ts';
-import type { Verification } from '../../load/market/digests.ts';
-import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { exampleDays, examples, integerOption, jsonOption, parseMoment } from '../options.ts';
+import { contentDigest, digestUpTo, type Verification, verify } from '../../load/market/digests.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { openReadable } from '../open-context.ts';
+import { parseMoment } from '../options.ts';
 import { firstLines, momentText, plural } from '../output.ts';
 
 interface Flags extends JsonFlag {
@@ -17,36 +19,9 @@ interface VerifyFlags extends JsonFlag {
 
 const MOST_LISTED = 20;
 
-export const commands: Commands = {
-  state(command, cli) {
-    const { to } = exampleDays();
-    command
-      .option('--at <time>', 'the state at that time: a day, or a time with its zone')
-      .option('--digest', 'also the digest of all states up to it, which "eod verify" checks')
-      .option('--content', 'also the digest of its values alone, which a rebuild from the answers has too')
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples('eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --digest'),
-      )
-      .action((flags: Flags) => showState(cli, flags));
-  },
-  verify(command, cli) {
-    command
-      .addOption(integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }))
-      .option('--digest <digest>', 'the digest that this state had, from "eod state --digest"')
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod verify', 'eod verify --state 840 --digest 9f86d081884c…'))
-      .action((flags: VerifyFlags) => verifyStates(cli, flags));
-  },
-};
-
-async function showState(cli: Cli, flags: Flags): Promise<void> {
+export async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
-  const { openReadable } = await import('../open-context.ts');
-  const { versionAt } = await import('../../load/state/loads/versions.ts');
-  const { contentDigest, digestUpTo } = await import('../../load/market/digests.ts');
   const { db } = await openReadable(cli, 'tables');
   const { version, committedAt } = await versionAt(db.drizzle, at);
   const more = {
@@ -63,14 +38,11 @@ async function showState(cli: Cli, flags: Flags): Promise<void> {
   );
 }
 
-async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Promise<void> {
+export async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlags): Promise<void> {
   if (digest !== undefined && !/^[0-9a-f]{64}$/.test(digest)) {
     throw usageError('--digest takes the 64 digits that "eod state --digest" prints');
   }
   if (digest !== undefined && state === undefined) throw usageError('--digest: name its state with --state');
-  const { openReadable } = await import('../open-context.ts');
-  const { versionAt } = await import('../../load/state/loads/versions.ts');
-  const { verify } = await import('../../load/market/digests.ts');
   const { db } = await openReadable(cli, 'tables');
   const { version: newest } = await versionAt(db.drizzle, null);
   if (state !== undefined && state > newest)

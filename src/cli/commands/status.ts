@@ -1,11 +1,19 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isUnusual } from '../../core/wording.ts';
-import type { OperationStatus, QuotaStatus, Status } from '../../jobs/runs/read-status.ts';
-import type { queueOf } from '../../jobs/worker/queue.ts';
+import {
+  type OperationStatus,
+  type QuotaStatus,
+  RECENT_SESSIONS,
+  readStatus,
+  type Status,
+} from '../../jobs/runs/read-status.ts';
+import { queueOf } from '../../jobs/worker/queue.ts';
+import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
-import { type Cli, type Commands, type JsonFlag, print, printJson } from '../cli.ts';
-import { exampleDays, examples, jsonOption } from '../options.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { exampleDays } from '../options.ts';
 import {
   type Column,
   cannotStoreText,
@@ -16,6 +24,7 @@ import {
   noWorkersText,
   table,
 } from '../output.ts';
+import { checkRedis } from '../reachable.ts';
 import { retryLines } from '../run-output.ts';
 
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
@@ -39,19 +48,7 @@ const STATE_NAMES: Readonly<Record<string, string>> = {
   not_published: 'not published',
 };
 
-export const commands: Commands = {
-  status(command, cli) {
-    command
-      .addOption(jsonOption())
-      .addHelpText('after', examples('eod status', 'eod status --json'))
-      .action((flags: JsonFlag) => showStatus(cli, flags));
-  },
-};
-
-async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
-  const { openContext } = await import('../open-context.ts');
-  const { readStatus, RECENT_SESSIONS } = await import('../../jobs/runs/read-status.ts');
-  const { MISSING_OF } = await import('../../load/state/coverage/freshness.ts');
+export async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
   const context = await openContext(cli);
   const status = await readStatus(context);
   const queueProblem = await redisProblem(context.config);
@@ -59,7 +56,6 @@ async function showStatus(cli: Cli, flags: JsonFlag): Promise<void> {
     const { isUnused: _, ...facts } = status;
     return printJson(cli, { ...facts, queueProblem });
   }
-  const { queueOf } = await import('../../jobs/worker/queue.ts');
   const sessions = { missingOf: MISSING_OF, recent: RECENT_SESSIONS };
   const { EOD_TIMEZONE: timeZone, EOD_BASE_URL, EOD_ACCESS_KEY } = context.config;
   const hasSource = EOD_BASE_URL !== undefined && EOD_ACCESS_KEY !== undefined;
@@ -75,7 +71,6 @@ interface SessionCounts {
 
 async function redisProblem({ REDIS_URL }: Config): Promise<string | null> {
   if (REDIS_URL === undefined) return null;
-  const { checkRedis } = await import('../reachable.ts');
   return checkRedis(REDIS_URL, { forMs: 0, onRetry: () => undefined }).then(
     () => null,
     (error) => messageOf(error),

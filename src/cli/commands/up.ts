@@ -1,42 +1,15 @@
-import type { Config } from '../../core/config.ts';
-import type { QueueContext } from '../../jobs/context.ts';
-import { type Cli, type Commands, loadSettings, logNote } from '../cli.ts';
-import { examples, integerOption, parseChoices } from '../options.ts';
+import { startAlertWatch } from '../../jobs/alerts/late-data.ts';
+import { startScheduler } from '../../jobs/worker/scheduler.ts';
+import { startWorker } from '../../jobs/worker/worker.ts';
+import { type Cli, loadSettings, logNote } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { parseChoices, ROLES } from '../options.ts';
+import { logDashboard, serve } from './web-command.ts';
 
-const ROLES = ['scheduler', 'worker', 'web'] as const;
-
-export const commands: Commands = {
-  up(command, cli) {
-    command
-      .option(
-        '--roles <list>',
-        'what this process does: scheduler, worker, web (the dashboard)',
-        ROLES.join(','),
-      )
-      .addHelpText('after', examples('eod up', 'eod up --roles worker'))
-      .action((flags: { readonly roles: string }) => up(cli, flags.roles));
-  },
-  web(command, cli) {
-    command
-      .addOption(
-        integerOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
-          least: 0,
-          most: 65_535,
-        }),
-      )
-      .addHelpText('after', examples('eod web', 'eod web --port 8081', 'eod --demo web'))
-      .action((flags: { readonly port?: number }) => web(cli, flags));
-  },
-};
-
-async function up(cli: Cli, text: string): Promise<void> {
+export async function up(cli: Cli, flags: { readonly roles: string }): Promise<void> {
   const { life } = cli;
-  const roles = [...new Set(parseChoices('--roles', text, ROLES, 'role'))];
+  const roles = [...new Set(parseChoices('--roles', flags.roles, ROLES, 'role'))];
   const config = await loadSettings(cli);
-  const { openContext } = await import('../open-context.ts');
-  const { startScheduler } = await import('../../jobs/worker/scheduler.ts');
-  const { startWorker } = await import('../../jobs/worker/worker.ts');
-  const { startAlertWatch } = await import('../../jobs/alerts/late-data.ts');
   // Only a worker calls the source; a scheduler needs neither its address nor the key.
   const worker = roles.includes('worker')
     ? await openContext(cli, { config, source: true, wait: 'long' })
@@ -58,33 +31,4 @@ async function up(cli: Cli, text: string): Promise<void> {
   if (roles.includes('web')) await logDashboard(cli, config, url);
   if (config.DATABASE_URL === undefined) logNote(cli, `its private Postgres: psql '${context.db.url}'`);
   await life.stopped;
-}
-
-/** Serves the dashboard alone, which needs neither the source's address nor the key. */
-async function web(cli: Cli, { port }: { readonly port?: number }): Promise<void> {
-  const settings = await loadSettings(cli);
-  const config = port === undefined ? settings : { ...settings, EOD_HTTP_PORT: port };
-  const { openContext } = await import('../open-context.ts');
-  const context = await openContext(cli, { config, queue: true, wait: 'long' });
-  await logDashboard(cli, config, await serve(cli, context, ['web']));
-  await cli.life.stopped;
-}
-
-/** Serves HTTP until the command ends. @returns the address. */
-async function serve(cli: Cli, context: QueueContext, roles: readonly string[]): Promise<string> {
-  const { startHttpServer } = await import('../../web/server.ts');
-  const { life } = cli;
-  const server = await life.open(
-    () => startHttpServer(context, { roles, stopping: life.signal }),
-    (opened) => opened.close(),
-  );
-  return server.url;
-}
-
-async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
-  const { isOpenToNetwork } = await import('../../core/consistent-settings.ts');
-  logNote(cli, `dashboard: ${url}/`);
-  if (isOpenToNetwork(config)) {
-    logNote(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
-  }
 }

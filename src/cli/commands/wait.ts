@@ -2,10 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { clockOf } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
+import { stateOfDay } from '../../jobs/alerts/complete-night.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
-import { type Cli, type Commands, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { exampleDays, examples, integerOption, jsonOption, parseDay } from '../options.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
 
 interface Flags extends JsonFlag {
@@ -28,43 +31,11 @@ interface Awaited {
 /** How often it looks. */
 const EVERY_MS = 2_000;
 
+const DEFAULT_TIMEOUT_MS = 2 * 3_600_000;
+
 const MOST_LISTED = 20;
 
-export const commands: Commands = {
-  wait(command, cli) {
-    const { to } = exampleDays();
-    command
-      .option(
-        '--night <day>',
-        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
-      )
-      .addOption(
-        integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
-      )
-      .option(
-        '--timeout <time>',
-        'give up after this long, e.g. 90s, 30m; 0: look once (default: 2h)',
-        parseTime,
-      )
-      .addOption(jsonOption())
-      .addHelpText(
-        'after',
-        examples(`eod wait --night ${to} --timeout 3h`, 'eod wait --state 840 --timeout 0'),
-      )
-      .action((flags: Flags) => wait(cli, flags));
-  },
-};
-
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
-
-/** Milliseconds of `90s`, `30m`, `2h`, or of a number of seconds. @throws PipelineError `usage` */
-function parseTime(text: string): number {
-  const [, amount, unit = 's'] = /^(\d{1,6})([smh]?)$/.exec(text) ?? [];
-  if (amount === undefined) throw usageError(`--timeout: "${text}" is not a time such as 90s, 30m or 2h`);
-  return Number(amount) * (UNITS[unit || 's'] as number);
-}
-
-async function wait(cli: Cli, flags: Flags): Promise<void> {
+export async function wait(cli: Cli, flags: Flags): Promise<void> {
   if (flags.night === undefined && flags.state === undefined)
     throw usageError('wait for what? Give --night or --state');
   if (flags.night !== undefined && flags.state !== undefined)
@@ -72,9 +43,8 @@ async function wait(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const night =
     flags.night === undefined ? null : parseDay('--night', flags.night, { config, clock: clockOf(config) });
-  const { openContext } = await import('../open-context.ts');
   const context = await openContext(cli, { config });
-  const until = performance.now() + (flags.timeout ?? parseTime('2h'));
+  const until = performance.now() + (flags.timeout ?? DEFAULT_TIMEOUT_MS);
   let found = await look(context, night, flags.state ?? 0);
   while (!found.isThere && performance.now() < until && !cli.life.signal.aborted) {
     await sleep(Math.min(EVERY_MS, until - performance.now()), undefined, { signal: cli.life.signal }).catch(
@@ -89,10 +59,8 @@ async function wait(cli: Cli, flags: Flags): Promise<void> {
 
 /** Is it there now? */
 async function look(context: Context, night: Day | null, wanted: number): Promise<Awaited> {
-  const { versionAt } = await import('../../load/state/loads/versions.ts');
   const { version: state } = await versionAt(context.db.drizzle, null);
   if (night === null) return { isThere: state >= wanted, state };
-  const { stateOfDay } = await import('../../jobs/alerts/complete-night.ts');
   const { isComplete, due, missing } = await stateOfDay(context, night);
   return {
     isThere: isComplete,

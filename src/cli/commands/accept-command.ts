@@ -1,0 +1,21 @@
+import { requesterName } from '../../core/environment.ts';
+import { readToFold } from '../../jobs/worker/store-answer.ts';
+import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { count, plural } from '../output.ts';
+import { notFound } from './withdrawals-command.ts';
+
+export async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<void> {
+  const context = await openContext(cli);
+  const accepted = await acceptWithdrawal(context.db, id, {
+    by: requesterName(),
+    readAgain: (answer) => readToFold(context, answer),
+    maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
+  });
+  if (accepted === null) throw notFound(id);
+  if (flags.json === true) return printJson(cli, accepted);
+  const { table: name, exchange, day, withdrawn, left } = accepted;
+  const where = [`market.${name}`, exchange, day].filter(Boolean).join(' ');
+  print(cli, `${where}: ${plural(withdrawn, 'row')} withdrawn, ${count(left)} left`);
+}

@@ -1,0 +1,156 @@
+import { type Argument, type Command, Help, type Option } from 'commander';
+import { type PipelineError, usageError } from '../core/errors.ts';
+import { didYouMean } from '../core/input.ts';
+import type { Cli } from './cli.ts';
+import { examples, parseId } from './options.ts';
+
+/**
+ * Imports the function that does the work of a command. It gets the arguments, then the options. It is imported only when
+ * it is called, so that help and mistakes on the command line need no client for Postgres, Redis or HTTP. No command has
+ * more than one argument.
+ */
+type Load = () => Promise<(cli: Cli, ...given: never[]) => unknown>;
+
+/** A command, or a verb of one: its help, completion and what it accepts are made from this. */
+export interface Specification {
+  readonly name: string;
+  /** What it does, for its own help; a list of commands shows the first sentence. */
+  readonly summary: string;
+  /** Other names by which the program knows the same command. Help names them in one line. */
+  readonly aliases?: readonly string[];
+  /** A hidden command works, but no list shows it. */
+  readonly hidden?: boolean;
+  readonly args?: readonly Argument[];
+  /** A function if they depend on much that other commands need not load. */
+  readonly options?: readonly Option[] | (() => Promise<readonly Option[]>);
+  readonly examples?: readonly string[];
+  /** If it lists something: then `run` lists, without an id among its arguments unless `show` is missing. */
+  readonly list?: ListGrammar;
+  readonly verbs?: readonly Specification[];
+  /** Rewrites what is typed after the name before options are looked for in it. */
+  readonly rewrite?: (args: string[]) => string[];
+  readonly run?: Load;
+}
+
+/** How one of what a command lists is named. */
+interface ListGrammar {
+  /** What may stand after the name of the command, beside verbs: `the number of a reject`. */
+  readonly id: string;
+  readonly isId?: (text: string) => boolean;
+  readonly parse?: (text: string) => unknown;
+  /** Shows the one with that id. */
+  readonly show?: Load;
+}
+
+/** The grammar of a list whose members have numbers. @param noun `reject` */
+export function numbered(noun: string, show: Load): ListGrammar {
+  return {
+    id: `the number of a ${noun}`,
+    isId: (text) => /^\d/.test(text),
+    parse: (text) => parseId(noun, text),
+    show,
+  };
+}
+
+/** Gives a command what its specification says. */
+export async function specify(command: Command, specification: Specification, cli: Cli): Promise<void> {
+  const { args = [], options = [], list, verbs = [], rewrite, run } = specification;
+  const own = list === undefined ? command : listOf(command, list);
+  if (rewrite !== undefined) {
+    const parseOptions = command.parseOptions.bind(command);
+    command.parseOptions = (typed) => parseOptions(rewrite(typed));
+  }
+  for (const argument of args) own.addArgument(argument);
+  for (const option of typeof options === 'function' ? await options() : options) own.addOption(option);
+  if (specification.examples !== undefined) command.addHelpText('after', examples(specification.examples));
+  const call = async (load: Load, [first, second, third]: readonly unknown[]) => {
+    await (await load())(cli, first as never, second as never, third as never);
+  };
+  if (run !== undefined) {
+    own.action((...given) => {
+      const id = list === undefined ? undefined : givenId(command, list, given[0]);
+      if (list?.show === undefined) return call(run, given);
+      const [, ...others] = given;
+      return id === undefined ? call(run, others) : call(list.show, [list.parse?.(id) ?? id, ...others]);
+    });
+  }
+  for (const verb of verbs) {
+    const added = command.command(verb.name, { hidden: verb.hidden === true }).description(verb.summary);
+    await specify(added, verb, cli);
+  }
+}
+
+/** The only word that stands after the name of a list. @throws PipelineError `usage` if it cannot be an id. */
+function givenId(command: Command, { id, isId }: ListGrammar, words: unknown): string | undefined {
+  const [first, ...others] = [words ?? []].flat() as string[];
+  if (first === undefined || others.length > 0) return undefined;
+  if (isId?.(first) === false) throw noSuchVerb(command, id, first);
+  return first;
+}
+
+/**
+ * Gives a command the grammar of lists: alone it lists, with an id it shows one, with a verb it acts on one. Listing is
+ * a command of its own, "list", whose name need not be typed: the help of the command explains it.
+ *
+ * @returns the command that lists; verbs are further commands.
+ */
+function listOf(command: Command, { id }: ListGrammar): Command {
+  const list = command
+    .command('list', { isDefault: true, hidden: true })
+    .description(command.description())
+    .configureHelp(command.configureHelp())
+    .allowExcessArguments()
+    .hook('preAction', () => {
+      const [first, second] = list.args;
+      const name = command.name();
+      if (first === undefined) return;
+      if (verbsOf(command).includes(first)) {
+        throw usageError(`${name}: flags follow the verb: write "eod ${name} ${first}" first`);
+      }
+      if (list.registeredArguments[0]?.variadic === true) return;
+      if (second !== undefined) {
+        if (/^\d|:/.test(first)) throw usageError(`${name}: "${second}" is too much: give one id`);
+        throw noSuchVerb(command, id, first);
+      }
+      refuseListFlags(list, name, first);
+    });
+  const plain = Object.assign(new Help(), command.configureHelp());
+  const explained = (one: Command) => (one === command ? list : one);
+  command.commandsGroup('Verbs:').configureHelp({
+    ...command.configureHelp(),
+    visibleArguments: (one) => plain.visibleArguments(explained(one)),
+    visibleOptions: (one) => plain.visibleOptions(explained(one)),
+    visibleCommands: (one) => plain.visibleCommands(one).filter((verb) => verb.name() !== 'help'),
+    commandUsage: (one) =>
+      one === command
+        ? `${plain.commandUsage(list).replace(' list', '')}${verbsOf(one)
+            .map((verb) => `\n       eod ${one.name()} ${verb} …`)
+            .join('')}`
+        : plain.commandUsage(one),
+  });
+  return list;
+}
+
+/** With an id, only `--json` says something: a flag that narrows the list would be ignored. @throws PipelineError `usage` */
+function refuseListFlags(list: Command, name: string, id: string): void {
+  const given = list.options.filter(
+    (option) => option.long !== '--json' && list.getOptionValueSource(option.attributeName()) === 'cli',
+  );
+  if (given.length === 0) return;
+  const flags = given.map(({ long }) => long).join(', ');
+  throw usageError(`${name}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`);
+}
+
+/** The verbs of a list, as help names them. */
+function verbsOf(command: Command): string[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return visible.map((verb) => verb.name());
+}
+
+/** The error about a word after the name of a list. @param id what else may stand there. */
+function noSuchVerb(command: Command, id: string, text: string): PipelineError {
+  const verbs = verbsOf(command);
+  const known = verbs.length === 0 ? '' : ` nor a verb (${verbs.join(', ')})`;
+  const not = verbs.length === 0 ? 'not' : 'neither';
+  return usageError(`${command.name()}: "${text}" is ${not} ${id}${known}${didYouMean(text, verbs)}`);
+}

@@ -1,0 +1,361 @@
+import { Argument, Option } from 'commander';
+import { usageError } from '../../core/errors.ts';
+import { nearest } from '../../core/input.ts';
+import { SHORT_EXAMPLES } from '../../load/market/examples.ts';
+import {
+  detachOption,
+  dryRunOption,
+  exampleDays,
+  exchangeOption,
+  FORMATS,
+  idArgument,
+  integerOption,
+  jsonOption,
+  LISTED,
+  limitOption,
+  parseDuration,
+  rangeOptions,
+  yesOption,
+} from '../options.ts';
+import { numbered, type Specification } from '../specification.ts';
+
+const { from, to } = exampleDays();
+
+/** What says where to look for gaps; `gapScope` reads it. */
+const gapScope: Pick<Specification, 'args'> & { readonly options: readonly Option[] } = {
+  args: [new Argument('[operations...]', 'only these operations (default: all)')],
+  options: [
+    ...rangeOptions({
+      from: 'first day (default: the first day loaded, for each operation and exchange)',
+      to: 'last day (default: the last published session)',
+    }),
+    exchangeOption(),
+    jsonOption(),
+  ],
+};
+
+const runId = idArgument('run', 'the number of the run');
+
+/** SQL that begins with a comment (`-- why`) must not be taken for an option, which has no white space in its name. */
+const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
+
+/** Options of psql stand after `--`, where they are arguments. @throws PipelineError `usage` */
+function refuseOptionsOfPsql(args: string[]): string[] {
+  const [flag = ''] = args;
+  if (/^-/.test(flag) && !/^(-h|--help)$/.test(flag)) {
+    throw usageError(`what is meant for psql goes after --: eod psql -- ${flag} …`);
+  }
+  return args;
+}
+
+/** Commands that show what is there. */
+export const lookCommands: readonly Specification[] = [
+  {
+    name: 'status',
+    summary: 'Show what is loaded, what is missing, what was rejected, and what is being worked on.',
+    options: [jsonOption()],
+    examples: ['eod status', 'eod status --json'],
+    run: async () => (await import('../commands/status.ts')).showStatus,
+  },
+  {
+    name: 'runs',
+    summary:
+      'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
+    aliases: ['run'],
+    args: [new Argument('[id]', 'number of a run, to show that one')],
+    options: [limitOption(20), jsonOption('a list of runs')],
+    examples: ['eod runs', 'eod runs 12', 'eod runs --limit 100 --json', 'eod runs resume 12'],
+    list: numbered('run', async () => (await import('../commands/runs-command.ts')).showRun),
+    run: async () => (await import('../commands/runs-command.ts')).listRuns,
+    verbs: [
+      {
+        name: 'resume',
+        summary: 'Continue a run: what is left of a stopped one, or what failed.',
+        aliases: ['resume'],
+        args: [runId],
+        options: [jsonOption()],
+        examples: ['eod runs resume 12'],
+        run: async () => (await import('../commands/run-verbs.ts')).resume,
+      },
+      {
+        name: 'cancel',
+        summary: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
+        aliases: ['cancel'],
+        args: [runId],
+        options: [yesOption(), jsonOption()],
+        examples: ['eod runs cancel 12'],
+        run: async () => (await import('../commands/run-verbs.ts')).cancel,
+      },
+    ],
+  },
+  {
+    name: 'gaps',
+    summary:
+      'List sessions that should be loaded and are not, and why. Exit code 1 if there are any. The verb loads them.',
+    ...gapScope,
+    options: [
+      ...gapScope.options,
+      new Option('--all', 'also list sessions that are not published yet; they do not count as gaps'),
+    ],
+    examples: [
+      'eod gaps',
+      `eod gaps GetBhavCopyCM --exchange NSE --from ${from} --to ${to}`,
+      'eod gaps --json',
+      'eod gaps fill --dry-run',
+    ],
+    list: {
+      // A gap is what an operation lacks of an exchange, and changes with every run.
+      id: 'an operation (gaps have no numbers)',
+      isId: (text) => !/^\d+$/.test(text) && nearest(text, ['fill'], 1) === null,
+    },
+    run: async () => (await import('../commands/gaps.ts')).listGaps,
+    verbs: [
+      {
+        name: 'fill',
+        summary: 'Pull exactly the sessions that "eod gaps" lists.',
+        aliases: ['fill-gaps'],
+        ...gapScope,
+        options: [...gapScope.options, dryRunOption(), detachOption()],
+        examples: [
+          'eod gaps fill',
+          'eod gaps fill --dry-run',
+          `eod gaps fill GetBhavCopyCM --from ${from} --json`,
+        ],
+        run: async () => (await import('../commands/fill-gaps.ts')).fillGaps,
+      },
+    ],
+  },
+  {
+    name: 'schedules',
+    summary: 'Show when "eod up" runs each operation next.',
+    options: [jsonOption('a list of schedules')],
+    examples: ['eod schedules'],
+    run: async () => (await import('../commands/schedules.ts')).listSchedules,
+  },
+  {
+    name: 'operations',
+    summary:
+      'List the operations; with a name, show its parameters, tables, fields and units (the data dictionary).',
+    args: [new Argument('[name]', 'an operation, or data set of imported files')],
+    options: [
+      new Option(
+        '--available',
+        'also those that can be enabled: the catalogue, and your own (EOD_OPERATIONS_DIR)',
+      ),
+      jsonOption(),
+    ],
+    examples: [
+      'eod operations',
+      'eod operations GetBhavCopyCM',
+      'eod operations list --available',
+      'eod operations enable GetVoting',
+      'eod operations disable GetVoting',
+      'eod operations draft GetVoting.json',
+      'eod operations draft GetVoting',
+      'eod operations check operations/GetVoting.mjs',
+    ],
+    list: {
+      id: 'an operation',
+      show: async () => (await import('../commands/operations-command.ts')).describeOperation,
+    },
+    run: async () => (await import('../commands/operations-command.ts')).listOperations,
+    verbs: [
+      {
+        name: 'enable',
+        summary: 'Create the tables of operations, and ask for them every night from now on.',
+        args: [
+          new Argument('<names...>', 'operations of the catalogue, or of your own (EOD_OPERATIONS_DIR)'),
+        ],
+        options: [jsonOption()],
+        run: async () => (await import('../commands/change-operations.ts')).enable,
+      },
+      {
+        name: 'disable',
+        summary: 'Ask for operations no longer. Their rows and history stay.',
+        args: [new Argument('<names...>', 'operations that were enabled')],
+        options: [jsonOption()],
+        run: async () => (await import('../commands/change-operations.ts')).disable,
+      },
+      {
+        name: 'draft',
+        summary:
+          'Write the declaration of an operation from an answer that was saved, or print the lines for fields that no column of an operation reads; guesses are marked.',
+        args: [
+          new Argument(
+            '<answer>',
+            'JSON, XML, or CSV with a header, which has the name of the operation; or an operation with kept answers',
+          ),
+        ],
+        options: [
+          new Option('--name <operation>', 'the name by which the source is asked, if the file has another'),
+          new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
+        ],
+        run: async () => (await import('../draft-operation.ts')).draftOperation,
+      },
+      {
+        name: 'check',
+        summary: 'Test declarations against their samples, without a database.',
+        args: [new Argument('<files...>', 'modules that declare operations, or names of operations')],
+        options: [
+          new Option('--answer <file>', 'read this saved answer instead of the sample'),
+          jsonOption(),
+        ],
+        run: async () => (await import('../check-operations.ts')).checkOperations,
+      },
+    ],
+  },
+  {
+    name: 'query',
+    summary: 'Run one read-only SQL statement, and print its rows as a table, CSV or JSON.',
+    args: [new Argument('<sql>', 'one SELECT or other reading statement; - reads it from stdin')],
+    options: [
+      new Option('--csv', 'print CSV with a header line'),
+      jsonOption('a list of objects; numbers keep all their digits'),
+      limitOption(undefined, `rows to print at most (default: all; ${LISTED.asTable} in a table)`),
+      integerOption('--timeout <seconds>', 'how long the statement may run', {
+        least: 1,
+        most: 86_400,
+      }).default(300),
+    ],
+    examples: [
+      `eod query "${SHORT_EXAMPLES.few}"`,
+      `eod query --csv "${SHORT_EXAMPLES.many}" > prices.csv`,
+      'eod query --json - < report.sql | jq .',
+    ],
+    rewrite: (args) => args.map(asOperand),
+    run: async () => (await import('../commands/query-command.ts')).query,
+  },
+  {
+    name: 'psql',
+    summary: 'Open psql on the database, also on the private Postgres.',
+    args: [new Argument('[args...]', 'arguments for psql, after --')],
+    examples: ['eod psql', "eod psql -- -c '\\d+ market.bhavcopy_cm'", 'eod --demo psql'],
+    rewrite: refuseOptionsOfPsql,
+    run: async () => (await import('../commands/psql.ts')).psql,
+  },
+  {
+    name: 'export',
+    summary:
+      'Write a table or view to a file of Parquet, CSV or JSON lines, for pandas, DuckDB and the like.',
+    args: [new Argument('[tables...]', 'a table or view, in the schema market unless another is named')],
+    options: [
+      ...rangeOptions({
+        from: 'only days from this one on, YYYY-MM-DD',
+        to: 'only days up to this one, YYYY-MM-DD',
+      }),
+      new Option('--symbol <list>', 'only rows with these symbols, e.g. INFY,TCS'),
+      new Option('--series <list>', 'only rows of these series, e.g. EQ,BE'),
+      exchangeOption(),
+      new Option(
+        '--format <format>',
+        `${FORMATS.join(', ')} (default: from the ending of --out, else parquet)`,
+      ),
+      new Option('--out <path>', 'the file, or the folder to write it to (default: this folder)'),
+      new Option(
+        '--partition <by>',
+        'year: one file a year, TABLE_YEAR, in the folder of --out; of a lake month or year',
+      ),
+      new Option('--lake <dir>', 'a folder of Parquet files that this export brings up to date'),
+      new Option('--all', 'with --lake: all tables and views of market'),
+      new Option(
+        '--on-change <command>',
+        'with --lake: a command for the shell, run unless it has succeeded with these files',
+      ),
+      new Option(
+        '--decimals',
+        'write decimal numbers to Parquet as DECIMAL with all of their digits (default: as DOUBLE, which keeps 15)',
+      ),
+      jsonOption(),
+    ],
+    examples: [
+      'eod export prices_adjusted',
+      `eod export bhavcopy_cm --exchange NSE --from ${from} --out days.csv`,
+      'eod export bhavcopy_cm --partition year --out archive/',
+      'eod export --all --lake lake/ --on-change "rclone sync lake/ remote:lake"',
+    ],
+    run: async () => (await import('../commands/export.ts')).exportTables,
+  },
+  {
+    name: 'dbt',
+    summary: 'Write the tables and views as sources of dbt: descriptions, keys, tests, freshness.',
+    options: [new Option('--out <file>', 'the file to write, replaced if it exists (default: print it)')],
+    examples: ['eod dbt --out models/sources.yml', 'eod dbt > models/sources.yml'],
+    run: async () => (await import('../commands/dbt.ts')).dbt,
+  },
+  {
+    name: 'diff',
+    summary:
+      'Show what changed in the tables of an operation: rows inserted, updated, withdrawn and listed again.',
+    options: [
+      new Option(
+        '--operation <name>',
+        'the operation, or data set of imported files, whose tables are compared',
+      ),
+      new Option(
+        '--between <moments...>',
+        'two of these, the older first: a run (12, as it ended), a state (state:812), a time',
+      ),
+      new Option('--since <time>', 'compare the tables then and now; a day, or a time with its zone'),
+      limitOption(
+        undefined,
+        `rows to list at most (default: ${LISTED.differences}; with --json ${LISTED.differencesAsJson}); the counts include all`,
+      ),
+      jsonOption(),
+    ],
+    examples: [
+      'eod diff --operation GetBhavCopyCM --between 12 15',
+      'eod diff --operation GetBhavCopyCM --between state:812 state:840',
+      'eod diff --operation CorporateEvents --between 12 15',
+      `eod diff --operation GetBhavCopyCM --since ${to}`,
+      `eod diff --operation GetBhavCopyCM --since ${to}T21:00:00+05:30 --json`,
+    ],
+    run: async () => (await import('../commands/diff.ts')).diff,
+  },
+  {
+    name: 'state',
+    summary:
+      'Show the number of the current state of the tables, or of a past one. Written down with a report, it finds the same rows again.',
+    options: [
+      new Option('--at <time>', 'the state at that time: a day, or a time with its zone'),
+      new Option('--digest', 'also the digest of all states up to it, which "eod verify" checks'),
+      new Option(
+        '--content',
+        'also the digest of its values alone, which a rebuild from the answers has too',
+      ),
+      jsonOption(),
+    ],
+    examples: ['eod state', `eod state --at ${to}T21:00:00+05:30 --json`, 'eod state --digest'],
+    run: async () => (await import('../commands/state.ts')).showState,
+  },
+  {
+    name: 'wait',
+    summary: 'Wait until a night is complete, or the tables have a state. Exit code 1 if it is late.',
+    options: [
+      new Option(
+        '--night <day>',
+        'until the night of this day (YYYY-MM-DD, today, yesterday) is complete: everything that became due is loaded',
+      ),
+      integerOption('--state <n>', 'until the tables have this state, or a later one', { least: 0 }),
+      new Option(
+        '--timeout <time>',
+        'give up after this long, e.g. 90s, 30m; 0: look once (default: 2h)',
+      ).argParser((text) => parseDuration('--timeout', text)),
+      jsonOption(),
+    ],
+    examples: [`eod wait --night ${to} --timeout 3h`, 'eod wait --state 840 --timeout 0'],
+    run: async () => (await import('../commands/wait.ts')).wait,
+  },
+  {
+    name: 'web',
+    summary:
+      'Serve the dashboard alone, until Ctrl-C: what is loaded, what is missing and why, runs, data quality.',
+    options: [
+      integerOption('--port <n>', 'listen on this port instead of EOD_HTTP_PORT; 0: a free one', {
+        least: 0,
+        most: 65_535,
+      }),
+    ],
+    examples: ['eod web', 'eod web --port 8081', 'eod --demo web'],
+    run: async () => (await import('../commands/web-command.ts')).web,
+  },
+];

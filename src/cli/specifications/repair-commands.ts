@@ -1,0 +1,223 @@
+import { Argument, Option } from 'commander';
+import {
+  exampleDays,
+  exchangeOption,
+  idArgument,
+  integerOption,
+  jsonOption,
+  limitOption,
+  rangeOptions,
+  yesOption,
+} from '../options.ts';
+import { numbered, type Specification } from '../specification.ts';
+
+const { from, to } = exampleDays();
+
+const operationsOfRejects = new Option('--operation <list>', 'only rejects of these operations');
+
+/** `--accept 4` is an older spelling of the verb. */
+function verbForFlag(args: string[]): string[] {
+  const words = args.flatMap((arg) => arg.split(/(?<=^--accept)=/));
+  const at = words.indexOf('--accept');
+  if (at === -1) return words;
+  return ['accept', ...words.slice(at + 1, at + 2), ...words.slice(0, at), ...words.slice(at + 2)];
+}
+
+/** Commands that repair what is there. */
+export const repairCommands: readonly Specification[] = [
+  {
+    name: 'rejects',
+    summary:
+      'List the records that were rejected and are not resolved yet; show one of them, or try them all again.',
+    args: [new Argument('[id]', 'number of a reject, to show the record as the source sent it')],
+    options: [operationsOfRejects, exchangeOption(), limitOption(50), jsonOption('a list of rejects')],
+    examples: ['eod rejects', 'eod rejects 17', 'eod rejects retry'],
+    list: numbered('reject', async () => (await import('../commands/rejects-command.ts')).showReject),
+    run: async () => (await import('../commands/rejects-command.ts')).listRejects,
+    verbs: [
+      {
+        name: 'show',
+        summary: 'Show one reject: the same as "eod rejects ID".',
+        hidden: true,
+        args: [idArgument('reject')],
+        options: [jsonOption()],
+        run: async () => (await import('../commands/rejects-command.ts')).showReject,
+      },
+      {
+        name: 'retry',
+        summary: 'Read the rejected records again with the current code, and load those that pass now.',
+        options: [operationsOfRejects, exchangeOption(), jsonOption()],
+        run: async () => (await import('../commands/retry-rejects.ts')).retryRejects,
+      },
+    ],
+  },
+  {
+    name: 'withdrawals',
+    summary:
+      'List rows that the source stopped listing but that were kept, because they are suspiciously many; accept their withdrawal.',
+    args: [new Argument('[id]', 'number of a withdrawal, to show all its rows')],
+    options: [limitOption(50), jsonOption()],
+    examples: ['eod withdrawals', 'eod withdrawals 4', 'eod withdrawals accept 4'],
+    list: numbered(
+      'withdrawal',
+      async () => (await import('../commands/withdrawals-command.ts')).showWithdrawal,
+    ),
+    rewrite: verbForFlag,
+    run: async () => (await import('../commands/withdrawals-command.ts')).listWithdrawals,
+    verbs: [
+      {
+        name: 'accept',
+        summary: 'Withdraw the rows of one, because the source is right.',
+        args: [idArgument('withdrawal')],
+        options: [jsonOption()],
+        run: async () => (await import('../commands/accept-command.ts')).accept,
+      },
+    ],
+  },
+  {
+    name: 'events',
+    summary:
+      'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
+    args: [new Argument('[id]', 'id of an event, to show that one')],
+    options: [
+      new Option('--status <list>', 'only events with these states: applied, needs_review, ignored'),
+      new Option('--kind <list>', 'only these kinds, e.g. split,bonus'),
+      new Option('--symbol <symbol>', 'only events of the share that has or had this symbol'),
+      exchangeOption(),
+      ...rangeOptions({
+        from: 'only ex-dates from this day on, YYYY-MM-DD',
+        to: 'only ex-dates up to this day, YYYY-MM-DD',
+      }),
+      limitOption(100),
+      jsonOption('a list of events'),
+    ],
+    examples: [
+      'eod events --status needs_review',
+      'eod events --symbol BAJAJFINSV',
+      `eod events NSE:VEEDOL:${from}:bonus`,
+      `eod events set NSE:VEEDOL:${from}:bonus --factor 1:2`,
+      `eod events set NSE:ITC:${from}:demerger --ignore`,
+    ],
+    list: {
+      id: 'the id of an event',
+      // It has the exchange, the symbol, the day and the kind.
+      isId: (text) => text.includes(':'),
+      show: async () => (await import('../commands/events-command.ts')).showEvent,
+    },
+    run: async () => (await import('../commands/events-command.ts')).listEvents,
+    verbs: [
+      {
+        name: 'set',
+        summary:
+          'Decide by hand what an event does to prices. The decision is kept when lists are imported again.',
+        args: [new Argument('<id>', 'the id of the event, from "eod events"')],
+        options: [
+          new Option('--factor <a:b>', 'multiply earlier prices by a ÷ b: 1:2 halves them'),
+          new Option('--ignore', 'the event does not change prices'),
+          new Option('--reset', 'undo the decision'),
+          jsonOption('the event'),
+        ],
+        run: async () => (await import('../commands/set-event.ts')).setEvent,
+      },
+    ],
+  },
+  {
+    name: 'reconcile',
+    summary: 'Check the stored data sets against each other; contradictions are stored as findings.',
+    options: [
+      ...rangeOptions({
+        from: 'first day, YYYY-MM-DD (default: EOD_HISTORY_DAYS before the last day)',
+        to: 'last day, YYYY-MM-DD (default: today)',
+      }),
+      new Option(
+        '--fail-on <severity>',
+        'exit with 1 if a finding is open that is at least this severe: info, warning, error',
+      ),
+      jsonOption(),
+    ],
+    examples: ['eod reconcile', `eod reconcile --from ${from} --to ${to} --fail-on error`],
+    run: async () => (await import('../commands/reconcile.ts')).reconcile,
+  },
+  {
+    name: 'findings',
+    summary:
+      'List the open findings of "eod reconcile", the newest days first; with a number, show that one.',
+    args: [new Argument('[id]', 'number of a finding, to show that one')],
+    options: [
+      ...rangeOptions({
+        from: 'only days from this one on, YYYY-MM-DD',
+        to: 'only days up to this one, YYYY-MM-DD',
+      }),
+      new Option('--check <name>', 'only findings of this check'),
+      new Option('--severity <list>', 'only these severities: info, warning, error'),
+      new Option('--resolved', 'also findings that a later check resolved'),
+      limitOption(100),
+      jsonOption('a list of findings'),
+    ],
+    examples: [
+      'eod findings',
+      'eod findings 3',
+      'eod findings --check previous_close --severity error,warning --json',
+    ],
+    list: numbered('finding', async () => (await import('../commands/findings-command.ts')).showFinding),
+    run: async () => (await import('../commands/findings-command.ts')).listFindings,
+  },
+  {
+    name: 'replay',
+    summary:
+      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
+    args: [
+      new Argument('[operations...]', 'operations, or data sets of imported files, to replay (default: all)'),
+    ],
+    options: [
+      ...rangeOptions({
+        from: 'only answers about days from this one on, YYYY-MM-DD',
+        to: 'only answers about days up to this one, YYYY-MM-DD',
+      }),
+      exchangeOption(),
+      new Option('--rejects', 'only answers with rejects that are not resolved yet'),
+      new Option(
+        '--rebuild',
+        'replace the history as well, as if all kept answers had been loaded in their order',
+      ).conflicts(['from', 'to', 'rejects']),
+      yesOption(),
+      jsonOption(),
+    ],
+    examples: [
+      'eod replay',
+      `eod replay GetBhavCopyCM --from ${from} --to ${to}`,
+      'eod replay --rejects',
+      'eod replay GetBhavCopyCM --rebuild',
+    ],
+    run: async () => (await import('../commands/replay.ts')).replay,
+  },
+  {
+    name: 'verify',
+    summary:
+      'Check that the rows are as they were loaded: work out the digest of each state again, and name the loads that differ.',
+    options: [
+      integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }),
+      new Option('--digest <digest>', 'the digest that this state had, from "eod state --digest"'),
+      jsonOption(),
+    ],
+    examples: ['eod verify', 'eod verify --state 840 --digest 9f86d081884c…'],
+    run: async () => (await import('../commands/state.ts')).verifyStates,
+  },
+  {
+    name: 'prune',
+    summary:
+      'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
+    options: [
+      integerOption(
+        '--days <n>',
+        'answers older than this many days (default: EOD_KEEP_RAW_DAYS; else they stay)',
+        { least: 0, most: 999_999 },
+      ),
+      new Option('--dry-run', 'only show what would be deleted'),
+      yesOption(),
+      jsonOption(),
+    ],
+    examples: ['eod prune', 'eod prune --days 400 --dry-run'],
+    run: async () => (await import('../commands/prune.ts')).pruneAll,
+  },
+];

@@ -1,0 +1,95 @@
+import { Argument, Option } from 'commander';
+import { jsonOption, repeatableOption, SHELLS } from '../options.ts';
+import type { Specification } from '../specification.ts';
+
+/** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
+function noReaderOption(): Option {
+  const option = new Option(
+    '--no-reader [role]',
+    'revoke the right of this role, or of all roles, to read the tables',
+  );
+  option.negate = false;
+  return option;
+}
+
+/** Commands that set up what eod needs. */
+export const setUpCommands: readonly Specification[] = [
+  {
+    name: 'init',
+    summary:
+      'Write a .env file that has every setting as a comment. Then set the address of the source, the key and the database in it.',
+    args: [new Argument('[file]', 'the file to write').default('.env')],
+    options: [new Option('--force', 'replace the file if it exists'), jsonOption()],
+    examples: ['eod init', 'eod init --force', 'eod init /etc/eod/.env'],
+    run: async () => (await import('../commands/init.ts')).writeSettings,
+  },
+  {
+    name: 'config',
+    summary: 'Show every setting with its value and where it comes from; secrets are hidden.',
+    options: [jsonOption()],
+    examples: ['eod config', 'EOD_CONCURRENCY=8 eod config --json'],
+    run: async () => (await import('../commands/config-command.ts')).showSettings,
+  },
+  {
+    name: 'doctor',
+    summary:
+      'Check what eod needs: Node, settings, database, queue, source, clock, quota, disk; name a remedy for each problem.',
+    options: [
+      new Option('--offline', 'make no call to the source; without it, two calls are made and counted'),
+      jsonOption(),
+    ],
+    examples: ['eod doctor', 'eod doctor --json --offline'],
+    run: async () => (await import('../commands/doctor.ts')).doctor,
+  },
+  {
+    name: 'migrate',
+    summary: 'Create the tables, or bring them up to this version. Safe to run again.',
+    options: [
+      repeatableOption(
+        '--reader <role>',
+        'let this Postgres role read all tables, including future ones; may be given several times',
+      ),
+      noReaderOption(),
+      jsonOption(),
+    ],
+    examples: ['eod migrate', 'eod migrate --reader analyst', 'eod migrate --no-reader analyst'],
+    run: async () => (await import('../commands/migrate-command.ts')).migrate,
+  },
+  {
+    name: 'alert',
+    summary: 'Test whether alerts arrive.',
+    examples: ['eod alert test'],
+    verbs: [
+      {
+        name: 'test',
+        summary: 'Send a test alert to EOD_ALERT_WEBHOOK; exit code 1 when it does not arrive.',
+        options: [jsonOption()],
+        examples: ['eod alert test'],
+        run: async () => (await import('../commands/alert-command.ts')).sendTestAlert,
+      },
+    ],
+  },
+  {
+    name: 'sandbox',
+    summary: 'Start a simulated data service, to try things without a key. Runs until Ctrl-C.',
+    options: async () => (await import('../sandbox-options.ts')).sandboxOptions,
+    examples: [
+      'eod sandbox --port 8090',
+      'eod sandbox --data bhavcopies/ --casing camel --delay 50',
+      'eod sandbox --contrary --shapes sample',
+      "eod sandbox --fault status=503,every=7 --fault 'diagnostic=Calls per hour are limited.,first=1'",
+    ],
+    run: async () => (await import('../commands/sandbox.ts')).serveSandbox,
+  },
+  {
+    name: 'completion',
+    summary: 'Print a script that completes commands, options and their values in bash, zsh or fish.',
+    args: [new Argument('<shell>', 'the shell to complete commands in').choices(SHELLS)],
+    examples: [
+      'eod completion bash > ~/.local/share/bash-completion/completions/eod',
+      'eod completion zsh > $fpath[1]/_eod',
+      'eod completion fish > ~/.config/fish/completions/eod.fish',
+    ],
+    run: async () => (await import('../commands/completion.ts')).printScript,
+  },
+];
