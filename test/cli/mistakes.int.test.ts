@@ -22,7 +22,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
   ['run first', 'run: "first" is neither the number of a run nor a verb (resume, cancel)'],
-  ['run -3', `unknown option '-3' ("eod help run" explains it)`],
+  ['run -3', 'run: "-3" is neither the number of a run nor a verb (resume, cancel)'],
   ['run resume x --json', 'the number of the run: "x" is not a whole number from 1'],
   ['run cancel x', 'the number of the run: "x" is not a whole number from 1'],
   ['run --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
@@ -268,7 +268,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'the folder /nowhere of bhav copies cannot be read: there is no such file or folder',
   ],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
-  ['complete --shell bash', `unknown option '--shell' ("eod help complete" explains it)`],
+  ['complete --words', `unknown option '--words' ("eod help complete" explains it)`],
   [
     'completion tcsh',
     "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish",
