@@ -20,7 +20,7 @@ import type { Outage } from '../src/jobs/worker/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
-import { OPEN_POINTS } from '../src/sandbox/open-points.ts';
+import { OPEN_POINTS } from '../src/sandbox/flags.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
 const END = '<!-- End of the generated part. -->';
@@ -348,7 +348,7 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
   { page: 'docs/tables.md', source: ETL_SCHEMA, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
-  { page: 'docs/limits.md', source: 'src/sandbox/open-points.ts', text: assumptionTable },
+  { page: 'docs/limits.md', source: 'src/sandbox/behaviour.ts', text: assumptionTable },
   {
     page: 'ARCHITECTURE.md',
     source: 'src/load/state/runs/runs.ts',

@@ -4,10 +4,8 @@ import { EVENT_KINDS } from '../extract/corporate-actions/purpose.ts';
 import { checks } from '../load/market/checks/index.ts';
 import { SEVERITIES } from '../load/state/findings.ts';
 import { dataSets, operations, tables } from '../operations/registry.ts';
-import { CASINGS, ENVELOPES } from '../sandbox/answer/format.ts';
-import { CONTENT_TYPES, SHAPES } from '../sandbox/behaviour.ts';
 import { FAULT_KINDS } from '../sandbox/faults.ts';
-import { DIALECTS } from '../sandbox/http/parameters.ts';
+import { sandboxFlags } from '../sandbox/flags.ts';
 import { EVENT_STATUSES, FORMATS } from './options.ts';
 import type { Specification } from './specification.ts';
 
@@ -19,13 +17,9 @@ const exchangeCodes = [...new Set([...EXCHANGES, ...operations.flatMap(({ exchan
 
 /** Known values of flags and arguments. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
-  '--casing': CASINGS,
   '--check': checks().map(({ name }) => name),
-  '--content-type': CONTENT_TYPES,
-  '--dialect': DIALECTS,
   '--disable-exchanges': exchangeCodes,
   '--disable-operations': operationNames,
-  '--envelope': ENVELOPES,
   '--exchange': exchangeCodes,
   '--fail-on': SEVERITIES,
   '--fault': FAULT_KINDS,
@@ -34,12 +28,16 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   '--operation': dataSetNames,
   '--partition': ['year', 'month'],
   '--severity': SEVERITIES,
-  '--shapes': SHAPES,
   '--status': EVENT_STATUSES,
   operations: operationNames,
   name: dataSetNames,
   tables: tables.map(({ name }) => name),
   ...requestValues(),
+  ...Object.fromEntries(
+    sandboxFlags.flatMap(({ flag, words }) =>
+      words === undefined ? [] : [[flag.replace(/ .*/, ''), words]],
+    ),
+  ),
 };
 
 /** Known values of the request options. Their flags are their names in kebab case. */

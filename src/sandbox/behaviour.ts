@@ -1,98 +1,316 @@
 import type { Calendar } from '../calendar/calendar.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
-import type { Casing, Envelope } from './answer/format.ts';
+import { EXCHANGE_CODES } from '../core/exchanges.ts';
+import { parseChoice, parseInteger } from '../core/input.ts';
+import { CASINGS, ENVELOPES, type Envelope } from './answer/format.ts';
 import type { Fault } from './faults.ts';
-import type { Dialect } from './http/parameters.ts';
+import { DIALECTS } from './http/parameters.ts';
+import { names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
 
-export const CONTENT_TYPES = ['spec', 'text', 'json'] as const;
-export const SHAPES = ['sample', 'declared'] as const;
-
-/** Points that the documentation of the service leaves open; `open-points.ts` describes what each means if it is set. */
-const READINGS = [
-  'classificationByChange',
-  'withdrawnRatios',
-  'actionsByAnnouncement',
-  'codedRatios',
-  'actionIdZero',
-  'oldSeriesSuffix',
-  'srcCodes',
-  'filledBlanks',
-  'missingKeys',
-  'spacedKeys',
-  'epochMilliseconds',
-  'shortNumbers',
-  'csvUnquoted',
-  'xmlAttributes',
-  'anyCase',
-  'exactTimes',
-] as const;
-export type Readings = Readonly<Record<(typeof READINGS)[number], boolean>>;
-
-/** How the source behaves. The defaults are what a live service most likely does. */
-export interface Behaviour extends Readings {
-  readonly casing: Casing;
-  /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
-  readonly envelope: Envelope | undefined;
-  /** Which form operations answer with whose documented sample differs from their declared fields. */
-  readonly shapes: (typeof SHAPES)[number];
-  /** Which date parameters are understood. */
-  readonly dialect: Dialect;
-  /** `spec`: JSON or plain text by operation, as specified. */
-  readonly contentType: (typeof CONTENT_TYPES)[number];
-  /** A byte order mark before each body. */
-  readonly bom: boolean;
-  /** Compress when the client accepts it. */
-  readonly gzip: boolean;
-  readonly delayMs: number;
-  /** How many times each distinct request is answered with the line that it is not ready. */
-  readonly notReady: number;
-  /** Calls answered in a clock hour (IST); 0 for no limit. */
-  readonly callsPerHour: number;
-  /** Longest range in days: for all operations, or by operation name. */
-  readonly maxRangeDays: number | Readonly<Record<string, number>> | undefined;
-  readonly historyDays: number | undefined;
-  /** Whether the refusal of older days names `historyDays`, as the refusal of a long range names its limit. */
-  readonly namesHistory: boolean;
-  readonly disabledOperations: readonly string[];
-  readonly disabledExchanges: readonly string[];
-  /** For a trial key: only these instruments may be asked for by name. */
-  readonly demoInstruments: readonly string[] | undefined;
-  /** The number of calls after which the key has expired. */
-  readonly keyDiesAfter: number | undefined;
-  /** For a trial address: it answers every request that has days as if it asked for this day. */
-  readonly trialDay: Day | undefined;
-  /** The same for single operations, by name, where it is another day. */
-  readonly trialDays: Readonly<Record<string, Day>>;
-  readonly faults: readonly Fault[];
-  /** Seed for the `rate` of faults. */
-  readonly seed: number;
+/** One point in which sources may differ. Type, default, flag and, if it is open, its line in docs/limits.md come from this. */
+export interface Point<Value> {
+  /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
+  readonly flag: string;
+  /** What the sandbox does with it; empty if another point has the same flag. */
+  readonly description: string;
+  /** What a live service most likely does. */
+  readonly fallback: Value;
+  /** Reads what was typed. @throws PipelineError `usage` */
+  readonly read: (text: string) => Value;
+  /** The known words, where there are such. */
+  readonly words?: readonly string[];
+  /** May be given several times; then its value is a list. */
+  readonly repeatable?: boolean;
+  readonly open?: Open;
 }
 
-export const DEFAULT_BEHAVIOUR: Behaviour = {
-  casing: 'pascal',
-  envelope: undefined,
-  shapes: 'sample',
-  dialect: 'both',
-  contentType: 'spec',
-  bom: false,
-  gzip: true,
-  delayMs: 0,
-  notReady: 0,
-  callsPerHour: 0,
-  maxRangeDays: undefined,
-  historyDays: undefined,
-  namesHistory: false,
-  disabledOperations: [],
-  disabledExchanges: [],
-  demoInstruments: undefined,
-  keyDiesAfter: undefined,
-  trialDay: undefined,
-  trialDays: {},
-  ...(Object.fromEntries(READINGS.map((reading) => [reading, false])) as Readings),
-  faults: [],
-  seed: 1,
+/** What the documentation of the service leaves open; in Markdown. */
+interface Open {
+  readonly question: string;
+  /** What the pipeline does about it, whichever it is, … */
+  readonly handled: string;
+  /** … and the setting that changes that. */
+  readonly setting?: string;
+  /** The other reading, as typed; of a point that is on or off the one that is not the default. */
+  readonly other?: string;
+}
+
+function point<Value>(
+  flag: string,
+  description: string,
+  fallback: Value,
+  read: (text: string) => Value,
+  open?: Open,
+): Point<Value> {
+  return { flag, description, fallback, read, ...(open === undefined ? {} : { open }) };
+}
+
+const nameOf = (flag: string) => flag.replace(/ .*/, '');
+
+function choice<const Word extends string, Fallback extends Word | undefined>(
+  flag: string,
+  description: string,
+  words: readonly Word[],
+  fallback: Fallback,
+  open?: Open,
+): Point<Word | Fallback> {
+  const read = (text: string) => parseChoice(nameOf(flag), text, words);
+  return { ...point<Word | Fallback>(flag, description, fallback, read, open), words };
+}
+
+const number = <Fallback extends number | undefined>(
+  flag: string,
+  description: string,
+  fallback: Fallback,
+  most?: number,
+) =>
+  point<number | Fallback>(flag, description, fallback, (text) =>
+    parseInteger(nameOf(flag), text, { least: 0, ...(most === undefined ? {} : { most }) }),
+  );
+
+const onOff = (flag: string, description: string, open?: Open) =>
+  point(flag, description, flag.startsWith('--no-'), (text) => text === 'true', open);
+
+/** Other readings of single points, each of which is off by default. */
+const READINGS = {
+  classificationByChange: onOff(
+    '--classification-by-change',
+    'a range of days selects only companies whose classification has changed on them',
+    {
+      question: 'What `from` and `to` select of the classification.',
+      handled: 'Every sector is asked for without dates, besides the range of days.',
+    },
+  ),
+  withdrawnRatios: onOff(
+    '--withdrawn-ratios',
+    'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
+    {
+      question: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
+      handled: 'If they are refused, GetFinancialRatios is asked the same, for the same rows.',
+    },
+  ),
+  actionsByAnnouncement: onOff(
+    '--actions-by-announcement',
+    'a range of days selects corporate actions announced on them, not those with these ex-dates',
+    {
+      question: 'What `from` and `to` select of corporate actions.',
+      handled: 'A night asks for the lookback and for 30 days ahead; records of any day are stored.',
+    },
+  ),
+  codedRatios: onOff(
+    '--coded-ratios',
+    'ratios of corporate actions as in the published sample: 00050001 for 5:1',
+    {
+      question: 'What the code in `RatioAmount` means.',
+      handled: 'A code is not read: its event is `needs_review`, unless a list has the ratio.',
+    },
+  ),
+  actionIdZero: onOff(
+    '--action-id-zero',
+    'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
+    {
+      question: 'Whether `ActionId` tells corporate actions apart, and what their fields are called.',
+      handled:
+        'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
+    },
+  ),
+  oldSeriesSuffix: onOff(
+    '--old-series-suffix',
+    'series changes name a security with the suffix of its old series',
+    {
+      question: 'Whether the id in a series change has a suffix.',
+      handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
+    },
+  ),
+  srcCodes: onOff('--src-codes', 'bhav copies spell src as XBSE or bse', {
+    question: 'How `src` is spelled.',
+    handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
+  }),
+  filledBlanks: onOff(
+    '--filled-blanks',
+    'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
+    {
+      question: 'What fields hold that mean nothing for the cash market.',
+      handled: 'What cannot be read in such a field is null, with one warning a window.',
+    },
+  ),
+  missingKeys: onOff('--missing-keys', 'leave out the keys of blank values', {
+    question: 'Whether a field without a value has its key.',
+    handled: 'A missing key is a blank value.',
+  }),
+  spacedKeys: onOff('--spaced-keys', 'spell it Stock Price', {
+    question: 'How the stock price of a ratio is spelled.',
+    handled: 'Both are read.',
+  }),
+  epochMilliseconds: onOff(
+    '--epoch-milliseconds',
+    'in answers with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
+    {
+      question: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
+      handled: 'Seconds and milliseconds are told apart by their size, value by value; 0 is no date.',
+      setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
+    },
+  ),
+  shortNumbers: onOff('--short-numbers', 'round numbers in JSON to 15 digits', {
+    question: 'How many digits a number has in which format.',
+    handled:
+      'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
+    setting: '`EOD_FORMAT`',
+  }),
+  csvUnquoted: onOff(
+    '--csv-unquoted',
+    'CSV with its columns in another order, quotes around dates only, and 10.0 for 10',
+    {
+      question: 'The order of CSV columns, and what is quoted.',
+      handled:
+        'Columns are found by their names. A text that was cut at its commas is put together where a space follows them, else its row is a reject.',
+      setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
+    },
+  ),
+  xmlAttributes: onOff('--xml-attributes', 'XML with values in attributes and dates as in JSON', {
+    question: 'Whether XML has values in elements or attributes, and how it writes dates.',
+    handled: 'Both are read.',
+    setting: '`EOD_FORMAT`',
+  }),
+  anyCase: onOff('--any-case', 'match names and values of parameters in any case', {
+    question: 'Whether the case of parameters matters.',
+    handled: 'Names and values are sent as documented.',
+  }),
+  exactTimes: onOff('--exact-times', 'answer for a day only if from and to include all of it', {
+    question: 'Whether the hours of `from` and `to` count, as a release note says.',
+    handled: 'A day is always asked for from 00:00:00 to 23:59:59.',
+  }),
 };
+
+/** Every point in which sources may differ, in the order of the help of `eod sandbox`. */
+export const POINTS = {
+  casing: choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal', {
+    question: 'How keys are cased.',
+    handled: 'Keys match in any case, also with spaces, `_` and `-` in them.',
+    other: 'camel',
+  }),
+  /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
+  envelope: choice<Envelope, undefined>(
+    '--envelope <kind>',
+    `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
+    ENVELOPES,
+    undefined,
+    {
+      question: 'What `count` counts; whether ratios come in a list.',
+      handled:
+        'A list with fewer records than its count is asked for again; if the same comes again, it is loaded and its days stay incomplete. One with more is loaded, with a warning.',
+      setting: '`EOD_COUNT`',
+      other: 'wrong-count',
+    },
+  ),
+  /** Which form operations answer with whose documented sample differs from their declared fields. */
+  shapes: choice(
+    '--shapes <which>',
+    'record form of operations that have two: sample, declared',
+    ['sample', 'declared'],
+    'sample',
+    {
+      question: 'Whether records have the form of the sample or the declared one.',
+      handled: 'The fields of a record decide which table it belongs to.',
+      other: 'declared',
+    },
+  ),
+  dialect: choice(
+    '--dialect <which>',
+    `which date parameters are understood: ${DIALECTS.join(', ')}`,
+    DIALECTS,
+    'both',
+  ),
+  /** `spec`: JSON or plain text by operation, as specified. */
+  contentType: choice(
+    '--content-type <which>',
+    'content type of answers without errors: spec, text, json',
+    ['spec', 'text', 'json'],
+    'spec',
+    {
+      question: 'Which content type JSON has.',
+      handled: 'An answer is read by what it is, not by its content type.',
+      other: 'json',
+    },
+  ),
+  bom: onOff('--bom', 'begin each body with a byte order mark'),
+  /** Compress when the client accepts it. */
+  gzip: onOff('--no-gzip', 'never compress'),
+  delayMs: number('--delay <ms>', 'milliseconds to wait before each answer', 0, 3_600_000),
+  notReady: number(
+    '--not-ready <n>',
+    'answer the first n calls of each request that the data is not ready',
+    0,
+  ),
+  callsPerHour: number('--calls-per-hour <n>', 'calls answered in a clock hour (IST); 0 for no limit', 0),
+  maxRangeDays: point<number | Readonly<Record<string, number>> | undefined>(
+    '--max-range-days <n>',
+    'longest range that is answered, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
+    undefined,
+    rangeDays,
+  ),
+  historyDays: number('--history-days <n>', 'how many days of history are answered', undefined),
+  namesHistory: onOff('--names-history', 'name the number of --history-days when older days are refused'),
+  disabledOperations: point<readonly string[]>(
+    '--disable-operations <list>',
+    'operations the key has no right to',
+    [],
+    (text) => names(text).map(requestName),
+  ),
+  disabledExchanges: point<readonly string[]>(
+    '--disable-exchanges <list>',
+    'exchanges the key has no right to',
+    [],
+    (text) => names(text).map((name) => parseChoice('--disable-exchanges', name, EXCHANGE_CODES)),
+  ),
+  demoInstruments: point<readonly string[] | undefined>(
+    '--demo-instruments <list>',
+    'for a trial key: only these instruments may be asked for by name',
+    undefined,
+    names,
+  ),
+  keyDiesAfter: number('--key-dies-after <n>', 'the key expires after n calls', undefined),
+  ...READINGS,
+  trialDay: point<Day | undefined>(
+    '--trial-day <days>',
+    'a trial address, which answers for this day whatever is asked: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
+    undefined,
+    trialDay,
+    {
+      question: 'Whether the address answers for the days that are asked for.',
+      handled:
+        'An answer whose records are all of one other day is refused, with a hint. With the setting, that day is "today", and the day of a record counts.',
+      setting: '`EOD_TRIAL_DAY`',
+      other: '2025-02-27',
+    },
+  ),
+  /** The days of single operations at a trial address, by name, where it is another day. */
+  trialDays: point<Readonly<Record<string, Day>>>('--trial-day <days>', '', {}, trialDays),
+  faults: {
+    ...point<readonly Fault[]>(
+      '--fault <rule>',
+      "a fault to answer with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
+      [],
+      (text) => [parseFault(text)],
+    ),
+    repeatable: true,
+  },
+  seed: number('--seed <n>', 'seed of faults with a rate', 1),
+};
+
+type Points = typeof POINTS;
+
+/** How the source behaves. */
+export type Behaviour = {
+  readonly [Name in keyof Points]: Points[Name] extends Point<infer Value> ? Value : never;
+};
+
+export type Reading = keyof typeof READINGS;
+
+export const DEFAULT_BEHAVIOUR = Object.fromEntries(
+  Object.entries(POINTS).map(([name, { fallback }]) => [name, fallback]),
+) as Behaviour;
 
 export interface SandboxOptions {
   /** Folder with operations of the user, which are answered as well; see EOD_OPERATIONS_DIR. */

@@ -18,10 +18,10 @@ import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 
 export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
-export { parseFault, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
+export { CONTRARY, OPEN_POINTS, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/stats.ts';
 export type { Split } from './market/splits.ts';
-export { CONTRARY, OPEN_POINTS } from './open-points.ts';
+export { parseFault } from './notations.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */

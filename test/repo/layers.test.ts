@@ -85,7 +85,8 @@ test('only the command line names commands and flags', async () => {
         !file.startsWith('load/state/schema/') &&
         ![
           'sandbox/flags.ts',
-          'sandbox/open-points.ts',
+          'sandbox/behaviour.ts',
+          'sandbox/notations.ts',
           'core/settings.ts',
           'core/consistent-settings.ts',
           'web/commands.ts',

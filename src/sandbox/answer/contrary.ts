@@ -1,6 +1,6 @@
 import { dayStart } from '../../core/days.ts';
 import type { AnswerField, Kind } from '../../operations/fields.ts';
-import type { Behaviour, Readings } from '../behaviour.ts';
+import type { Behaviour, Reading } from '../behaviour.ts';
 import type { DataSet } from '../datasets/dataset.ts';
 import { ZONE } from '../market/market.ts';
 import type { SourceRecord, Value } from './record.ts';
@@ -13,7 +13,7 @@ interface Answered {
 
 /** How another reading changes the records of a table. */
 interface Change {
-  readonly reading: keyof Readings;
+  readonly reading: Reading;
   readonly table: string;
   /** Other names of fields. */
   readonly names?: Readonly<Record<string, string>>;
@@ -112,7 +112,7 @@ export function contrarily(
   answered: Answered,
   behaviour: Behaviour,
 ): Answered {
-  const isSet = (reading: keyof Readings) =>
+  const isSet = (reading: Reading) =>
     reading === 'actionIdZero' ? behaviour[reading] !== published : behaviour[reading];
 
   const changes = CHANGES.filter((one) => one.table === table && isSet(one.reading));

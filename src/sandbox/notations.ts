@@ -1,0 +1,105 @@
+import type { Clock } from '../core/clock.ts';
+import { type Day, isDay } from '../core/days.ts';
+import { usageError } from '../core/errors.ts';
+import { parseChoice, parseInteger } from '../core/input.ts';
+import { LIMITATION } from '../operations/operation.ts';
+import { operationName } from '../operations/registry.ts';
+import { FAULT_KINDS, type Fault } from './faults.ts';
+
+// The notations of values of `eod sandbox`.
+
+export const names = (value: string) =>
+  value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+
+/** The name of an operation, or of the request that asks what the key may do. */
+export const requestName = (name: string) =>
+  name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationName(name);
+
+/** `10`, or `GetBhavCopyCM=1,GetSeriesChange=5`. */
+export function rangeDays(value: string): number | Readonly<Record<string, number>> {
+  if (!value.includes('=')) return parseInteger('--max-range-days', value, { least: 1 });
+  return Object.fromEntries(
+    names(value).map((pair) => {
+      const [name = '', days = ''] = pair.split('=');
+      return [operationName(name), parseInteger('--max-range-days', days, { least: 1 })];
+    }),
+  );
+}
+
+/** The day of `2025-02-27`, or of `2025-02-27,GetTop5GainersLosers=2025-02-25`; undefined of `none`. */
+export function trialDay(value: string): Day | undefined {
+  return value === 'none' ? undefined : day(names(value)[0] ?? '');
+}
+
+/** The days of single operations in the same notation. */
+export function trialDays(value: string): Readonly<Record<string, Day>> {
+  const pairs = names(value).slice(1);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [name = '', text = ''] = pair.split('=');
+      return [operationName(name), day(text)];
+    }),
+  );
+}
+
+function day(text: string): Day {
+  if (!isDay(text)) throw usageError(`--trial-day: "${text}" is not a day such as 2025-02-27`);
+  return text;
+}
+
+const COUNT = { least: 1 };
+
+/**
+ * The notation of `--fault`, e.g. `status=503,every=7` or
+ * `diagnostic=Key Expired.,first=1,operation=GetSeriesChange`.
+ *
+ * @throws PipelineError `usage`.
+ */
+export function parseFault(text: string): Fault {
+  const [head = '', ...rules] = text.split(',');
+  const [name = '', ...values] = head.split('=');
+  const kind = parseChoice('--fault', name, FAULT_KINDS, 'kind');
+  const value = values.length === 0 ? undefined : values.join('=');
+  let fault: Fault = value === undefined ? { kind } : { kind, value };
+  for (const rule of rules) {
+    const [key = '', setting = ''] = rule.split('=');
+    fault = { ...fault, ...parseFaultRule(key, setting) };
+  }
+  const isNumber = kind === 'status' || kind === 'slow' || kind === 'retry-after';
+  if (isNumber && value !== undefined) parseInteger(`--fault: ${kind}`, value, COUNT);
+  if (kind === 'diagnostic' && value === undefined) throw usageError('--fault: diagnostic needs a text');
+  return fault;
+}
+
+const FAULT_RULES = ['every', 'first', 'rate', 'min-days', 'operation'] as const;
+
+function parseFaultRule(key: string, setting: string): Partial<Fault> {
+  const number = () => parseInteger(`--fault: ${key}`, setting, COUNT);
+  switch (parseChoice('--fault', key, FAULT_RULES, 'rule')) {
+    case 'every':
+      return { every: number() };
+    case 'first':
+      return { first: number() };
+    case 'min-days':
+      return { minDays: number() };
+    case 'operation':
+      return { operation: requestName(setting) };
+    case 'rate': {
+      const rate = Number(setting);
+      if (rate > 0 && rate <= 1) return { rate };
+      throw usageError('--fault: rate must be above 0 and at most 1');
+    }
+  }
+}
+
+/** A clock that starts at `value`. */
+export function clockFrom(value: string): Clock {
+  const start = Date.parse(value);
+  if (Number.isNaN(start))
+    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
+  const offset = start - Date.now();
+  return { now: () => Date.now() + offset };
+}
