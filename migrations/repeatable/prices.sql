@@ -21,7 +21,7 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
                WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
                  AND (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %')
                  AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %')
-               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
+               ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS e
        WHERE e.status = 'applied'
        GROUP BY e.ex_date
       UNION ALL SELECT 'infinity', 1, 1) AS d
@@ -102,7 +102,7 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
               FROM market.corporate_events c
              WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
                AND (c.status = 'applied' OR c.status_reason LIKE 'decided by %' OR c.is_reinvested)
-             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.load_id DESC, c.symbol) AS e
+             ORDER BY c.ex_date, c.kind, c.item, (c.status_reason LIKE 'decided by %') IS TRUE DESC, c.symbol) AS e
      WHERE e.status <> 'ignored' AND (e.ratio_new IS NOT NULL OR e.amount IS NOT NULL)
      GROUP BY e.ex_date
   ), valued AS (

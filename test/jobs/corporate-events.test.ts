@@ -194,11 +194,35 @@ describe('events of a share and a day', () => {
       ]);
       const both = [notice('Bonus 1:1', old), notice('Bonus 1:1', renamed)];
       expect(events(both)).toEqual(['NEW:2024-05-02:bonus applied', 'OLD:2024-05-02:bonus applied']);
-      const decision = { eventId: 'NSE:OLD:2024-05-02:bonus', ratio: null, decidedBy: 'me' };
+      const decision = {
+        eventId: 'NSE:OLD:2024-05-02:bonus',
+        ratio: null,
+        decidedBy: 'me',
+        decidedAt: '2026',
+      };
       expect(events(both, [decision])).toEqual([
         'NEW:2024-05-02:bonus ignored',
         'OLD:2024-05-02:bonus ignored',
       ]);
+      // Of decisions under several symbols the last one counts, for all rows of the event.
+      const later = {
+        eventId: 'NSE:NEW:2024-05-02:bonus',
+        ratio: { new: 3, old: 1 },
+        decidedBy: 'me',
+        decidedAt: '2027',
+      };
+      for (const decisions of [
+        [decision, later],
+        [later, decision],
+      ]) {
+        const found = workOutEvents(
+          both.map((one) => ({ ...one, instrumentId: 'INE1' })),
+          decisions,
+        );
+        expect(found.map(({ status, ratio }) => [status, ratio])).toEqual(
+          Array.from({ length: 2 }, () => ['applied', later.ratio]),
+        );
+      }
     });
   });
 
@@ -326,7 +350,9 @@ describe('events of a share and a day', () => {
 
   test('a decision stands above what the lists say', () => {
     const eventId = 'NSE:ABC:2024-05-02:demerger';
-    const decided = (ratio: EventDecision['ratio']) => [{ eventId, ratio, decidedBy: 'me' }];
+    const decided = (ratio: EventDecision['ratio']) => [
+      { eventId, ratio, decidedBy: 'me', decidedAt: '2026' },
+    ];
     expect(short([notice('Demerger')], decided({ new: 5, old: 4 }))).toEqual(['demerger 5/4 applied']);
     expect(short([notice('Demerger')], decided(null))).toEqual(['demerger ignored']);
     expect(short([notice('Bonus 1:1')], decided(null))).toEqual(['bonus 2/1 applied']);

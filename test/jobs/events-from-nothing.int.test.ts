@@ -206,6 +206,27 @@ describe('corporate events and adjusted prices equal those computed from nothing
     ]);
   });
 
+  test('after decisions about one event under two symbols, of which the last one counts', async ({
+    context,
+  }) => {
+    await pricesOfNse(context, '2026-08-10', ISINS);
+    await pricesOfNse(context, '2026-08-18', { NEW: ISINS.A });
+    await listOf(context, ['NSE,A,2026-08-13,split,2:1,', 'NSE,NEW,2026-08-13,split,2:1,']);
+    for (const [symbol, ratio, factor] of [
+      ['A', { new: 4, old: 1 }, '0.25'],
+      ['NEW', { new: 5, old: 1 }, '0.2'],
+      ['A', { new: 2, old: 1 }, '0.5'],
+      ['NEW', null, '1'],
+      ['A', { new: 10, old: 1 }, '0.1'],
+      ['NEW', { new: 8, old: 1 }, '0.125'],
+    ] as const) {
+      await decideEvent(context, `NSE:${symbol}:2026-08-13:split`, ratio);
+      expect(await factorOf(context, '2026-08-10')).toBe(factor);
+    }
+    const left = await seen(context);
+    expect(left).toEqual(await seenFromNothing(context));
+  });
+
   test('at the next run of a database that kept events that do not follow, which is logged', async ({
     context,
   }) => {

@@ -138,7 +138,7 @@ describe('events that one exchange lists', () => {
     }
     const eventId = 'BSE:ABCLTD:2024-05-02:split';
     const decided = events(notices, {
-      decisions: [{ eventId, ratio: { new: 4, old: 1 }, decidedBy: 'test' }],
+      decisions: [{ eventId, ratio: { new: 4, old: 1 }, decidedBy: 'test', decidedAt: '2026' }],
     });
     expect(decided[0]).toBe(`${eventId} 4/1 applied by BSE`);
     // Alone it waits for a person, on both exchanges.
@@ -154,6 +154,7 @@ describe('events that one exchange lists', () => {
       eventId: `${exchange}:${eventId}:2024-05-02:demerger`,
       ratio,
       decidedBy: 'test',
+      decidedAt: '2026',
     });
     const ofShare = at('BSE', 'ABCLTD', { new: 100, old: 94 });
     expect(events(notices, { decisions: [ofShare] })).toEqual([

@@ -54,7 +54,7 @@ type NoticeEvent = PurposeEvent & {
  * revised notice replaces the others of its share, day and kind. If notices contradict each other, none of them is
  * applied until a person decides, so that neither their order nor loading them again matters. Notices of a share are
  * compared under all of its symbols; each symbol in a notice has a row of its own, and the status is the same in all of
- * these rows.
+ * these rows: the last decision about the event counts, under whichever symbol it was made.
  */
 export function workOutEvents(
   notices: readonly NoticeOfShare[],
@@ -66,10 +66,11 @@ export function workOutEvents(
   const decidedOfShare = new Map<string, EventDecision>();
   for (const event of events) {
     const decision = decided.get(event.eventId);
-    if (decision !== undefined) decidedOfShare.set(eventOfShare(event), decision);
+    const other = decidedOfShare.get(eventOfShare(event));
+    if (decision !== undefined && (other === undefined || other.decidedAt < decision.decidedAt))
+      decidedOfShare.set(eventOfShare(event), decision);
   }
-  const decisionOn = (event: CorporateEvent) =>
-    decided.get(event.eventId) ?? decidedOfShare.get(eventOfShare(event));
+  const decisionOn = (event: CorporateEvent) => decidedOfShare.get(eventOfShare(event));
   return reviewMoved(events, (event) => decisionOn(event)?.ratio === null).map((event) =>
     decide(event, decisionOn(event)),
   );

@@ -1,5 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import { isoText } from '../schema/columns.ts';
 import { eventDecisions } from '../schema/knowledge.ts';
 
 /** What a person has decided about a corporate event, by `market.corporate_events.event_id`. */
@@ -8,20 +9,27 @@ export interface EventDecision {
   /** Shares after the event for shares before it; null: the event is ignored. */
   readonly ratio: { readonly new: number; readonly old: number } | null;
   readonly decidedBy: string;
+  /** When, ISO 8601 with all digits, so that texts compare as moments. */
+  readonly decidedAt: string;
 }
 
 /** All decisions, in no order. */
 export async function readDecisions(db: NodePgDatabase): Promise<EventDecision[]> {
-  const found = await db.select().from(eventDecisions);
-  return found.map(({ event_id: eventId, ratio_new: after, ratio_old: before, decided_by: decidedBy }) => ({
-    eventId,
-    ratio: after === null || before === null ? null : { new: after, old: before },
-    decidedBy,
+  const { event_id: eventId, ratio_new: after, ratio_old: before, decided_by: decidedBy } = eventDecisions;
+  const found = await db
+    .select({ eventId, after, before, decidedBy, decidedAt: isoText(sql`${eventDecisions.decided_at}`) })
+    .from(eventDecisions);
+  return found.map(({ after: shares, before: held, ...decision }) => ({
+    ...decision,
+    ratio: shares === null || held === null ? null : { new: shares, old: held },
   }));
 }
 
 /** Stores a decision; it replaces an earlier one about the same event. */
-export async function writeDecision(db: NodePgDatabase, decision: EventDecision): Promise<void> {
+export async function writeDecision(
+  db: NodePgDatabase,
+  decision: Omit<EventDecision, 'decidedAt'>,
+): Promise<void> {
   const decided = {
     ratio_new: decision.ratio?.new ?? null,
     ratio_old: decision.ratio?.old ?? null,
