@@ -5,8 +5,11 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { versionAt } from '../../src/load/state/loads/versions.ts';
+import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from './import-support.ts';
-import { ask, fetched, records, replay, type SourceRecord } from './replay-support.ts';
+import { ask, DAY, fetched, records, replay, type SourceRecord } from './replay-support.ts';
+
+const ratios = operationNamed('GetFinRatioEOD').sample.answer as SourceRecord;
 
 const NEVER = new AbortController().signal;
 
@@ -95,6 +98,64 @@ test('rows beside a rebuild that has not ended are not said to be as loaded', as
       'a rebuild that did not end well has replaced some of its rows, so the others cannot be checked',
     ],
   });
+});
+
+test('up to a state from before a rebuild, verify finds what the rebuild covers', async () => {
+  const context = await rebuiltInPart();
+  await context.db.pool.query("delete from market.corporate_actions where action_id = 'A2'");
+  const { isIntact, state, checkedTo, digest } = await verify(context.db, 1, NEVER);
+  expect({ isIntact, state, digest }).toEqual({
+    isIntact: false,
+    state: 1,
+    digest: await digestUpTo(context.db, 1),
+  });
+  expect(checkedTo).toBe((await versionAt(context.db.drizzle, null)).version);
+});
+
+test('the part of a rebuild with some companies covers none of the others', async () => {
+  const context = await openStore();
+  for (const [at, company] of ['TCS', 'INFY'].entries()) {
+    await ask(context, {
+      operation: 'GetFinRatioEOD',
+      from: DAY,
+      instruments: [company],
+      variant: 'eod/Standalone',
+      params: { natureOfReport: 'Standalone' },
+      sent: [{ ...ratios, Symbol: company }],
+      calledAt: Date.UTC(2025, 7, 30, 16),
+      microseconds: at,
+    });
+  }
+  await digestUpTo(context.db, (await versionAt(context.db.drizzle, null)).version);
+  const forge = (symbol: string) =>
+    context.db.pool.query('update market.financial_ratios set eps = 1 where symbol = $1', [symbol]);
+  for (const symbol of ['TCS', 'INFY']) expect((await forge(symbol)).rowCount).toBe(1);
+  // As if there were so many companies that they are two parts, of which the second failed.
+  const runId = (await planReplay(context, {}, { rebuild: true })) ?? 0;
+  const ofRatios = "run_id = $1 and params ->> 'tables' like '%financial_ratios%'";
+  await context.db.pool.query(
+    `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, state)
+     select run_id, operation, exchange, from_date, to_date, '{TCS}', params, variant, 'failed' from etl.windows where ${ofRatios}`,
+    [runId],
+  );
+  await context.db.pool.query(
+    `update etl.windows set instruments = '{INFY}' where ${ofRatios} and state = 'pending'`,
+    [runId],
+  );
+  await workReplay(context, runId, NEVER);
+  const { differences } = await verified(context);
+  expect(differences.map(({ state }) => state)).toContain(1);
+});
+
+test('a replay of some days of an emptied table covers no others', async () => {
+  const context = await openStore();
+  await fetched(1, records(0, 3))(context);
+  await fetched(1, records(0, 3, { TradDt: '08-28-2025' }))(context, { day: '2025-08-28' });
+  await digestUpTo(context.db, (await versionAt(context.db.drizzle, null)).version);
+  await context.db.pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm');
+  await replay(context, { from: DAY, to: DAY });
+  const { differences } = await verified(context);
+  expect(differences.map(({ from }) => from)).toEqual(['2025-08-28']);
 });
 
 test('an interrupted verification does not say that rows differ, unless it has found some', async () => {

@@ -58,7 +58,7 @@ export async function verifyStates(cli: Cli, { state, digest, json }: VerifyFlag
 }
 
 export function verificationText(found: Verification, isAsNoted: boolean | null): string {
-  const { state, digest, checked, replaced, differences, strayRows } = found;
+  const { state, digest, checkedTo, checked, replaced, differences, strayRows } = found;
   const before =
     replaced === 0
       ? ''
@@ -81,7 +81,7 @@ export function verificationText(found: Verification, isAsNoted: boolean | null)
       ({ table, rows }) => `${table}: ${plural(rows, 'row')} of no load, or of a day that it did not change`,
     ),
     ...(isAsNoted !== false ? [] : [`the digest of state ${state} is another than the one given`]),
-    `${plural(checked, 'load')} checked up to state ${state}${before}: ${verdict}`,
-    `digest ${digest ?? 'none'}`,
+    `${plural(checked, 'load')} checked up to state ${checkedTo}${before}: ${verdict}`,
+    `${checkedTo > state ? `the digest of state ${state} is` : 'digest'} ${digest ?? 'none'}`,
   ].join('\n');
 }

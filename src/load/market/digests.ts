@@ -178,6 +178,8 @@ export interface Verification {
   readonly isIntact: boolean | null;
   readonly state: number;
   readonly digest: string | null;
+  /** A later state if rebuilds until that one replaced rows of the loads: their digests cover these rows. */
+  readonly checkedTo: number;
   /** Loads whose rows were digested again. */
   readonly checked: number;
   /** Loads whose rows a later rebuild covers, all of their days and tables: of themselves only the chain was checked. */
@@ -197,10 +199,10 @@ function comparedWith(rebuilds: readonly Rebuild[], load: DigestedLoad) {
   const some = (meets: (rebuild: Rebuild) => boolean) => (name: string) =>
     later.some((one) => one.rebuilt?.includes(name) === true && meets(one));
   return {
-    /** Do rebuilds contain all days and tables of the load? Then their digests cover all of its rows. */
+    /** Do rebuilds contain all days, instruments and tables of the load? Then their digests cover all of its rows. */
     isCovered:
       names.length > 0 &&
-      names.every(some((one) => isUpTo(one.from, from ?? '') && isUpTo(to ?? '', one.to))),
+      names.every(some((one) => one.isWhole && isUpTo(one.from, from ?? '') && isUpTo(to ?? '', one.to))),
     /** May a rebuild have changed some of its rows? */
     isTouched: names.some(some((one) => isUpTo(one.from, to ?? '') && isUpTo(from ?? '', one.to))),
   };
@@ -213,15 +215,17 @@ const isUpTo = (one: string, other: string) => one === '-infinity' || other === 
 const MOST_DIFFERENCES = 100;
 
 /**
- * Computes again, from the stored rows and their history, the digest of each load up to a version, and compares them
- * with those that are stored.
+ * Computes again, from the stored rows and their history, the digest of each load up to a version, and up to the last
+ * rebuild, which may have replaced rows of these loads; compares them with those that are stored.
  */
 export async function verify(db: Database, version: number, signal: AbortSignal): Promise<Verification> {
+  const checkedTo = Math.max(version, (await readRebuilds(db.drizzle)).at(-1)?.version ?? 0);
   const digest = await digestUpTo(db, version, signal);
+  if (checkedTo > version) await digestUpTo(db, checkedTo, signal);
   const differences: Difference[] = [];
   let [checked, replaced, chain, after] = [0, 0, '', 0];
   while (!signal.aborted && differences.length < MOST_DIFFERENCES) {
-    const loads = await readDigests(db.drizzle, { after, upTo: version, limit: AT_ONCE, isMissing: false });
+    const loads = await readDigests(db.drizzle, { after, upTo: checkedTo, limit: AT_ONCE, isMissing: false });
     if (loads.length === 0) break;
     await transaction(db, async (tx) => {
       await atOneMoment(tx);
@@ -249,7 +253,7 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
         differences.push({ state: load.version, load: loadId, operation, exchange, from, to, problem });
       }
     });
-    after = loads.at(-1)?.version ?? version;
+    after = loads.at(-1)?.version ?? checkedTo;
   }
   const strayRows = await findStrayRows(db, signal);
   const isDifferent = differences.length > 0 || strayRows.length > 0;
@@ -257,6 +261,7 @@ export async function verify(db: Database, version: number, signal: AbortSignal)
     isIntact: isDifferent ? false : signal.aborted ? null : true,
     state: version,
     digest,
+    checkedTo,
     checked,
     replaced,
     differences,

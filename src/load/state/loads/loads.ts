@@ -161,7 +161,7 @@ export async function insertLoads(
 }
 
 /**
- * Inserts loads that cover a rebuild, once it has ended: one for the tables of each exchange whose parts have all been
+ * Inserts loads that cover a rebuild of all days, once it has ended: one for the tables of each exchange whose parts have all been
  * replaced. Nothing was written by them, but their digests are those of all rows of their tables, so that also the rows
  * of parts that did not differ are verified. A rebuild that changed nothing gets none.
  */
@@ -170,7 +170,8 @@ export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Pr
   await db.execute(sql`
     with parts as materialized (
       select exchange, min(operation) as operation, min(id) as window_id, min(from_date) as from_date, max(to_date) as to_date
-        from ${windows} where run_id = ${runId} and params ->> 'history' = 'replaced' group by exchange, params ->> 'tables'
+        from ${windows} where run_id = (select r.id from ${runs} r where r.id = ${runId} and r.request ->> 'from' is null and r.request ->> 'to' is null)
+         and params ->> 'history' = 'replaced' group by exchange, params ->> 'tables'
         having bool_and(state in ('loaded', 'empty'))
     ), made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,

@@ -158,6 +158,8 @@ export async function readRebuilds(db: NodePgDatabase) {
       from: sql<string>`${digestedFrom}::text`,
       to: sql<string>`${digestedTo}::text`,
       rebuilt: rebuiltTables,
+      /** Did it replace the rows of all instruments? */
+      isWhole: sql<boolean>`${loads.instruments} = '{}'`,
     })
     .from(loads)
     .where(and(eq(loads.place, ANY_PLACE), isNotNull(rebuiltTables)))
