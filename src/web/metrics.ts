@@ -1,6 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { today } from '../core/clock.ts';
-import { addDays, dayStart } from '../core/days.ts';
+import { dayStart } from '../core/days.ts';
 import { answersWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
@@ -8,18 +7,20 @@ import type { QueueContext } from '../jobs/context.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
 import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
 import { readSchemaChanges, SHOWN_DAYS } from '../load/state/answers/schema-changes.ts';
-import { scheduledPairs } from '../load/state/coverage/completeness.ts';
 import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
 import { readWorkers } from '../load/state/workers.ts';
 
-/** How many days back sessions are counted. */
-const LOOK_BACK_DAYS = 60;
-
 /** How often the database is read while metrics are scraped. A scrape does not wait for it. */
 const READ_EVERY_MS = 10_000;
+
+/** Years of history take seconds: then it is read less often, so that reading takes at most a tenth of the time. */
+const REST = 9;
+
+/** Reading that takes longer counts as failed. */
+const READ_WITHIN_MS = 60_000;
 
 /** If there was no scrape for this long, the database is no longer read. */
 const SCRAPED_WITHIN_MS = 300_000;
@@ -66,14 +67,20 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   // A worker alone leaves the facts of the installation out: there may be many workers, each of which would read and
   // export the same. The scheduler and the dashboard, one each, both have them, so that either may be missing.
   const facts = roles.some((one) => one !== 'worker') ? createFacts(registers) : null;
-  const read = facts?.read ?? checkServers;
-  const readFacts = oneAtATime(() =>
-    within(read(context).then(() => up.set(1))).catch((error) => {
+  let restsUntil = 0;
+  const readFacts = oneAtATime(async () => {
+    const begunAt = performance.now();
+    try {
+      await within(checkServers(context));
+      if (facts !== null) await within(facts.read(context), READ_WITHIN_MS);
+      up.set(1);
+    } catch (error) {
       up.set(0);
       facts?.forget();
       context.log.warn({ err: error }, 'metrics: the database or the queue does not answer');
-    }),
-  );
+    }
+    restsUntil = performance.now() + REST * (performance.now() - begunAt);
+  });
   let scrapedAt = 0;
   let reading: { readonly first: Promise<void>; readonly timer: NodeJS.Timeout } | undefined;
   const stopReading = () => {
@@ -82,7 +89,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   };
   const readAgain = () => {
     if (performance.now() - scrapedAt > SCRAPED_WITHIN_MS) stopReading();
-    else void readFacts();
+    else if (performance.now() >= restsUntil) void readFacts();
   };
   return {
     contentType: registry.contentType,
@@ -154,7 +161,7 @@ function createFacts(registers: Registry[]) {
     new Gauge({ name, help, labelNames, registers });
   const complete = gauge(
     'eod_last_complete_session_timestamp_seconds',
-    `Midnight of the last complete session; absent if none of the last ${LOOK_BACK_DAYS} days is complete.`,
+    'Midnight of the last complete session; absent if none is complete.',
     'operation',
     'exchange',
   );
@@ -166,7 +173,7 @@ function createFacts(registers: Registry[]) {
   );
   const missing = gauge(
     'eod_missing_sessions',
-    `Sessions of the last ${LOOK_BACK_DAYS} days that should be there and are not, by reason.`,
+    'Sessions that should be there and are not, by reason: as many as "eod status" and "eod gaps" say.',
     'operation',
     'exchange',
     'reason',
@@ -209,12 +216,10 @@ function createFacts(registers: Registry[]) {
   return {
     forget,
     async read(context: QueueContext): Promise<void> {
-      const { config, clock, queues } = context;
+      const { config, queues } = context;
       const db = context.db.withoutRetry.drizzle;
-      const since = addDays(today(clock, config.EOD_TIMEZONE), -LOOK_BACK_DAYS);
-      const scope = { expected: scheduledPairs(config), others: false, from: since };
       const [sets, runs, { quota, keyRefused }, windows, rejected, found, changes, seen] = await Promise.all([
-        readFreshness({ ...context, db: { drizzle: db } }, scope),
+        readFreshness({ ...context, db: { drizzle: db } }),
         lastCompletedRuns(db),
         readKeyStatus({ ...context, db: context.db.withoutRetry }),
         openWindowsByState(db),

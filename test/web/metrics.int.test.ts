@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { commit } from '../../src/core/version.ts';
 import type { QueueContext } from '../../src/jobs/context.ts';
+import { readFreshness } from '../../src/load/state/coverage/freshness.ts';
 import { clockFrom, openSetup, start } from '../reliability/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
@@ -87,6 +88,18 @@ test.each(mostly('redis'))(
     // The 12th should be there by now, and nobody has asked for it.
     expect(after('eod_late_sessions', NSE)).toBe(1);
     expect(after('eod_missing_sessions', { ...FAILING, reason: 'failed' })).toBe(1);
+    // Of every pair as many as the status says, which counts from the first stored session on.
+    const missing = (await readFreshness(setup)).flatMap(({ operation, exchange, missing: reasons }) =>
+      Object.entries(reasons).map(([reason, sessions]) => ({ operation, exchange, reason, sessions })),
+    );
+    expect(missing.length).toBeGreaterThan(5);
+    expect(
+      missing.map(({ sessions: _, ...labels }) => ({
+        ...labels,
+        sessions: after('eod_missing_sessions', labels),
+      })),
+    ).toEqual(missing);
+    expect(after('eod_missing_sessions', { ...NSE, reason: 'never_asked' })).toBe(1);
     expect(own('eod_rows_total', { ...NSE, outcome: 'inserted' })).toBe(report.inserted);
     expect(own('eod_rows_total', { ...NSE, outcome: 'rejected' })).toBe(0);
     expect(own('eod_windows_ended_total', { ...NSE, state: 'loaded' })).toBe(2);
