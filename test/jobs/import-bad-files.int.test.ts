@@ -7,7 +7,7 @@ import { MOST_BYTES } from '../../src/extract/files/zip.ts';
 import { hashFile } from '../../src/jobs/import/files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';
-import { importInto, NSE_UDIFF, openStore, test } from './import-support.ts';
+import { importInto, NSE_UDIFF, newFile, openStore, test } from './import-support.ts';
 
 /** What became of the files, by their names. */
 const outcomes = (files: Awaited<ReturnType<typeof importInto>>['files']) =>
@@ -31,6 +31,30 @@ describe('of bad files only they fail, named with the reason', () => {
       'folder.csv': 'is a folder; only regular files are read',
     });
     expect(state).toBe('failed');
+  });
+
+  test('rows on one line that cannot be told apart leave the session missing until a whole file is imported', async ({
+    context,
+  }) => {
+    const [header, ...rows] = [
+      'SYMBOL,SERIES,OPEN,HIGH,LOW,CLOSE,LAST,PREVCLOSE,TOTTRDQTY,TOTTRDVAL,TIMESTAMP,TOTALTRADES,ISIN',
+      ...Array.from({ length: 40 }, (_, at) => `S${10 + at}`).map(
+        (symbol) => `${symbol},EQ,41,42,40,40,40,40,1000,41000,29-AUG-2025,7,INE144J01027`,
+      ),
+    ];
+    const states = async (...lines: string[]) => {
+      const { files } = await importInto(context, [newFile('cm.csv', [header as string, ...lines])]);
+      const { rows: found } = await context.db.pool.query<{ state: string }>(
+        `select (select count(*) from market.bhavcopy_cm) || ' ' || state || coalesce(' ' || diagnostic, '') as state
+           from etl.coverage where operation = 'GetBhavCopyCM' and day = '2025-08-29'`,
+      );
+      return [files[0]?.state, found[0]?.state];
+    };
+    expect(await states(`${rows[0]}${rows[1]}`, ...rows.slice(2))).toEqual([
+      'loaded',
+      expect.stringMatching(/^38 failed a line has the cells of several rows/),
+    ]);
+    expect(await states(...rows)).toEqual(['loaded', '40 loaded']);
   });
 
   test('a line, a file and archives of more bytes than are read', async ({ context }) => {

@@ -115,19 +115,22 @@ export const isBlankRow = (row: FileRow) =>
 const MOST_JOINED = 8;
 
 /**
- * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less if the last
- * cell of a row is blank. A row that ends with the comma of its header may have one cell less itself.
+ * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less where the
+ * last cell of all rows is blank, because its comma stands before the next row. Elsewhere the last cell of a row and the
+ * first of the next one have become one, and nobody knows where it is to be cut.
  *
- * @param isRow finds out whether these cells are a row.
+ * @param reading.isRow finds out whether these cells are a row.
+ * @param reading.endsBlank is the last cell of all other rows blank?
  * @returns null if the line cannot be rows.
  */
 export function splitJoinedRows(
   cells: readonly unknown[],
   header: readonly string[],
-  isRow: (row: FileRow) => boolean,
+  reading: { readonly isRow: (row: FileRow) => boolean; readonly endsBlank: boolean },
   most = MOST_JOINED,
 ): readonly FileRow[] | null {
-  for (const end of [header.length, header.length - 1]) {
+  const { isRow, endsBlank } = reading;
+  for (const end of endsBlank ? [header.length, header.length - 1] : [header.length]) {
     if (cells.length < end || most === 0) continue;
     // Of a repeated name the first column counts, as everywhere.
     const row: FileRow = Object.fromEntries(
@@ -135,7 +138,7 @@ export function splitJoinedRows(
     );
     if (!isRow(row)) continue;
     if (cells.length === end) return [row];
-    const others = splitJoinedRows(cells.slice(end), header, isRow, most - 1);
+    const others = splitJoinedRows(cells.slice(end), header, reading, most - 1);
     if (others !== null) return [row, ...others];
   }
   return null;

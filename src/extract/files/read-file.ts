@@ -56,6 +56,8 @@ export interface FileSession {
   readonly rejects: readonly Reject[];
   /** Is this everything that the exchange traded on that day? */
   readonly complete: boolean;
+  /** How many of its rejects have the cells of several rows, of which it is not known where one ends. */
+  readonly joined: number;
   /** Are its symbols scrip codes, because the file has no tickers? */
   readonly withoutTickers: boolean;
   /** Columns that the file lacks: their stored values are kept. */
@@ -97,6 +99,9 @@ interface ReadOptions {
   /** How many archives are around it. */
   readonly archives: number;
 }
+
+/** A line with so many times the cells of the header is more than one row; a name with commas adds a few. */
+const JOINED_FROM = 1.5;
 
 /** The data set in which the turnover is quantity times price; that of derivatives is not. */
 const SHARES = 'GetBhavCopyCM';
@@ -193,7 +198,7 @@ export function readCsvFile(
       });
   if (scanned !== null) {
     const { columns, exchange, day, rows, also, rejects } = scanned;
-    const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects };
+    const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
     return sessionsOf(exchange, group, { columns, content, warnings: [] });
   }
   const { header, rows, warnings } = parseRows(bytes, isList);
@@ -215,12 +220,14 @@ export function readCsvFile(
       passedOver++;
       return;
     }
-    const exchange = exchangeOf(columns, row);
+    // Which cell of a list is the exchange is not known.
+    const exchange = exchangeOf(columns, Array.isArray(row) ? first : row);
     let group = groups.get(exchange);
     if (group === undefined) {
       group = newGroup(columns, exchange, timeZone);
       groups.set(exchange, group);
     }
+    if (Array.isArray(row) && row.length > JOINED_FROM * header.length) group.joined += 1;
     const found = readRow(group.reader, { columns, row, position, named });
     if (!('row' in found)) {
       group.rejects.push(found);
@@ -232,10 +239,13 @@ export function readCsvFile(
     if ('row' in also) addRow(group.alsoByDay, also);
     else group.rejects.push(also);
   };
+  const isRowOf = (row: FileRow) => isRow(columns, { row, named, timeZone });
+  const lastName = header.at(-1)?.trim() ?? '';
+  const whole = rows.filter((row) => !Array.isArray(row));
+  const isBlank = (row: FileRow) => String(row[lastName] ?? '').trim() === '';
+  const endsBlank = lastName === '' || (whole.length > 0 && whole.every(isBlank));
   rows.forEach((row, position) => {
-    const joined = Array.isArray(row)
-      ? splitJoinedRows(row, header, (half) => isRow(columns, { row: half, named, timeZone }))
-      : null;
+    const joined = Array.isArray(row) ? splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) : null;
     for (const one of joined ?? [row]) take(one, position);
   });
   const skipped = passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${needed?.because}`];
@@ -280,6 +290,7 @@ interface Group {
   readonly byDay: ReadonlyMap<string, Rows>;
   readonly alsoByDay: ReadonlyMap<string, Rows>;
   readonly rejects: readonly Reject[];
+  readonly joined: number;
 }
 
 /** The rows of one exchange while they are being read. */
@@ -290,6 +301,7 @@ interface OpenGroup {
   readonly alsoReader: RecordReader | null;
   readonly alsoByDay: Map<string, Row[]>;
   readonly rejects: Reject[];
+  joined: number;
 }
 
 function newGroup({ dataSet, format }: FileColumns, exchange: string, timeZone: string): OpenGroup {
@@ -302,6 +314,7 @@ function newGroup({ dataSet, format }: FileColumns, exchange: string, timeZone: 
     alsoReader: also === undefined ? null : readerOf(dataSetNamed(also.dataSet)),
     alsoByDay: new Map(),
     rejects: [],
+    joined: 0,
   };
 }
 
@@ -368,7 +381,7 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
 /** Rejects belong to the largest session of the file, because the date of a rejected row may be wrong. */
 function sessionsOf(
   exchange: string,
-  { byDay, alsoByDay, rejects }: Group,
+  { byDay, alsoByDay, rejects, joined }: Group,
   file: Pick<FileSession, 'content' | 'warnings'> & { readonly columns: FileColumns },
 ): FileSession[] {
   const { columns, content, warnings } = file;
@@ -397,7 +410,8 @@ function sessionsOf(
     warnings: at === 0 ? warnings : [],
     content,
     rejects: at === 0 ? rejects : [],
-    complete: format.complete && days.length === 1,
+    complete: format.complete && days.length === 1 && joined === 0,
+    joined: at === 0 ? joined : 0,
     withoutTickers: format.withoutTickers,
     unknown: columns.unknown(dataSet.shapes[0].table.fields),
     rounded: roundedIn(format),

@@ -35,7 +35,7 @@ export interface ReadAnswer {
  * @param given the symbols of its rows, if the file has no tickers.
  */
 export function sessionAnswer(session: FileSession, given: GivenSymbols): ReadAnswer {
-  const { also, rejects, warnings } = session;
+  const { also, rejects, joined, warnings } = session;
   const rows = session.withoutTickers
     ? Array.from(session.rows, (row) => ({ ...row, symbol: given[codeOf(row)] ?? codeOf(row) }))
     : session.rows;
@@ -45,6 +45,7 @@ export function sessionAnswer(session: FileSession, given: GivenSymbols): ReadAn
       rejects,
       // Rows of the further table are not counted: they would lower the share of rejects.
       fetched: rows.length + rejects.length,
+      joined,
       warnings,
       unknownFields: [],
     },

@@ -109,7 +109,7 @@ function daysOfAnswer(
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
   const doubtsWithoutReject = miscountText(extracted);
-  const doubts = [...strayRecordsText(extracted), ...doubtsWithoutReject];
+  const doubts = [...strayRecordsText(extracted), ...joinedRowsText(extracted), ...doubtsWithoutReject];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -232,6 +232,13 @@ function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   return [
     `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`,
     ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
+  ];
+}
+
+function joinedRowsText({ joined = 0 }: Extracted): string[] {
+  if (joined === 0) return [];
+  return [
+    `${joined === 1 ? 'a line has' : `${joined} lines have`} the cells of several rows, and it cannot be seen where one ends: put the ends of lines back, and import the file again`,
   ];
 }
 
