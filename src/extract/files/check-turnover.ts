@@ -1,3 +1,4 @@
+import { plural } from '../../core/wording.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, Scalar } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
@@ -5,7 +6,7 @@ import { badFile } from '../diagnostics.ts';
 /** So many rows with a trade are looked at first: nearly always they show that all is well. */
 const FIRST_ROWS = 100;
 
-/** From so many rows on, of a session or of a file, it is certain that a file is wrong; of fewer, each may be an error of its own. */
+/** From so many rows on it is certain that a file is wrong; of fewer, each may be an error of its own. */
 const FEWEST_ROWS = 3;
 
 /** The share of rows that have to agree: some securities are quoted in percent of a face value. */
@@ -13,6 +14,9 @@ const NEARLY_ALL = 0.9;
 
 /** An average price is far outside of lowest and highest price if it differs from them by this factor. */
 const FAR = 10;
+
+/** Turnovers in larger units have two decimals. */
+const ROUNDED_BY = 0.005;
 
 /** What the turnover seems to be in, by the power of ten by which it is too small. */
 const UNITS: Readonly<Record<number, string>> = {
@@ -30,23 +34,24 @@ const UNITS: Readonly<Record<number, string>> = {
  *
  * @param sessions the rows of each session of a file.
  * @throws PipelineError `unreadable` with the factor, if nearly all rows with a trade, of a session or of the whole file,
- *   are far from that.
+ *   are far from that; in a file of fewer than three such rows, if one proves it: in that unit, and in no other, its
+ *   average price lies between the lowest and the highest.
  */
 export function checkTurnover(sessions: readonly Rows[]): void {
-  for (const rows of sessions) checkRows([rows]);
+  if (sessions.length > 1) for (const rows of sessions) checkRows([rows], false);
   // A history of few securities has few rows of each session.
-  if (sessions.length > 1) checkRows(sessions);
+  checkRows(sessions, true);
 }
 
-function checkRows(sessions: readonly Rows[]): void {
-  if (factorOf(sessions, FIRST_ROWS) === null) return;
-  const found = factorOf(sessions, Number.POSITIVE_INFINITY);
+function checkRows(sessions: readonly Rows[], isFile: boolean): void {
+  if (factorOf(sessions, FIRST_ROWS, isFile) === null) return;
+  const found = factorOf(sessions, Number.POSITIVE_INFINITY, isFile);
   if (found === null) return;
   const { power, wrong, traded } = found;
   const factor = `${power > 0 ? '1/' : ''}${new Intl.NumberFormat('en').format(10 ** Math.abs(power))}`;
   const unit = UNITS[power];
   throw badFile(
-    `has a turnover that is not in rupees: divided by the quantity it is ${factor} of the prices in ${wrong} of ${traded} rows with a trade${unit === undefined ? '' : `, so it seems to be in ${unit}`}`,
+    `has a turnover that is not in rupees: divided by the quantity it is ${factor} of the prices in ${wrong} of ${plural(traded, 'row')} with a trade${unit === undefined ? '' : `, so it seems to be in ${unit}`}`,
   );
 }
 
@@ -54,8 +59,10 @@ function checkRows(sessions: readonly Rows[]): void {
 function factorOf(
   sessions: readonly Rows[],
   most: number,
+  isFile: boolean,
 ): { readonly power: number; readonly wrong: number; readonly traded: number } | null {
   let traded = 0;
+  const proved = new Set<number>();
   const wrong = new Map<number, number>();
   for (const { traded_quantity, turnover, low_price, high_price } of rowsOf(sessions)) {
     const [quantity, value, low, high] = [traded_quantity, turnover, low_price, high_price].map(positive);
@@ -66,11 +73,14 @@ function factorOf(
     if (average * FAR < low || average > high * FAR) {
       const power = Math.round(Math.log10(Math.sqrt(low * high) / average));
       wrong.set(power, (wrong.get(power) ?? 0) + 1);
+      const priceOf = (rupees: number) => (rupees * 10 ** power) / quantity;
+      const isProof = priceOf(value - ROUNDED_BY) <= high && priceOf(value + ROUNDED_BY) >= low;
+      if (isProof && power > 0 && power in UNITS) proved.add(power);
     }
     if (traded === most) break;
   }
   const [[power, times] = [0, 0]] = [...wrong].sort(([, a], [, b]) => b - a);
-  if (times < FEWEST_ROWS || times < NEARLY_ALL * traded) return null;
+  if (times < NEARLY_ALL * traded || (times < FEWEST_ROWS && !(isFile && proved.has(power)))) return null;
   return { power, wrong: times, traded };
 }
 
