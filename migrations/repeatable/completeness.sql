@@ -23,6 +23,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION etl.requested_pairs() IS 'Every operation and exchange that was ever requested or imported.';
 
+CREATE OR REPLACE FUNCTION etl.has_source(settings jsonb) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT (settings ->> 'hasKey')::boolean OR EXISTS (SELECT FROM etl.runs r WHERE r.kind IN ('nightly', 'backfill', 'gap_fill'))
+$$;
+COMMENT ON FUNCTION etl.has_source(jsonb) IS 'Is there a key, or was anything ever requested with one?';
+
 -- Which pairs to look at: those that schedules request, and also what else ever had a record. A pair that somebody once
 -- requested by mistake is forgotten thereby. Without a key, and if nothing was ever requested with one, nobody expects
 -- what is scheduled: then only what was imported is looked at.
@@ -31,8 +37,7 @@ RETURNS TABLE (operation text, exchange text, is_scheduled boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH wanted AS (
     SELECT w.operation, w.exchange FROM jsonb_to_recordset(scheduled) AS w(operation text, exchange text)
-     WHERE (settings ->> 'hasKey')::boolean
-        OR EXISTS (SELECT FROM etl.runs r WHERE r.kind IN ('nightly', 'backfill', 'gap_fill'))
+     WHERE (settings ->> 'areNamed')::boolean OR etl.has_source(settings)
   )
   SELECT w.operation, w.exchange, true FROM wanted w
   UNION ALL
@@ -87,7 +92,7 @@ COMMENT ON FUNCTION etl.failing_requests() IS 'The days that runs request, whose
 --   first_day, last_day: these days, instead of the range of each pair.
 --   since: coverage of older days is not read, as if there were none; by default that before first_day.
 --   instruments: those that the settings name; null: the first ones of the newest bhav copy, up to the limit.
---   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey"}; dueMinutes says of each
+--   settings: {"zone", "dueMinutes", "lookbackSessions", "historyDays", "instrumentLimit", "hasKey", "areNamed"}; dueMinutes says of each
 --     operation how long after the midnight that a day begins with its data is due, whatever the weekday.
 -- known_on is the day of the coverage that says so, which differs from the session where a response is about no day; found is
 -- the best response to it, whatever its share.
@@ -103,7 +108,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 WITH RECURSIVE clock AS (
   SELECT as_of AT TIME ZONE (settings ->> 'zone') AS now_there,
          (as_of AT TIME ZONE (settings ->> 'zone'))::date AS today,
-         (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach
+         (as_of AT TIME ZONE (settings ->> 'zone'))::date - (settings ->> 'historyDays')::int AS reach,
+         etl.has_source(settings) AS has_source
 ), expected AS MATERIALIZED (
   SELECT p.operation, p.exchange, p.is_scheduled, e.days, e.variants, e.parts, e.is_by_instrument, e.is_of_each_instrument, e.is_empty_normal, e.weekday,
          coalesce((settings -> 'dueMinutes' ->> e.operation)::int, 1440) * interval '1 minute' AS due_at,
@@ -272,7 +278,7 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'failed' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on) ~ 'count_mismatch: ' THEN 'count_mismatch'
          WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
-         WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' THEN 'beyond_history'
+         WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
          WHEN j.found = 'never' THEN 'never_asked' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
          CASE WHEN j.is_share THEN format('%s of %s companies',

@@ -49,7 +49,7 @@ export interface Retry extends Pair {
   readonly error: string;
   /** The number of their next try, the largest of them: the first is 1. */
   readonly attempt: number;
-  /** When the first of them is tried again at the earliest, ISO 8601; null if that is now. */
+  /** When the first of them is tried again at the earliest, ISO 8601; null if that time has come. */
   readonly retryAt: string | null;
   /** Whether its run is paused, and tries nothing until it is resumed. */
   readonly isPaused: boolean;
@@ -60,7 +60,7 @@ export function retryText(retry: Retry, timeZone: string): string {
   const { windows, error, attempt, retryAt, isPaused } = retry;
   const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
   const why = error.replace(/^the source answered with HTTP status /, 'HTTP ');
-  const unnamed = isPaused ? 'when the run is resumed' : 'is due';
+  const unnamed = isPaused ? 'when the run is resumed' : 'as soon as a call may be made';
   const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
   return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
 }

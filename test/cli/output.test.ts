@@ -13,6 +13,7 @@ import {
   table,
   wrap,
 } from '../../src/cli/output.ts';
+import { retryText } from '../../src/core/wording.ts';
 import { progressView } from '../../src/cli/progress.ts';
 import { changedColumns } from '../../src/cli/run-output.ts';
 import { captureCli } from '../support/cli.ts';
@@ -30,6 +31,21 @@ const COLUMNS = [
 ];
 
 const drawn = (rows: readonly Row[]) => stripVTControlCharacters(table(COLUMNS, rows)).split('\n');
+
+test('of a retry whose time has come nothing is said but that it waits for a call, which other rules may hold back', () => {
+  const retry = {
+    operation: 'GetSeriesChange',
+    exchange: 'NSE',
+    windows: 1,
+    error: 'the source answered with HTTP status 500',
+    attempt: 2,
+    retryAt: null,
+    isPaused: false,
+  };
+  expect(retryText(retry, 'Asia/Kolkata')).toBe(
+    'GetSeriesChange NSE: HTTP 500, 2nd try as soon as a call may be made',
+  );
+});
 
 describe('a table', () => {
   test('is aligned, with numbers to the right and no blank at the end of a line', () => {

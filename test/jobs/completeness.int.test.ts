@@ -392,6 +392,17 @@ test('who only imports is not late; what was imported is looked at from its firs
     gaps: [{ from: '2025-09-03', to: '2025-09-03' }],
     total: 1,
   });
+  // Where there is no source, nothing is beyond its history.
+  clock.moveTo(Date.parse('2026-09-20T23:30:00+05:30'));
+  const scope = {
+    operations: [operationNamed(bhav.operation)],
+    exchanges: ['NSE'],
+    from: '2025-09-01',
+    to: '2025-09-04',
+  };
+  const reasonOf = async (who: Pipeline) => (await readGaps(who, scope)).gaps.map(({ reason }) => reason);
+  expect([await reasonOf(keyless), await reasonOf(pipeline)]).toEqual([['never_asked'], ['beyond_history']]);
+  clock.moveTo(Date.parse('2025-09-20T23:30:00+05:30'));
   // Once a key was used, another process of the same installation, which has none, expects what is scheduled.
   await pipeline.db.pool.query(
     `insert into etl.runs (kind, state, requested_by, request, from_date, to_date) values ('nightly', 'completed', 'test', '{}', now(), now())`,

@@ -101,7 +101,8 @@ function pairArguments(config: ViewSettings, { expected, others, areNamed }: Pai
     lookbackSessions: config.EOD_LOOKBACK_SESSIONS,
     historyDays: config.EOD_HISTORY_DAYS,
     instrumentLimit: config.EOD_INSTRUMENT_LIMIT,
-    hasKey: areNamed === true || config.EOD_ACCESS_KEY !== undefined,
+    hasKey: config.EOD_ACCESS_KEY !== undefined,
+    areNamed: areNamed === true,
   };
   const pairs = expected.map(({ operation, exchange }) => ({ operation, exchange }));
   return { pairs: `${text(JSON.stringify(pairs))}, ${others}`, facts: text(JSON.stringify(facts)) };
