@@ -198,7 +198,8 @@ function* questionProblems(per: keyof typeof RETURNED, ask: () => unknown): Gene
 export function returnedProblem(per: Operation['windows']['per'], found: unknown): string | null {
   if (per !== 'once' && per !== 'instrument') return null;
   const { schema, remedy } = RETURNED[per];
-  return schema.safeParse(found).success ? null : `returns ${shown(found)} of something else: ${remedy}`;
+  if (schema.safeParse(found).success) return null;
+  return `returns ${shown(found)}${Array.isArray(found) ? ' of other elements' : ''}: ${remedy}`;
 }
 
 function* shapeProblems(shape: Shape, path: string): Generator<string> {

@@ -314,7 +314,7 @@ test.runIf(isSlowLayer)(
       ([name, what]) => `${what} of ${name} fails (no luck), see ${join(path, name)}.mjs`,
     );
     named.push(
-      `windows.questions of GetOnce returns 5 of something else: use a function that returns [{ type: 'A' }], or leave it out, see ${join(path, 'GetOnce')}.mjs`,
+      `windows.questions of GetOnce returns 5: use a function that returns [{ type: 'A' }], or leave it out, see ${join(path, 'GetOnce')}.mjs`,
     );
     const { url: database } = await testDatabase();
     const source = await openSandbox({ operationsDir: path, instrumentsPerExchange: 3 });

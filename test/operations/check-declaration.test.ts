@@ -117,7 +117,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       { ...items, windows: { ...items.windows, questions: () => [{}] } },
-      'windows.questions returns a list of something else: use a function that returns [{ from, to, variant, params }]',
+      'windows.questions returns a list of other elements: use a function that returns [{ from, to, variant, params }]',
     ],
     [
       { ...details, windows: { ...details.windows, of: 'GetTestItem' } },
@@ -224,7 +224,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       { ...once, windows: { per: 'once', questions: () => ({ type: 'A' }) } },
-      "windows.questions returns an object of something else: use a function that returns [{ type: 'A' }], or leave it out",
+      "windows.questions returns an object: use a function that returns [{ type: 'A' }], or leave it out",
     ],
     [
       {
