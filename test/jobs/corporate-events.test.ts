@@ -337,7 +337,7 @@ describe('events of a share and a day', () => {
     const statuses = (purpose: string, ignored: string[]) =>
       workOutEvents(
         ['2024-05-02', '2024-05-07'].map((exDate) => notice(purpose, { exDate })),
-        ignored.map((eventId) => ({ eventId, ratio: null, decidedBy: 'me' })),
+        ignored.map((eventId) => ({ eventId, ratio: null, decidedBy: 'me', decidedAt: '2026' })),
       ).map(({ status }) => status);
     const [first, second] = ['NSE:ABC:2024-05-02:bonus', 'NSE:ABC:2024-05-07:bonus'] as const;
     expect(statuses('Bonus 1:1', [first])).toEqual(['ignored', 'applied']);
