@@ -13,9 +13,9 @@ import {
   table,
   wrap,
 } from '../../src/cli/output.ts';
-import { retryText } from '../../src/core/wording.ts';
 import { progressView } from '../../src/cli/progress.ts';
 import { changedColumns } from '../../src/cli/run-output.ts';
+import { retryText } from '../../src/core/wording.ts';
 import { captureCli } from '../support/cli.ts';
 import { forAll } from '../support/for-all.ts';
 
