@@ -173,7 +173,7 @@ function createFacts(registers: Registry[]) {
   );
   const missing = gauge(
     'eod_missing_sessions',
-    'Sessions that should be there and are not, by reason: as many as "eod status" and "eod gaps" say.',
+    'Sessions that should be there and are not, by reason: those that the status and the gaps count.',
     'operation',
     'exchange',
     'reason',
