@@ -329,18 +329,6 @@ CREATE TABLE "etl"."declared_fields" (
 	CONSTRAINT "declared_fields_pkey" PRIMARY KEY("operation","field","mapped_column")
 );
 --> statement-breakpoint
-CREATE TABLE "etl"."history_limits" (
-	"key_hash" text NOT NULL,
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"variant" text NOT NULL,
-	"refused_day" date,
-	"answered_day" date,
-	"diagnostic" text NOT NULL,
-	"refused_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "history_limits_pkey" PRIMARY KEY("key_hash","operation","exchange","variant")
-);
---> statement-breakpoint
 CREATE TABLE "etl"."pruned" (
 	"operation" text NOT NULL,
 	"exchange" text NOT NULL,

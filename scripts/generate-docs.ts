@@ -118,6 +118,7 @@ const SITUATIONS: readonly { readonly heading: string; readonly situation: Situa
 
 const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   window: '',
+  older: ', with what waits of older days',
   operation: ', with what is left of the operation',
   exchange: ', with what is left of the exchange',
   key: ', with everything that is left',

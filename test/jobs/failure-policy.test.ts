@@ -71,7 +71,7 @@ const decide = (kind: ErrorKind, situation: Partial<Situation> = {}, facts: Fact
 
 const FAIL: FailureAction = { act: 'end', state: 'failed', scope: 'window' };
 const FAIL_OPERATION: FailureAction = { act: 'end', state: 'failed', scope: 'operation' };
-const block = (scope: 'window' | 'operation' | 'exchange' | 'key'): FailureAction => ({
+const block = (scope: 'window' | 'older' | 'operation' | 'exchange' | 'key'): FailureAction => ({
   act: 'end',
   state: 'blocked',
   scope,
@@ -157,11 +157,11 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
   exchange_blocked: [{ first: block('exchange') }],
   instrument_blocked: [{ first: block('window') }],
   range_refused: [
-    { first: block('window'), others: halved },
+    { first: block('older'), others: halved },
     {
       what: 'that names five days',
       facts: { limitDays: 5 },
-      first: block('window'),
+      first: block('older'),
       others: {
         'seven days': { act: 'split', days: 5, named: true },
         'source down, seven days': { act: 'split', days: 5, named: true },
@@ -602,7 +602,7 @@ describe('a range that is too much', () => {
       expect(shorter).toBeLessThan(days);
       days = shorter;
     }
-    expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('window'));
+    expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('older'));
   });
 
   test('is asked for in parts down to a day, whatever length is named: it may go too far back', () => {
@@ -610,7 +610,7 @@ describe('a range that is too much', () => {
     expect(thirty(90)).toEqual({ act: 'split', days: 30, named: true });
     expect(thirty(30)).toEqual(half(15));
     expect(thirty(15)).toEqual(half(8));
-    expect(thirty(1)).toEqual(block('window'));
+    expect(thirty(1)).toEqual(block('older'));
   });
 
   test('of days to come ends without an answer, unless a shorter length is named', () => {
@@ -622,8 +622,8 @@ describe('a range that is too much', () => {
     expect(decide('range_refused', { days: 30, isAhead: true })).toEqual(skipped);
   });
 
-  test('comes after the windows that are to be asked first, without an attempt', () => {
-    expect(decideFailure(new NotItsTurn(3), FIRST, CONFIG)).toEqual(postpone(600));
+  test('waits while another window makes the same request, without an attempt', () => {
+    expect(decideFailure(new NotItsTurn(), FIRST, CONFIG)).toEqual(postpone(200));
   });
 });
 

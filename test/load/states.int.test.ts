@@ -412,7 +412,7 @@ describe('a claim', () => {
     }
     const windowId = await insertWindow(await insertRun('running'), 'pending');
     await ask(windowId, 'A', '1');
-    expect(await claimWindow(db, windowId, PERMIT)).toEqual({ outcome: 'waits', ahead: 1 });
+    expect(await claimWindow(db, windowId, PERMIT)).toEqual({ outcome: 'waits' });
     const states = await Promise.all(others.map(async (id) => (await rowOf('windows', id)).state));
     expect(states).toEqual(['pending', 'running', 'running']);
     expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { daysBetween } from '../../src/core/days.ts';
 import { mostly } from '../support/pipeline.ts';
-import { accountsOf, openSetup, start, windowsOf } from './support.ts';
+import { accountsOf, coverageRows, openSetup, start, windowsOf } from './support.ts';
 
 /** 26 days with 18 sessions: one window of an operation that takes 30 days a call. */
 const MONTH = { from: '2025-08-11', to: '2025-09-05' };
@@ -33,8 +33,8 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
     const pieces = windows.filter(({ parent }) => parent !== null);
     expect(report).toMatchObject({ state: 'completed', windows: { loaded: pieces.length } });
     expect(wide.map(({ state }) => state)).toEqual(['split', 'split']);
-    // The second wide window was split without being asked.
-    expect(wide.map(({ requests }) => requests)).toEqual([1, 0]);
+    // The newest was first; the other wide window was split without being asked.
+    expect(wide.map(({ requests }) => requests)).toEqual([0, 1]);
     expect(pieces.every((piece) => span(piece) <= 5 && piece.requests === 1)).toBe(true);
     for (const parent of wide) {
       expectWhole(
@@ -52,4 +52,22 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
     const other = await start(setup, { ...MONTH, operations: ['GetSeriesChange'] });
     expect(Math.max(...(await windowsOf(setup, other)).map(span))).toBe(26);
   });
+});
+
+test('the first day beyond the history of the source blocks all that wait of older days: they cost no call', async () => {
+  const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' }, behaviour: { historyDays: 20 } });
+  const report = await setup.run({ ...MONTH, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] });
+  const sessions = calendar.sessions('BSE', MONTH.from, MONTH.to);
+  const reached = sessions.filter((day) => day >= '2025-08-23');
+  expect(report).toMatchObject({
+    state: 'failed',
+    requests: reached.length + 1,
+    windows: { loaded: reached.length, blocked: sessions.length - reached.length, failed: 0 },
+  });
+  const line = 'Date is out of allowed range.';
+  const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
+  expect(coverage.map(({ day, state, diagnostic }) => [day, state, diagnostic])).toEqual(
+    sessions.map((day) => (reached.includes(day) ? [day, 'loaded', null] : [day, 'blocked', line])),
+  );
+  await accountsOf(setup, report);
 });

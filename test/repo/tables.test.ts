@@ -33,7 +33,6 @@ const OWNERS: Readonly<Record<string, string>> = {
   observed_aliases: 'market/observed-aliases/',
   operations: 'state/enabled-operations.ts',
   range_limits: 'state/source/',
-  history_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
   repeatable_migrations: 'database/migrate.ts',
   answer_layouts: 'state/answers/',

@@ -10,12 +10,11 @@ import { databaseError } from '../../load/database/database-errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePlace } from '../../load/state/place-sql.ts';
-import { lockOpenRun, stopPlanning } from '../../load/state/runs/runs.ts';
+import { stopPlanning } from '../../load/state/runs/runs.ts';
 import { markKeyRefused } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
-import { noteRefusedRange } from '../../load/state/source/range-limits.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import { insertWindows, type NewWindow } from '../../load/state/windows/plan.ts';
+import type { NewWindow } from '../../load/state/windows/plan.ts';
 import {
   type EndedWindow,
   endWindows,
@@ -97,9 +96,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
 }
 
 /** `error` for what needs a person, `warn` for what is tried again, and less for what is normal. */
-function levelOf({ action: { act }, error, window }: Failure): 'error' | 'warn' | 'info' | 'debug' {
-  // The source has no data that old. The first such window was logged as an error.
-  if (window === null && error instanceof PipelineError && error.kind === 'range_refused') return 'info';
+function levelOf({ action: { act }, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
   if (act === 'end') return 'error';
   if (act === 'retry') return 'warn';
   // A Postgres that is away has its own line in the log.
@@ -122,12 +119,7 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
 }
 
 async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
-  const { job, window, callLimit, error, action } = failure;
-  if (window !== null && error instanceof PipelineError && error.kind === 'range_refused') {
-    const isTooLong = action.act === 'split' && action.named;
-    if (!isTooLong && action.act !== 'skip')
-      await noteTooOldRange(context, callLimit.keyHash, window, info.diagnostic ?? info.error);
-  }
+  const { job, window, callLimit, action } = failure;
   const { db } = context;
   // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
@@ -177,33 +169,6 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   }
 }
 
-/**
- * Stores that the source refused a range that may go too far back. If a single day was refused and the source has not
- * answered a newer one, the run asks for the newest session too. If that is answered, older days are out of reach and
- * no call is made for them; if it is refused as well, the source may still answer some of them.
- */
-async function noteTooOldRange(
-  context: QueueContext,
-  keyHash: string,
-  window: ClaimedWindow,
-  diagnostic: string,
-): Promise<void> {
-  const { db, calendar, clock, config } = context;
-  const { runId, exchange, from, to } = window;
-  const hasNewer = await noteRefusedRange(db.drizzle, keyHash, window, diagnostic);
-  if (from !== to || hasNewer) return;
-  const newest = calendar.sessions(exchange, addDays(to, 1), today(clock, config.EOD_TIMEZONE)).at(-1);
-  if (newest === undefined) return;
-  const probe = { ...window, from: newest, to: newest, state: 'pending' as const, reason: null };
-  const inserted = await transaction(db, async (tx) => {
-    // A run that was cancelled meanwhile would be left with a window that nobody works on.
-    if (!(await lockOpenRun(tx, runId))) return false;
-    await insertWindows(tx, runId, [probe]);
-    return true;
-  });
-  if (inserted) await enqueueOpenWindows(context, [runId]);
-}
-
 /** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
 async function pauseForKey(context: QueueContext, callLimit: CallLimit, info: FailureInfo): Promise<void> {
   const line = info.diagnostic ?? info.error;
@@ -231,8 +196,10 @@ async function endWithCoverage(
   return transaction(db, async (tx) => {
     // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.
     if (action.scope === 'key') await stopPlanning(tx, info.error);
-    const ended = await endWindows(tx, selectionOf(job, window, action), action.state, info);
     const calledOn = today(clock, config.EOD_TIMEZONE);
+    const oldestKept = addDays(calledOn, -config.EOD_HISTORY_DAYS);
+    const selection = selectionOf(job, window, action, oldestKept);
+    const ended = await endWindows(tx, selection, action.state, info);
     const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
     const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [, asked] of pairs) {
@@ -261,11 +228,16 @@ function selectionOf(
   { runId, windowId }: WindowJob,
   window: ClaimedWindow | null,
   { scope }: EndAction,
+  oldestKept: Day,
 ): Selection {
   if (scope === 'key') return {};
   if (scope === 'operation' && window !== null) return { runId, operation: window.operation };
   if (scope === 'exchange' && window !== null) return { runId, exchange: window.exchange };
-  return { runId, windowId, claim: window?.attempts };
+  const only = { runId, windowId, claim: window?.attempts };
+  // Of a quarter, or another range that cannot be split, it is not known which day was refused.
+  if (scope !== 'older' || window === null || window.from !== window.to) return only;
+  const { operation, exchange, variant, to } = window;
+  return { ...only, operation, exchange, older: { day: to, variant, isExpected: to < oldestKept } };
 }
 
 /**
@@ -291,20 +263,6 @@ async function splitAndEnqueue(
   const span = daysBetween(window.from, window.to) + 1;
   context.log.info({ windowId: id, operation, span, days }, 'window split');
   await enqueueOpenWindows(context, [runId]);
-}
-
-/** Splits a window after `lastDay`, up to which the source is known to have no data. */
-export async function splitWindowAfter(
-  context: QueueContext,
-  window: NewWindow & { readonly id: number; readonly runId: number },
-  lastDay: Day,
-): Promise<void> {
-  const pieces = [
-    { ...window, to: lastDay },
-    { ...window, from: addDays(lastDay, 1) },
-  ].flatMap((side) => piecesOf(context, side, Number.POSITIVE_INFINITY));
-  await transaction(context.db, (tx) => splitWindow(tx, window.id, pieces));
-  await enqueueOpenWindows(context, [window.runId]);
 }
 
 type Range = Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to'>;

@@ -17,7 +17,6 @@ import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { dependsOnDays, questionsOf } from './answer-coverage.ts';
-import { splitWindowAfter } from './apply-failure.ts';
 import type { Breaker } from './breaker.ts';
 import { lostTooManyWorkers, NotItsTurn, RateLimited, WorkersLost } from './failure-policy.ts';
 import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from './outage-policy.ts';
@@ -48,7 +47,7 @@ export interface ClaimedCall {
  * stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
  *
  * @returns null if nothing is left to do for the window.
- * @throws RateLimited if the hour's budget is used up; NotItsTurn if other windows must be asked first; WorkersLost if
+ * @throws RateLimited if the hour's budget is used up; NotItsTurn while another window makes the same request; WorkersLost if
  *   the window has lost too many workers; PipelineError if the key is refused, the source has been down for too long,
  *   Postgres cannot be reached, or the worker is stopping.
  */
@@ -106,18 +105,7 @@ export async function claimCall(
         if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === callLimit.hour) throw new RateLimited();
         break;
       case 'waits':
-        throw new NotItsTurn(claim.ahead);
-      case 'out_of_reach': {
-        const { window, lastDay, diagnostic } = claim;
-        if (window.to <= lastDay) {
-          const message = `the source has no data up to ${lastDay}, as an earlier answer says: ${diagnostic}`;
-          throw new PipelineError(message, { kind: 'range_refused', diagnostic });
-        }
-        await splitWindowAfter(context, window, lastDay).catch((error) => {
-          throw databaseError(error);
-        });
-        return null;
-      }
+        throw new NotItsTurn();
       case 'probing':
         await pause(PROBE_RECHECK_MS, signal);
     }

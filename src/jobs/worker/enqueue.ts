@@ -1,4 +1,4 @@
-import type { Day } from '../../core/days.ts';
+import { type Day, daysBetween } from '../../core/days.ts';
 import { pairName } from '../../core/pair.ts';
 import { runStep } from '../../core/steps.ts';
 import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
@@ -12,15 +12,22 @@ import { countQueued, type NewJob, queuedIds, queueOf, WINDOW_QUEUES } from './q
 
 const BATCH = 1_000;
 
-/** Priorities in BullMQ: jobs with the lowest number are taken first. Those of nights are in call-order.ts. */
+/**
+ * Priorities in BullMQ: jobs with the lowest number are taken first. Those of nights are in call-order.ts. To pieces and
+ * windows of backfills the age of their days is added: the newest are first, so that the first day that is beyond the
+ * history of the source shows that all which wait are.
+ */
 export const PRIORITY = {
   /** Windows whose answer the source has prepared or is preparing. */
   prepared: 1,
-  /** Pieces of split windows; their number of days is added. */
+  /** Pieces of split windows. */
   piece: 1,
   /** Windows of a backfill, which has a queue of its own. */
   backfill: 1_000_000,
 } as const;
+
+/** The age of a day, counted from one that is far ahead: less than 2^16. */
+const ageOf = (day: Day) => Math.max(0, daysBetween(day, '2100-01-01'));
 
 /**
  * Adds a job for every open window of these runs. May be called any number of times: the job id is made from the
@@ -160,9 +167,6 @@ type PriorityOf = (window: OpenWindow) => Promise<number>;
 /**
  * The priorities of windows. Those of nights follow the value of the operation and the age of what is asked
  * (call-order.ts), which is read once for each operation and exchange.
- *
- * The shortest pieces of split windows come first: a single day shows whether the source answers at all, before every
- * long window fails with the same error.
  */
 function priorities({ db, calendar, config }: QueueContext): PriorityOf {
   const ages = new Map<string, Promise<ReadonlyMap<string, Day>>>();
@@ -176,10 +180,10 @@ function priorities({ db, calendar, config }: QueueContext): PriorityOf {
   };
   return async (window) => {
     if (window.prepared) return PRIORITY.prepared;
-    if (window.piece) return PRIORITY.piece + window.days;
+    if (window.piece) return PRIORITY.piece + ageOf(window.to);
     const operation = operations.find(({ name }) => name === window.operation);
     // One that is no longer declared makes no call.
-    if (window.kind !== 'nightly' || operation === undefined) return PRIORITY.backfill;
+    if (window.kind !== 'nightly' || operation === undefined) return PRIORITY.backfill + ageOf(window.to);
     const { exchange, date, to, instruments } = window;
     const known = await agesOf(operation, window);
     const asked = (instruments.length === 0 ? [''] : instruments).map((symbol) => known.get(symbol) ?? '');

@@ -53,8 +53,11 @@ export type FailureAction =
   /** End windows as failed, or as blocked by the source. */
   | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
 
-/** Which windows end: this one, the open windows of its run for the operation or exchange, or all that use the key. */
-export type Scope = 'window' | 'operation' | 'exchange' | 'key';
+/**
+ * Which windows end: this one, with it those of its run that wait and are about older days, the open windows of its run
+ * for the operation or exchange, or all that use the key.
+ */
+export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'key';
 
 /** What is known about the window and the source at the time of a failure. */
 export interface Situation {
@@ -116,15 +119,11 @@ export class RateLimited extends Error {
   }
 }
 
-/** No real failure: other windows must be asked first. The window was not claimed. */
+/** No real failure: another window makes the same request. The window was not claimed. */
 export class NotItsTurn extends Error {
-  /** At least this many windows must be asked first. */
-  readonly ahead: number;
-
-  constructor(ahead: number) {
-    super('other windows must be asked first');
+  constructor() {
+    super('another window makes the same request');
     this.name = 'NotItsTurn';
-    this.ahead = ahead;
   }
 }
 
@@ -336,7 +335,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
       const named = limitDays >= 1 && limitDays < days;
       // Of days to come the source may know none; shorter ranges of them would be refused one by one.
       if (isAhead && !named) return { act: 'skip', reason: 'the source does not answer for days to come' };
-      if (days <= 1) return block('window');
+      if (days <= 1) return block('older');
       return { act: 'split', days: named ? limitDays : half(days), named };
     },
     source: 'success',
@@ -375,7 +374,7 @@ function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
 /** Decides what is done about anything that was thrown during the work on a window. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
   if (error instanceof RateLimited) return waitForCalls(situation, false);
-  if (error instanceof NotItsTurn) return { act: 'postpone', delayMs: error.ahead * PROBE_RECHECK_MS };
+  if (error instanceof NotItsTurn) return { act: 'postpone', delayMs: PROBE_RECHECK_MS };
   if (error instanceof WorkersLost) return FAIL;
   const failure = failureOf(error);
   if (situation.days > 1 && shorterRangeMayHelp(failure))

@@ -13,7 +13,7 @@ import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/ans
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, openHour, readHour } from '../../load/state/source/call-budget.ts';
-import { learnRangeLimit, noteAnsweredRange } from '../../load/state/source/range-limits.ts';
+import { learnRangeLimit } from '../../load/state/source/range-limits.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
 import type { AskedFor } from '../../operations/fields.ts';
@@ -274,7 +274,6 @@ async function storeFetched(
     markKeyAccepted(db.drizzle, callLimit, claim),
   ]);
   if (claim.triesHour) await reopenHour(context, callLimit);
-  if (claim.wasRefused) await noteAnsweredRange(db.drizzle, callLimit.keyHash, window);
   const answered = {
     window,
     place: window.place,

@@ -101,40 +101,6 @@ describe(
   },
 );
 
-export const historyLimits = etl.table(
-  'history_limits',
-  {
-    key_hash: text('key_hash').notNull(),
-    operation: text('operation').notNull(),
-    exchange: text('exchange').notNull(),
-    variant: text('variant').notNull(),
-    refused_day: day('refused_day'),
-    answered_day: day('answered_day'),
-    diagnostic: text('diagnostic').notNull(),
-    refused_at: moment('refused_at').notNull().defaultNow(),
-  },
-  (table) => [
-    primaryKey({
-      name: 'history_limits_pkey',
-      columns: [table.key_hash, table.operation, table.exchange, table.variant],
-    }),
-  ],
-);
-describe(
-  historyLimits,
-  'How far back the source answers, learned from days that it refused; used for a day, and only if a newer day was answered.',
-  {
-    key_hash: 'Hash of the access key; never the key.',
-    operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
-    variant: 'Which question about a day; empty if the operation asks only one.',
-    refused_day: 'The newest single day that was refused: it and older days are out of reach.',
-    answered_day: 'The newest first day of a range that was answered since a range was refused.',
-    diagnostic: 'The line with which the source last refused a range.',
-    refused_at: 'When a range was last refused without the source saying that it is too long.',
-  },
-);
-
 export const responseBodies = etl.table('response_bodies', {
   hash: text('hash').primaryKey(),
   encoding: text('encoding').notNull(),

@@ -1,10 +1,8 @@
-import { and, eq, gt, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { RANGE_REFUSED_LINE } from '../../../core/errors.ts';
-import { coverage } from '../schema/load-results.ts';
-import { historyLimits, rangeLimits } from '../schema/source-tables.ts';
+import { rangeLimits } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
-import type { NewWindow } from '../windows/plan.ts';
 
 /**
  * Stores what an answered window proves about the longest range that the source allows its operation and the key: at
@@ -49,62 +47,3 @@ export async function readRangeLimits(
     );
   return new Map(found.map((row) => [row.operation, row.days]));
 }
-
-type Asked = Pick<NewWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>;
-
-/** The condition that the source has answered a day after `day`. If not, it may have refused for another reason. */
-const hasAnswered = (day: SQL) => sql`(h.answered_day > ${day} or exists (
-    select from ${coverage} c where c.operation = h.operation and c.exchange = h.exchange and c.variant = h.variant
-       and c.day > ${day} and c.state in ('loaded', 'empty')))`;
-
-/**
- * Stores that the source has refused a range. It does not say whether the range is too long or goes too far back, but a
- * single day is never too long.
- *
- * @returns whether the source has answered, or this run will ask it for, a newer day.
- */
-export async function noteRefusedRange(
-  db: NodePgDatabase,
-  keyHash: string,
-  { runId, operation, exchange, variant, from, to }: Asked & { readonly runId: number },
-  diagnostic: string,
-): Promise<boolean> {
-  const day = from === to ? to : null;
-  const noted = await db.execute<{ newer: boolean }>(sql`
-    insert into ${historyLimits} as h (key_hash, operation, exchange, variant, refused_day, diagnostic, refused_at)
-    values (${keyHash}, ${operation}, ${exchange}, ${variant}, ${day}, ${diagnostic}, clock_timestamp())
-    on conflict (key_hash, operation, exchange, variant) do update
-       set refused_day = greatest(h.refused_day, excluded.refused_day), diagnostic = excluded.diagnostic,
-           refused_at = excluded.refused_at
-    returning ${hasAnswered(sql`${to}::date`)} or exists (
-      select from ${windows} n where n.run_id = ${runId} and n.operation = h.operation and n.exchange = h.exchange
-         and n.variant = h.variant and n.to_date > ${to} and n.state in ('pending', 'running')) as newer`);
-  return noted.rows[0]?.newer === true;
-}
-
-/** Stores that the source has answered a range: no day of it is out of reach, whatever was refused before. */
-export async function noteAnsweredRange(
-  db: NodePgDatabase,
-  keyHash: string,
-  { operation, exchange, variant, from }: Asked,
-): Promise<void> {
-  await db.execute(sql`
-    update ${historyLimits}
-       set refused_day = case when refused_day < ${from} then refused_day end,
-           answered_day = greatest(answered_day, ${from}::date)
-     where key_hash = ${keyHash} and operation = ${operation} and exchange = ${exchange} and variant = ${variant}`);
-}
-
-/** SQL for what is known about how far back the source answers the window `w` with a key: a join, and its columns. */
-export function historyOf(keyHash: string): { readonly join: SQL; readonly columns: SQL } {
-  return {
-    join: sql`left join ${historyLimits} h on h.key_hash = ${keyHash} and h.operation = w.operation
-                and h.exchange = w.exchange and h.variant = w.variant`,
-    columns: sql`h.key_hash is not null as was_refused, h.diagnostic as range_diagnostic,
-             case when w.from_date <= h.refused_day and h.refused_at > clock_timestamp() - ${OUT_OF_REACH_FOR} and ${hasAnswered(sql`h.refused_day`)}
-                  then h.refused_day end as out_of_reach`,
-  };
-}
-
-/** A day is out of reach for this long; then it is asked for again, since a day given up by mistake may be lost. */
-const OUT_OF_REACH_FOR = sql`interval '1 day'`;

@@ -1,6 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Day } from '../../../core/days.ts';
 import type { Place } from '../../../core/place.ts';
 import { databaseError } from '../../database/database-errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
@@ -11,7 +10,6 @@ import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../source/access-keys.ts';
 import { type CallLimit, countCall, type Hour, returnCall } from '../source/call-budget.ts';
-import { historyOf } from '../source/range-limits.ts';
 import type { NewWindow } from './plan.ts';
 import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
@@ -45,8 +43,6 @@ export type Claim =
       readonly keyGoodAt: number | null;
       /** Is it worth looking whether its questions are known by now? */
       readonly mayBeKnown: boolean;
-      /** Has the source refused a range of the operation and exchange before? */
-      readonly wasRefused: boolean;
     }
   /** The window has ended, or its run is not running: there is nothing to do. */
   | { readonly outcome: 'gone' }
@@ -57,14 +53,7 @@ export type Claim =
   /** The hour's budget has no call left for this kind of run. */
   | { readonly outcome: 'spent' }
   /** At least this many windows come first: they ask the same question, or show whether it is out of reach. */
-  | { readonly outcome: 'waits'; readonly ahead: number }
-  /** The source has shown that it does not answer for days up to `lastDay`, of which the window has some. */
-  | {
-      readonly outcome: 'out_of_reach';
-      readonly window: NewWindow & { readonly id: number; readonly runId: number };
-      readonly lastDay: Day;
-      readonly diagnostic: string;
-    };
+  | { readonly outcome: 'waits' };
 
 /**
  * Claims a window, if its run is running, the key may be used and the hour's budget has a call left. The attempt and
@@ -87,36 +76,25 @@ export async function claimWindow(
 /** The outcome; null if the claim failed and it is not known whether the key is good, so that it has to be tried. */
 function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
   if (seen === null) return { outcome: 'gone' };
-  if (seen === 'asked') return { outcome: 'waits', ahead: 1 };
+  if (seen === 'asked') return { outcome: 'waits' };
   if (seen.attempts !== null) return claimedOf(seen, probe);
-  const { outOfReach: lastDay, rangeDiagnostic, ahead } = seen;
-  if (lastDay !== null) {
-    return { outcome: 'out_of_reach', window: seen, lastDay, diagnostic: rangeDiagnostic ?? '' };
-  }
-  if (ahead > 0) return { outcome: 'waits', ahead };
   if (probe) return null;
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
   return seen.keyAccepted ? { outcome: 'spent' } : null;
 }
 
 function claimedOf(window: ClaimedWindow & SourceFacts, probe: boolean): Claim {
-  const { triesHour, keyGoodAt, wasRefused, mayBeKnown } = window;
-  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, wasRefused, mayBeKnown };
+  const { triesHour, keyGoodAt, mayBeKnown } = window;
+  return { outcome: 'claimed', window, probe, triesHour, keyGoodAt, mayBeKnown };
 }
 
-/** What is known about the key and the hour, and about how far back the source answers. */
+/** What is known about the key and the hour. */
 interface SourceFacts {
   readonly keyAccepted: boolean;
   readonly keyRefused: boolean;
   readonly keyDiagnostic: string | null;
   readonly keyGoodAt: number | null;
   readonly triesHour: boolean;
-  readonly wasRefused: boolean;
-  readonly rangeDiagnostic: string | null;
-  /** The last day that is out of reach; null if no day of the window is. */
-  readonly outOfReach: Day | null;
-  /** How many windows come first. */
-  readonly ahead: number;
   /** Is it worth looking whether its questions are known by now? */
   readonly mayBeKnown: boolean;
 }
@@ -125,19 +103,6 @@ interface SourceFacts {
 type Claimable = Omit<ClaimedWindow, 'attempts'> &
   (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
   SourceFacts;
-
-/**
- * How many windows come before `w`, counted up to twenty. Once the source has refused a range, the run's windows of the
- * operation and exchange are asked one at a time, the newest first, so that the first single day that is refused shows
- * that all older ones are out of reach.
- */
-const aheadOf = sql`case when h.refused_at > r.started_at then (
-               select count(*) from (
-                 select from ${windows} n
-                  where n.run_id = w.run_id and n.operation = w.operation and n.exchange = w.exchange
-                    and n.variant = w.variant and n.id <> w.id and (n.state = 'running' or (
-                      n.state = 'pending' and n.to_date > w.to_date and n.failed_attempts = 0 and n.not_ready_ms = 0))
-                  limit 20) as first)::int else 0 end`;
 
 /** May the questions of `w` be known by now? Of nights, or if another run was under way since its run began. */
 const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
@@ -193,7 +158,6 @@ async function claimWithCall(
   probe: boolean,
 ): Promise<Claimable | null> {
   const state: WindowAfter<'claim'> = 'running';
-  const history = historyOf(callLimit.keyHash);
   const found = await runPrepared<Claimable & Record<string, unknown>>(
     db,
     sql`
@@ -208,15 +172,14 @@ async function claimWithCall(
                   else ${callLimit.limit}::int end as allowed,
              coalesce(${keyIsAccepted(callLimit)}, false) as key_accepted,
              coalesce(${keyIsRefused(callLimit)}, false) as key_refused,
-             k.diagnostic as key_diagnostic, k.last_good_at, ${history.columns}, ${aheadOf} as ahead,
+             k.diagnostic as key_diagnostic, k.last_good_at,
              ${mayBeKnownSql} as may_be_known
         from ${windows} w join ${runs} r on r.id = w.run_id
              left join ${accessKeys} k on k.key_hash = ${callLimit.keyHash}
-             ${history.join}
        where w.id = ${windowId} and w.state in ${[...WINDOW_TRANSITIONS.claim.from]} and r.state = 'running'
          for update of w
     ), counted as (
-      ${countCall(callLimit, sql`from claimable where (key_accepted or ${probe}) and out_of_reach is null and ahead = 0`)}
+      ${countCall(callLimit, sql`from claimable where (key_accepted or ${probe})`)}
     ), placed as (
       ${takingPlace(sql`from counted`)}
     ), claimed as (
@@ -231,7 +194,7 @@ async function claimWithCall(
            m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
-           c.was_refused as "wasRefused", c.range_diagnostic as "rangeDiagnostic", c.out_of_reach::text as "outOfReach", c.ahead, c.may_be_known as "mayBeKnown"
+           c.may_be_known as "mayBeKnown"
       from claimable c left join claimed m on true`,
   );
   return found.rows[0] ?? null;

@@ -26,7 +26,7 @@ export const WINDOW_TRANSITIONS = {
   end: {
     from: ['pending', 'running'],
     to: ['failed', 'blocked'],
-    when: 'It is given up, alone or with all windows of its run, operation or exchange.',
+    when: 'It is given up, alone or with others of its run, operation or exchange.',
   },
   skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
   split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },

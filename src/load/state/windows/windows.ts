@@ -1,10 +1,12 @@
-import { and, asc, eq, gt, inArray, isNotNull, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
+import type { Day } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { RunKind } from '../runs/request.ts';
+import { coverage } from '../schema/load-results.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
 import { isOpen, moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
@@ -220,12 +222,34 @@ export interface Selection {
   readonly claim?: number | undefined;
   readonly operation?: string;
   readonly exchange?: string;
+  /** With the window also the pending ones of its run, operation and exchange that are about no newer day than this. */
+  readonly older?: OlderThan | undefined;
 }
+
+/** Days up to one that the source refused. */
+interface OlderThan {
+  readonly day: Day;
+  readonly variant: string;
+  /** Is the day expected to be beyond the history of the source? If not, it is if the source has answered a newer one. */
+  readonly isExpected: boolean;
+}
+
+/** The condition that a window waits, and is about days that are beyond the history of the source. */
+const isOlder = ({ day, variant, isExpected }: OlderThan) =>
+  and(
+    eq(windows.state, 'pending'),
+    eq(windows.variant, variant),
+    lte(windows.to_date, day),
+    isExpected
+      ? undefined
+      : sql`exists (select from ${coverage} c where c.operation = ${windows.operation} and c.exchange = ${windows.exchange}
+          and c.variant = ${variant} and c.day > ${day} and c.state in ('loaded', 'empty'))`,
+  );
 
 /** Ends open windows as failed or blocked. @returns those that it ended. */
 export async function endWindows(
   db: NodePgDatabase,
-  { runId, windowId, claim, operation, exchange }: Selection,
+  { runId, windowId, claim, operation, exchange, older }: Selection,
   state: WindowAfter<'end'>,
   { error, diagnostic = null }: FailureInfo,
 ): Promise<EndedWindow[]> {
@@ -234,11 +258,12 @@ export async function endWindows(
     .from(runs)
     .where(and(eq(runs.state, 'running'), asksSource()));
   const chosen = and(
-    windowId === undefined ? inArray(windows.run_id, running) : eq(windows.id, windowId),
+    windowId === undefined
+      ? inArray(windows.run_id, running)
+      : or(and(eq(windows.id, windowId), isStillClaim(claim)), older && isOlder(older)),
     runId === undefined ? undefined : eq(windows.run_id, runId),
     operation === undefined ? undefined : eq(windows.operation, operation),
     exchange === undefined ? undefined : eq(windows.exchange, exchange),
-    isStillClaim(claim),
   );
   const ended = { state, error, diagnostic, finished_at: now };
   return moveWindowsInOrder(db, 'end', ended, chosen).returning(asWindow);
@@ -355,7 +380,6 @@ export async function openWindows(
       instruments: windows.instruments,
       /** Is it a piece of a window that was split? */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
-      days: sql`${windows.to_date} - ${windows.from_date} + 1`.mapWith(Number),
       /** Was the source asked to prepare the answer? */
       prepared: gt(windows.not_ready_ms, 0).mapWith(Boolean),
     })
