@@ -1,11 +1,7 @@
 import type { Argument, Option } from 'commander';
 import { EXCHANGES } from '../core/exchanges.ts';
 import { EVENT_KINDS } from '../extract/corporate-actions/purpose.ts';
-import { checks } from '../load/market/checks/index.ts';
-import { SEVERITIES } from '../load/state/findings.ts';
 import { dataSets, operations, tables } from '../operations/registry.ts';
-import { FAULT_KINDS } from '../sandbox/faults.ts';
-import { sandboxFlags } from '../sandbox/flags.ts';
 import { EVENT_STATUSES, FORMATS } from './options.ts';
 import type { Specification } from './specification.ts';
 
@@ -15,29 +11,38 @@ const dataSetNames = dataSets.map(({ name }) => name);
 /** Segments are offered where an operation has them. */
 const exchangeCodes = [...new Set([...EXCHANGES, ...operations.flatMap(({ exchanges }) => exchanges)])];
 
-/** Known values of flags and arguments. */
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  '--check': checks().map(({ name }) => name),
+const severities = async () => (await import('../load/state/findings.ts')).SEVERITIES;
+
+type Words = readonly string[];
+
+/** The words of a flag of `eod sandbox`. */
+const ofSandbox = (name: string) => async () =>
+  (await import('../sandbox/flags.ts')).sandboxFlags.find(({ flag }) => flag.startsWith(`${name} `))?.words ??
+  [];
+
+/** Known values of flags and arguments. A function imports what is not needed for the others: somebody waits at a Tab. */
+const VALUES: Readonly<Record<string, Words | (() => Promise<Words>)>> = {
+  '--check': async () => (await import('../load/market/checks/index.ts')).checks().map(({ name }) => name),
+  '--casing': ofSandbox('--casing'),
+  '--content-type': ofSandbox('--content-type'),
+  '--dialect': ofSandbox('--dialect'),
   '--disable-exchanges': exchangeCodes,
   '--disable-operations': operationNames,
+  '--envelope': ofSandbox('--envelope'),
   '--exchange': exchangeCodes,
-  '--fail-on': SEVERITIES,
-  '--fault': FAULT_KINDS,
+  '--fail-on': severities,
+  '--fault': async () => (await import('../sandbox/faults.ts')).FAULT_KINDS,
   '--format': FORMATS,
   '--kind': EVENT_KINDS,
   '--operation': dataSetNames,
   '--partition': ['year', 'month'],
-  '--severity': SEVERITIES,
+  '--severity': severities,
+  '--shapes': ofSandbox('--shapes'),
   '--status': EVENT_STATUSES,
   operations: operationNames,
   name: dataSetNames,
   tables: tables.map(({ name }) => name),
   ...requestValues(),
-  ...Object.fromEntries(
-    sandboxFlags.flatMap(({ flag, words }) =>
-      words === undefined ? [] : [[flag.replace(/ .*/, ''), words]],
-    ),
-  ),
 };
 
 /** Known values of the request options. Their flags are their names in kebab case. */
@@ -97,7 +102,7 @@ export async function offersFor(
   const [argument] = args;
   return [
     ...linesOf(namesOf(verbs), '', typed),
-    ...(argument === undefined ? [] : valueLines(argument, '', typed)),
+    ...(argument === undefined ? [] : await valueLines(argument, '', typed)),
   ];
 }
 
@@ -129,7 +134,7 @@ const namesOf = (specifications: readonly Specification[]): Offer[] =>
 const offerOf = ({ long, description }: Option): Offer => ({ word: long ?? '', meaning: description });
 
 /** The lines for a value of an option or argument. @param start what stands before it in the same word. */
-function valueLines(taken: Option | Argument, start: string, typed: string): string[] {
+async function valueLines(taken: Option | Argument, start: string, typed: string): Promise<string[]> {
   const isOption = 'flags' in taken;
   const placeholder = isOption ? (taken.flags.split(/\s+/).at(-1) ?? '') : taken.name();
   if (/^[<[]?(path|file|dir)/i.test(placeholder)) return [`:files${start}`];
@@ -137,7 +142,8 @@ function valueLines(taken: Option | Argument, start: string, typed: string): str
   const { argChoices, defaultValue } = taken;
   // A list whose default is all known values, such as --roles.
   const all = isList && typeof defaultValue === 'string' ? defaultValue.split(',') : undefined;
-  const words = argChoices ?? all ?? VALUES[isOption ? (taken.long ?? '') : placeholder] ?? [];
+  const known = VALUES[isOption ? (taken.long ?? '') : placeholder] ?? [];
+  const words = argChoices ?? all ?? (typeof known === 'function' ? await known() : known);
   const listed = isList ? typed.slice(0, typed.lastIndexOf(',') + 1) : '';
   return linesOf(
     words.map((word) => ({ word })),
