@@ -12,6 +12,7 @@ import {
   type Operation,
   rowParams,
 } from '../operations/operation.ts';
+import { dateParams, instrumentsParam } from '../operations/request-parameters.ts';
 import { spanLimits, spanOf } from '../operations/spans.ts';
 import type { SourceSettings } from './types.ts';
 
@@ -31,13 +32,15 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
   const { request } = operation;
   const query: string[] = [];
   // Values are encoded before they come here, because the `+` between symbols must stay as it is.
-  const add = (name: string, encoded: string) => query.push(`${name}=${encoded}`);
+  const add: Add = (name, encoded) => void query.push(`${name}=${encoded}`);
 
   add('accessKey', encode(settings.accessKey));
   add('exchange', encode(asked.exchange));
   addInstruments(operation, asked, add);
   if (request.dates !== 'none' && isDated(operation, asked)) {
-    addDates(request.dates, operation, asked, settings, add);
+    const values = dateValues(operation, asked, settings);
+    for (const [at, name] of dateParams(operation, settings.dateDialect).entries())
+      add(name, values[at] ?? '');
   }
   for (const option of request.options) {
     const value = asked.params[option.param] ?? option.fallback;
@@ -84,42 +87,36 @@ function addInstruments(operation: Operation, asked: AskedFor, add: Add): void {
   }
   if (instruments.some((symbol) => symbol.trim() === ''))
     throw badRequest(operation, 'got a blank instrument');
-  const symbols = instruments.map(encode).join('+');
-  add(takes === 'many' ? 'instrumentIdentifiers' : 'instrumentIdentifier', symbols);
+  add(instrumentsParam(operation) ?? '', instruments.map(encode).join('+'));
 }
 
-function addDates(
-  dates: Exclude<Operation['request']['dates'], 'none'>,
+/** The values of the parameters that say which days, in their order. */
+function dateValues(
   operation: Operation,
   { from, to, calledOn }: AskedFor,
   { dateDialect, timeZone }: RequestSettings,
-  add: Add,
-): void {
+): string[] {
   if (!isDay(from) || !isDay(to)) throw badRequest(operation, `got days that do not exist: ${from} to ${to}`);
   if (from > to) throw badRequest(operation, `got a reversed range: ${from} to ${to}`);
-  const iso = dateDialect === 'iso-date';
-  if (dates === 'day') {
-    if (from !== to) throw badRequest(operation, `takes one day a request, got ${from} to ${to}`);
-    add('date', iso ? from : epoch(dayStart, from, timeZone));
-    return;
+  const written = (edge: typeof dayStart, day: Day) =>
+    dateDialect === 'iso-date' ? day : String(edge(day, timeZone));
+  const { dates, yearsBefore = 0 } = operation.request;
+  switch (dates) {
+    case 'none':
+      return [];
+    case 'day':
+      if (from !== to) throw badRequest(operation, `takes one day a request, got ${from} to ${to}`);
+      return [written(dayStart, from)];
+    case 'spans': {
+      const span = spanOf(operation, { from, to }, calledOn);
+      if (span === undefined) throw outOfSpans(operation, { from, to }, calledOn);
+      return [encode(span.value)];
+    }
+    case 'years':
+      return [String(Number(from.slice(0, 4)) - yearsBefore), String(Number(to.slice(0, 4)))];
+    case 'range':
+      return [written(dayStart, from), written(dayEnd, to)];
   }
-  if (dates === 'years') {
-    add('from', String(Number(from.slice(0, 4)) - (operation.request.yearsBefore ?? 0)));
-    add('to', String(Number(to.slice(0, 4))));
-    return;
-  }
-  if (dates === 'spans') {
-    const span = spanOf(operation, { from, to }, calledOn);
-    if (span === undefined) throw outOfSpans(operation, { from, to }, calledOn);
-    add('range', encode(span.value));
-    return;
-  }
-  add(iso ? 'fromDate' : 'from', iso ? from : epoch(dayStart, from, timeZone));
-  add(iso ? 'toDate' : 'to', iso ? to : epoch(dayEnd, to, timeZone));
-}
-
-function epoch(edge: (day: Day, zone: string) => number, day: Day, zone: string): string {
-  return String(edge(day, zone));
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { ProxySettings } from '../core/proxy.ts';
 import type { AskedFor } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
+import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import type { CountRule } from './envelope.ts';
@@ -13,7 +14,7 @@ export type { Row, Scalar };
 export interface SourceSettings {
   readonly baseUrl: string;
   readonly accessKey: string;
-  readonly dateDialect: 'epoch' | 'iso-date';
+  readonly dateDialect: DateDialect;
   readonly dateFormat: 'String' | 'Epoch';
   readonly format: 'Json' | 'Xml' | 'Csv' | 'CsvContent';
   readonly timeZone: string;

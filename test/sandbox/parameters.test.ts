@@ -1,6 +1,19 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/index.ts';
+import { addDays } from '../../src/core/days.ts';
+import { buildUrl } from '../../src/extract/index.ts';
+import { dateFormatParam } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { midnight, plainRequest, range, sandbox, sharedSandbox, textOf } from './support.ts';
+import { dateParams } from '../../src/operations/request-parameters.ts';
+import { spanOf } from '../../src/operations/spans.ts';
+import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
+import { readQuery } from '../../src/sandbox/http/parameters.ts';
+import { Market } from '../../src/sandbox/market/market.ts';
+import { SETTINGS } from '../extract/support.ts';
+import { catalogue } from '../support/catalogue.ts';
+import { forAll } from '../support/for-all.ts';
+import { manualClock, midnight, plainRequest, range, sandbox, sharedSandbox, textOf } from './support.ts';
 
 const shared = sharedSandbox();
 const DAY = '2025-09-12';
@@ -106,5 +119,62 @@ describe('dialects', () => {
     expect(await textOf(isoOnly, 'GetCircuitBreakers', { date: midnight(DAY) })).toBe(
       'Parameter date is invalid.',
     );
+  });
+});
+
+describe('what the pipeline builds, the sandbox reads', () => {
+  const TODAY = '2025-09-12';
+  const market = new Market({
+    calendar: loadCalendar(),
+    clock: manualClock(),
+    instrumentsPerExchange: 20,
+    revision: 0,
+    splits: false,
+  });
+  const limits = { maxRangeDays: undefined, historyDays: undefined, namesHistory: false };
+  const symbol = fc.constantFrom('TCS', 'M&M', 'A+B', "L'OR", 'BAJAJ-AUTO', '500325');
+  const asking = fc.record({
+    operation: fc.constantFrom(...operations, ...catalogue),
+    dateDialect: fc.constantFrom('epoch', 'iso-date'),
+    dateFormat: fc.constantFrom('String', 'Epoch'),
+    format: fc.constantFrom('Json', 'Xml', 'Csv', 'CsvContent'),
+    exchange: fc.constantFrom('NSE', 'BSE'),
+    ends: fc.tuple(fc.nat(25), fc.nat(5)),
+    symbols: fc.uniqueArray(symbol, { maxLength: 5 }),
+  });
+
+  test('for every operation, whatever is asked for', () => {
+    forAll([asking], { numRuns: 400 }, (one) => {
+      const { operation, exchange, ends } = one;
+      const { request, sample } = operation;
+      const most = { none: 0, one: 1, many: 25 }[request.instruments];
+      const to = addDays(TODAY, -ends[0]);
+      const from = request.dates === 'day' ? to : addDays(to, -ends[1]);
+      fc.pre(request.dates !== 'spans' || spanOf(operation, { from, to }, TODAY) !== undefined);
+      const asked = { ...sample.asked, exchange, from, to, calledOn: TODAY };
+      const instruments = one.symbols.slice(0, most);
+      // Some requests need the instruments of their sample. A space within one of a list is read as the end of it.
+      const known = sample.asked.instruments.filter((name) => most === 1 || !name.includes(' '));
+      const named = instruments.length === 0 ? known : instruments;
+      const settings = { ...SETTINGS, ...one };
+      const url = new URL(buildUrl(settings, operation, { ...asked, instruments: named }));
+      const readings = { ...DEFAULT_BEHAVIOUR, dialect: one.dateDialect };
+      const query = readQuery(operation, url.searchParams, readings, limits, market);
+      expect(query).toMatchObject({ operation, segment: exchange, format: one.format });
+      expect(query.instruments).toEqual(named);
+      const isDated = [...url.searchParams.keys()].some((name) =>
+        dateParams(operation, one.dateDialect).includes(name),
+      );
+      if (!isDated) expect([query.range, query.day]).toEqual([null, null]);
+      else if (request.dates === 'day') expect(query.day).toBe(to);
+      else if (request.dates === 'range') expect(query.range).toEqual({ from, to });
+      else
+        expect([query.range?.from, from, to, query.range?.to].map(String)).toEqual(
+          [query.range?.from, from, to, query.range?.to].map(String).toSorted(),
+        );
+      for (const { param, fallback } of request.options)
+        expect(query.options[param]).toBe(asked.params[param] ?? fallback);
+      if (dateFormatParam(operation) !== null) expect(query.dates).toBe(one.dateFormat);
+    });
   });
 });

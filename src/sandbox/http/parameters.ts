@@ -8,6 +8,7 @@ import {
   type Operation,
   rowParams,
 } from '../../operations/operation.ts';
+import { type DateDialect, instrumentsParam, parameterNames } from '../../operations/request-parameters.ts';
 import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 
@@ -29,29 +30,9 @@ function isoDay(name: string, text: string): Day {
   return text;
 }
 
-function known(operation: Operation, dialect: Dialect): Set<string> {
-  const { request } = operation;
-  const names = [
-    'accessKey',
-    'exchange',
-    'format',
-    ...request.options.map((option) => option.param),
-    ...Object.keys(request.fixed ?? {}),
-    ...rowParams(operation),
-  ];
-  const dateFormat = dateFormatParam(operation);
-  if (dateFormat !== null) names.push(dateFormat);
-  if (request.instruments === 'one') names.push('instrumentIdentifier');
-  if (request.instruments === 'many') names.push('instrumentIdentifiers');
-  if (request.dates === 'day') names.push('date');
-  if (request.dates === 'years') names.push('from', 'to');
-  if (request.dates === 'spans') names.push('range');
-  if (request.dates === 'range') {
-    if (dialect !== 'iso-date') names.push('from', 'to');
-    if (dialect !== 'epoch') names.push('fromDate', 'toDate');
-  }
-  return new Set(names);
-}
+/** The dialects that are understood. */
+const dialectsOf = (dialect: Dialect): DateDialect[] =>
+  dialect === 'both' ? ['epoch', 'iso-date'] : [dialect];
 
 /** How requests are read. */
 interface RequestReadings extends CaseReading {
@@ -79,7 +60,7 @@ function collect(
   search: URLSearchParams,
   readings: RequestReadings,
 ): Map<string, string> {
-  const names = [...known(operation, readings.dialect)];
+  const names = [...parameterNames(operation, dialectsOf(readings.dialect))];
   const given = new Map<string, string>();
   for (const [sent, value] of search) {
     const name = names.find((one) => isSame(one, sent, readings));
@@ -170,21 +151,17 @@ function readDay(given: Map<string, string>, dialect: Dialect): Day | null {
 }
 
 function readInstruments(operation: Operation, given: Map<string, string>): string[] {
-  if (operation.request.instruments === 'one') {
-    const one = given.get('instrumentIdentifier')?.trim();
-    if (one !== undefined) return [one];
-    if (asksInstruments(operation)) throw missing('instrumentIdentifier');
-    return [];
-  }
+  const name = instrumentsParam(operation);
+  if (name === null) return [];
+  const text = given.get(name);
   // A plus sign and %20 both arrive as a space; a plus inside a symbol arrives as %2B.
-  const list = (given.get('instrumentIdentifiers') ?? '').split(' ').filter((name) => name !== '');
-  if (list.length > MAX_INSTRUMENTS_PER_CALL) {
-    throw new Diagnostic(
-      `Parameter instrumentIdentifiers is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`,
-    );
+  const list = operation.request.instruments === 'one' ? [text?.trim() ?? ''] : (text ?? '').split(' ');
+  const named = list.filter((one) => one !== '');
+  if (named.length > MAX_INSTRUMENTS_PER_CALL) {
+    throw new Diagnostic(`Parameter ${name} is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`);
   }
-  if (list.length === 0 && asksInstruments(operation)) throw missing('instrumentIdentifiers');
-  return list;
+  if (named.length === 0 && asksInstruments(operation)) throw missing(name);
+  return named;
 }
 
 function readOptions(

@@ -1,0 +1,39 @@
+import { dateFormatParam, type Operation, rowParams } from './operation.ts';
+
+// The names of the parameters of a request, for who builds one and for who reads it.
+
+/** How days are written: as seconds, or as 2025-02-27. Requests for a range then name them otherwise, too. */
+export type DateDialect = 'epoch' | 'iso-date';
+
+/** The parameter that names instruments; null if none can be named. */
+export function instrumentsParam({ request }: Pick<Operation, 'request'>): string | null {
+  return { none: null, one: 'instrumentIdentifier', many: 'instrumentIdentifiers' }[request.instruments];
+}
+
+/** The parameters that say which days: none, one, or the first and the last. */
+export function dateParams({ request }: Pick<Operation, 'request'>, dialect: DateDialect): readonly string[] {
+  const names = {
+    none: [],
+    day: ['date'],
+    spans: ['range'],
+    years: ['from', 'to'],
+    range: dialect === 'epoch' ? ['from', 'to'] : ['fromDate', 'toDate'],
+  };
+  return names[request.dates];
+}
+
+/** All parameters that a request may have. */
+export function parameterNames(operation: Operation, dialects: readonly DateDialect[]): Set<string> {
+  const { options, fixed = {} } = operation.request;
+  const others = [instrumentsParam(operation), dateFormatParam(operation)].filter((name) => name !== null);
+  return new Set([
+    'accessKey',
+    'exchange',
+    ...dialects.flatMap((dialect) => dateParams(operation, dialect)),
+    ...options.map(({ param }) => param),
+    ...rowParams(operation),
+    ...Object.keys(fixed),
+    ...others,
+    'format',
+  ]);
+}
