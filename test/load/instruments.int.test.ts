@@ -169,12 +169,16 @@ describe('market.instruments', () => {
     await expectTrue(store);
   });
 
-  test('gives a name back after some days under a misprinted ISIN', async () => {
+  test.each([
+    ['all at once', false],
+    ['load by load', true],
+  ])('gives a name back after some days under a misprinted ISIN, brought in %s', async (_, isBroughtIn) => {
     const store = await openStore();
     const days = ['2025-01-01', '2025-01-02', '2025-01-03', '2025-01-06', '2025-01-07'] as const;
     const right = { isin: 'INE000A01010' };
     for (const day of days) {
       await loadBhav(store, [nse('X', day, day === days[2] ? { isin: 'INE999Z01019' } : right)]);
+      if (isBroughtIn) await updateObservedAliases(store);
     }
     const joined = await (await poolUpToDate(store)).query(
       `select b.trade_date::text as day, a.instrument_id from market.bhavcopy_cm b

@@ -92,14 +92,18 @@ function build(table: TableDefinition, naming: Naming): ObservedAliasSql {
          where g.day in (s.first_seen, s.last_seen)) as outdated`,
     observe: `
       with observed as materialized (
-        select n.*, s.id, s.precedence, s.first_seen as since
+        select n.*, s.id, s.instrument_id, s.precedence, s.first_seen as since
           from (${aliases(`${target} t where ${writtenBy('t', 'load_id')}`)}) as n left join ${stored('n')} as s on true
          where s.id is null or n.first_seen < s.first_seen or n.last_seen > s.last_seen
       ), written as (
         ${insert(`select exchange, source, ${KEY.join(', ')}, first_seen, last_seen from observed`)}
       )
-      -- Of a second line the last day counts too: it is of the share that had the ISIN then.
-      select exists (select from observed where id is null or first_seen < since or precedence = 2) as changed`,
+      -- Of a second line the last day counts too: it is of the share that had the ISIN then. Of a name that another
+      -- instrument has had since as well: the one that is seen with it again gets it back.
+      select exists (select from observed o where id is null or first_seen < since or precedence = 2 or exists (
+        select from etl.alias_owners w
+         where w.exchange = o.exchange and w.kind in ('series', 'symbol') and w.symbol = o.symbol and w.series in ('', o.series)
+           and w.valid_to = 'infinity' and w.instrument_id <> o.instrument_id)) as changed`,
     observeAll: insert(aliases(`${target} t where t.exchange = $1`)),
   };
 }
