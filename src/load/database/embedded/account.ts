@@ -1,17 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import {
-  accessSync,
-  chownSync,
-  constants,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { usageError } from '../../../core/errors.ts';
 import { sha256 } from '../../../core/sha256.ts';
 
 /** The system account that Postgres runs under; where it is undefined, that of this process. */
@@ -22,7 +12,7 @@ export interface Account {
 
 /**
  * The account to run Postgres under, which refuses to run as root. For root (containers, CI) that is the system user
- * `postgres`, created if it is missing, or `nobody` if no user can be created.
+ * `postgres`, created if it is missing.
  */
 export function serverAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -33,12 +23,12 @@ export function serverAccount(): Account | undefined {
       stdio: 'ignore',
     });
   } catch {
-    // Where there is no useradd (Alpine) or /etc is read-only, the server runs as the user nobody.
+    // There is no useradd, or /etc is read-only.
   }
-  const account = lookUp('postgres') ?? lookUp('nobody');
+  const account = lookUp('postgres');
   if (account === undefined) {
-    throw new Error(
-      'Postgres does not run as root, and there is no user "postgres" or "nobody" to run it as',
+    throw usageError(
+      'Postgres does not run as root, and the user "postgres" to run it as cannot be created: create it, or set DATABASE_URL to a server',
     );
   }
   return account;
@@ -54,9 +44,12 @@ function lookUp(name: string): Account | undefined {
   }
 }
 
-/** The account that `serverAccount` would return, but none is created: null if that would be needed. */
-function knownAccount(): Account | undefined | null {
-  return process.getuid?.() === 0 ? (lookUp('postgres') ?? null) : undefined;
+/** An account that is yet to be created owns nothing. */
+const OWNS_NOTHING: Account = { uid: -1, gid: -1 };
+
+/** The account that `serverAccount` would return; none is created. */
+function knownAccount(): Account | undefined {
+  return process.getuid?.() === 0 ? (lookUp('postgres') ?? OWNS_NOTHING) : undefined;
 }
 
 /** May this account enter all folders above `path`? It may not enter /root (mode 0700), for example. */
@@ -71,45 +64,23 @@ function reachable(path: string, account: Account): boolean {
   }
 }
 
-/** Where folders may be that replace others, by what they hold. Systems remove old files from /var/tmp, so no data. */
-const PLACES = {
-  data: ['/var/lib', '/var/tmp', tmpdir()],
-  postgres: ['/var/tmp', tmpdir()],
-} as const;
-
 /**
- * The path of a folder to use instead of `path`, outside of home directories that the account may not enter. One that
- * is there already goes on being used: earlier versions put data into /var/tmp.
+ * Where the data of root's private Postgres is, and a copy of its programs, if the account may not enter the folders of
+ * root that they belong to. Systems remove no old files from there.
  */
-function substitutePath(path: string, kind: keyof typeof PLACES, account: Account): string {
-  const hash = sha256(`${path}\0${account.uid}`).slice(0, 16);
-  const folders = PLACES[kind].map((place) => join(place, `eod-${kind}-${hash}`));
-  return (
-    folders.find((one) => existsSync(one)) ??
-    folders.find((one) => isWritable(dirname(one))) ??
-    (folders[0] as string)
-  );
-}
+const FOR_ROOT = '/var/lib/eod';
 
-/** Creates the folder that `substitutePath` names, owned by the account. */
-export function substituteFolder(path: string, kind: keyof typeof PLACES, account: Account): string {
-  const folder = substitutePath(path, kind, account);
+const folderFor = (path: string, kind: 'data' | 'postgres') =>
+  join(FOR_ROOT, `${kind}-${sha256(path).slice(0, 16)}`);
+
+/** Creates the folder that stands in for a path, owned by the account. */
+export function createFolderFor(path: string, kind: 'data' | 'postgres', account: Account): string {
+  mkdirSync(FOR_ROOT, { recursive: true });
+  chmodSync(FOR_ROOT, 0o755);
+  const folder = folderFor(path, kind);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { uid } = statSync(folder);
-  // The data must not go into a folder that another user has created there.
-  if (uid !== 0 && uid !== account.uid)
-    throw new Error(`${folder} belongs to another user (uid ${uid}); remove it`);
   chownSync(folder, account.uid, account.gid);
   return folder;
-}
-
-function isWritable(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Where the files of a private Postgres are, or will be. */
@@ -119,21 +90,11 @@ interface ClusterPlace {
   readonly why: string | null;
 }
 
-/**
- * `home/data`, or a substitute where the server's account cannot enter `home`. Creates nothing.
- *
- * @param account null if it has yet to be created, and with it the name of its folder: then `path` is where that goes.
- */
-export function clusterPlace(
-  home: string,
-  account: Account | undefined | null = knownAccount(),
-): ClusterPlace {
-  // An account that is to be created owns nothing yet.
-  const runsAs = account === null ? { uid: -1, gid: -1 } : account;
-  if (runsAs === undefined || reachable(home, runsAs)) return { path: join(home, 'data'), why: null };
-  const substitute = substitutePath(home, 'data', runsAs);
+/** `home/data`, or the folder that stands in for it where the server's account cannot enter `home`. Creates nothing. */
+export function clusterPlace(home: string, account: Account | undefined = knownAccount()): ClusterPlace {
+  if (account === undefined || reachable(home, account)) return { path: join(home, 'data'), why: null };
   return {
-    path: account === null ? dirname(substitute) : join(substitute, 'data'),
+    path: join(folderFor(home, 'data'), 'data'),
     why: `Postgres does not run as root, and the account that it runs under may not enter ${home}`,
   };
 }
@@ -141,7 +102,7 @@ export function clusterPlace(
 /** The folder of the programs, or of a copy of them where the account cannot reach the programs themselves. */
 export function reachablePrograms(native: string, version: string, account: Account | undefined): string {
   if (account === undefined || reachable(join(native, 'bin', 'postgres'), account)) return native;
-  const folder = substituteFolder(`${native}@${version}`, 'postgres', account);
+  const folder = createFolderFor(`${native}@${version}`, 'postgres', account);
   const copy = join(folder, 'native');
   if (!existsSync(copy)) {
     const partial = `${copy}.${process.pid}`;

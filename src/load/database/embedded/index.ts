@@ -12,7 +12,7 @@ import {
 import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
-import { type Account, clusterPlace, reachablePrograms, serverAccount, substituteFolder } from './account.ts';
+import { type Account, clusterPlace, createFolderFor, reachablePrograms, serverAccount } from './account.ts';
 import { addressOf, findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
@@ -100,7 +100,7 @@ async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): 
 }
 
 /**
- * A cluster whose password is lost cannot be used. If it is in a substitute folder, the user removed `home` to start
+ * A cluster whose password is lost cannot be used. If it is in a folder that stands in for one of root, the user removed `home` to start
  * again, so the cluster is removed too; inside `home` the user has to decide.
  */
 async function discardOrphan(home: string, data: string): Promise<void> {
@@ -119,7 +119,7 @@ async function discardOrphan(home: string, data: string): Promise<void> {
 function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
   const { path, why } = clusterPlace(home, account);
   if (account !== undefined && why !== null) {
-    substituteFolder(home, 'data', account);
+    createFolderFor(home, 'data', account);
     log?.info({ home, path }, 'the server account cannot enter the data folder, using another');
   }
   mkdirSync(path, { recursive: true, mode: 0o700 });
