@@ -4,7 +4,7 @@ import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
-import { openRejectIds, openRejects, readReject, unkeptFiles } from '../../src/load/state/rejects.ts';
+import { openRejectIds, openRejects, readReject } from '../../src/load/state/rejects.ts';
 import { copyAnswers } from '../support/copy-answers.ts';
 import {
   BSE_UDIFF,
@@ -143,13 +143,12 @@ describe('a row of a file that is rejected', () => {
     expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 
-  test('stays as it is when its file is no longer kept, and the file is named', async ({ context }) => {
-    const file = spoilt(2);
-    await importInto(context, [file]);
-    const open = await openRejectIds(context.db.drizzle, {});
-    expect(await unkeptFiles(context.db.drizzle, open)).toEqual([]);
+  test('is read again from its file, which is kept as long as it is open', async ({ context }) => {
+    await importInto(context, [spoilt(2)]);
     await prune(context.db, new Date(Date.now() + 1_000));
-    expect(await planReplay(context, {}, { rejectsOnly: true })).toBeNull();
-    expect(await unkeptFiles(context.db.drizzle, open)).toEqual([{ file, rejects: 2 }]);
+    await mend(context);
+    const report = await replay(context, {}, { rejectsOnly: true });
+    expect(report).toMatchObject({ state: 'completed', inserted: 4, rejected: 0 });
+    expect(await openRejectIds(context.db.drizzle, {})).toEqual([]);
   });
 });

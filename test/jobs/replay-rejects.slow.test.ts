@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/days.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
+import { prunable, prune } from '../../src/load/state/answers/answers.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
 import { placeOf } from '../support/place.ts';
@@ -229,20 +229,28 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
   expect(found).toHaveLength(records.length);
 });
 
-test('where no answer is kept, the record as it was stored is read again', async () => {
+test('pruning keeps the body of an answer while a record of it is an open reject, and a replay reads it again', async () => {
   const pipeline = await open();
   source.meddle = spoil;
   const { fetched } = await runToEnd(pipeline, backfill(DAY));
-  await prune(pipeline.db, new Date(Date.now() + DAY_MS));
+  const bodies = async () => (await pipeline.db.pool.query('select from etl.response_bodies')).rowCount;
+  const pruneAll = () => prune(pipeline.db, new Date(Date.now() + DAY_MS));
+  expect(await prunable(pipeline.db.drizzle, new Date(Date.now() + DAY_MS))).toMatchObject({
+    answers: 0,
+    bodies: 0,
+  });
+  expect(await pruneAll()).toMatchObject({ answers: 0, bodies: 0 });
   const before = await rejectsOf(pipeline);
   const same = await replay(pipeline, {}, { rejectsOnly: true });
-  expect(same).toMatchObject({ state: 'failed', rejected: 1 });
+  expect(same).toMatchObject({ state: 'completed', unchanged: fetched - 1, rejected: 1 });
   expect(await rejectsOf(pipeline)).toEqual(before);
-  await pipeline.db.pool.query(
-    `update etl.rejected_records set record = jsonb_set(record, '{ClosePrice}', to_jsonb(replace(record->>'ClosePrice', 'about ', '')))`,
-  );
+  await fixReading(pipeline, mend);
   const report = await replay(pipeline, {}, { rejectsOnly: true });
-  expect(report).toMatchObject({ state: 'completed', fetched: 1, inserted: 1, rejected: 0 });
+  expect(report).toMatchObject({ state: 'completed', inserted: 1, unchanged: fetched - 1, rejected: 0 });
   expect(await rejectsOf(pipeline)).toEqual([]);
   expect(await rows(pipeline)).toBe(fetched);
+  // Once it is resolved, nothing needs the body.
+  expect(await bodies()).toBe(1);
+  expect(await pruneAll()).toMatchObject({ answers: 1, bodies: 1 });
+  expect(await bodies()).toBe(0);
 });

@@ -25,7 +25,6 @@ import type { CallLimit } from '../../src/load/state/source/call-budget.ts';
 import { claimWindow, unclaimWindow } from '../../src/load/state/windows/claim.ts';
 import {
   insertFileWindows,
-  insertRereadWindows,
   insertWindows,
   type PlannedWindow,
   reserveWindowIds,
@@ -181,15 +180,6 @@ const NEW_WINDOWS: readonly (readonly [
     async (id) => {
       await splitWindow(db, await insertWindow(id, 'running'), [{ from: DAY, to: DAY }]);
       await db.execute(sql`delete from etl.windows where run_id = ${id} and parent_id is null`);
-    },
-  ],
-  [
-    'plan',
-    'pending',
-    'insertRereadWindows',
-    async (id) => {
-      const refused = await insertWindow(await insertRun('completed'), 'loaded');
-      await insertRereadWindows(db, id, sql`select ${refused}::bigint`);
     },
   ],
   [

@@ -15,9 +15,8 @@ import {
   answersToReplay,
 } from '../../load/state/answers/to-replay.ts';
 import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
-import { windowsWithUnkeptRejects } from '../../load/state/rejects.ts';
 import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
-import { insertRereadWindows, insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
+import { insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   isInUse,
   listedInFull,
@@ -40,7 +39,7 @@ interface PartParams {
 /** What a replay is to do; stored with its run. */
 export interface ReplayRequest extends AnswerFilter {
   readonly kind: 'replay';
-  /** Only answers with open rejects, and the rejected records whose answer is not kept. */
+  /** Only answers with open rejects. */
   readonly rejectsOnly: boolean;
   /** Is the history replaced, too? */
   readonly rebuild: boolean;
@@ -219,8 +218,7 @@ interface ReplayOptions {
 }
 
 /**
- * Writes a run of kind `replay` with a window for each part of the tables whose answers match: it is folded anew. For
- * rejects whose answer is not kept, it has one for each window that rejected them.
+ * Writes a run of kind `replay` with a window for each part of the tables whose answers match: it is folded anew.
  *
  * @returns the run's number, or null if there is nothing to replay.
  * @throws PipelineError `usage` if the tables cannot be rebuilt.
@@ -243,7 +241,6 @@ export async function planReplay(
     // An earlier try has written it, but the connection was lost before it was confirmed.
     if ((await insertRun(tx, run)) === null) return runId;
     await insertWindows(tx, runId, parts);
-    if (rejectsOnly) await insertRereadWindows(tx, runId, windowsWithUnkeptRejects(filter));
     const isPlanned = await setRunRange(tx, runId);
     if (!isPlanned) await tx.client.query('rollback to savepoint unplanned');
     return isPlanned ? runId : null;

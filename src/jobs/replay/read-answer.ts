@@ -1,15 +1,10 @@
-import { today } from '../../core/clock.ts';
 import { PipelineError } from '../../core/errors.ts';
-import type { Place } from '../../core/place.ts';
 import { countRule } from '../../extract/envelope.ts';
 import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
 import { readAnswer } from '../../extract/index.ts';
 import type { Extracted } from '../../extract/types.ts';
 import { readTickers } from '../../load/market/stored-values.ts';
 import type { KeptAnswer } from '../../load/state/answers/answers.ts';
-import { takePlace } from '../../load/state/place-sql.ts';
-import { openRejectsOfWindow } from '../../load/state/rejects.ts';
-import type { ReplayWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { type ReadAnswer, sessionAnswer, symbolsFor } from '../import/session-answer.ts';
@@ -68,49 +63,4 @@ function noSession({ file, exchange, from }: KeptAnswer): PipelineError {
     `${file}, as it is read now, has no session ${from} of ${exchange}; if that is right, import the file again by force`,
     { kind: 'unreadable' },
   );
-}
-
-/** Marks shortened values in stored records; see extract/sanitize.ts. */
-const SHORTENED = '…';
-
-/**
- * Reads the open rejects of the window's parent, which asked the source, again from the stored records, because the
- * answer is not kept. Some stay rejected: those that were shortened, and those of tables with a field that depends on
- * the place in the answer.
- *
- * @returns what was read, and the place and time (epoch milliseconds) of the answer that had the records last.
- */
-export async function readRejectedRecords(
-  { db, config }: Context,
-  window: ReplayWindow,
-): Promise<{ extracted: Extracted; place: Place; seenAt: number }> {
-  const rejected = window.parentId === null ? [] : await openRejectsOfWindow(db.drizzle, window.parentId);
-  const operation = operationNamed(window.operation);
-  const seenAt = rejected[0]?.seenAt.getTime() ?? Date.now();
-  const place = rejected[0]?.place ?? (await takePlace(db.drizzle));
-  const needsPlaces = operation.shapes.some(({ table }) =>
-    table.fields.some((field) => field.from === 'derived' && field.value.length > 2),
-  );
-  const isComplete = (one: { readonly record: unknown }) =>
-    !needsPlaces && !JSON.stringify(one.record).includes(SHORTENED);
-  const readable = rejected.filter(isComplete);
-  const extracted = readAnswer(
-    operation,
-    {
-      ...window,
-      calledOn: today({ now: () => seenAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
-    },
-    { body: Buffer.from(JSON.stringify(readable.map((one) => one.record))), contentType: null, bytes: 0 },
-    readSettings(config),
-  );
-  const rejects = [
-    ...extracted.rejects.map((reject) => ({
-      ...reject,
-      position: readable[reject.position]?.position ?? reject.position,
-    })),
-    ...rejected
-      .filter((one) => !isComplete(one))
-      .map(({ seenAt: _, place: __, day, ...reject }) => ({ ...reject, ...(day === null ? {} : { day }) })),
-  ];
-  return { extracted: { ...extracted, rejects, fetched: rejected.length }, place, seenAt };
 }

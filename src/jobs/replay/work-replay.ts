@@ -10,8 +10,8 @@ import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
-import { readToFold, storeAnswer } from '../worker/store-answer.ts';
-import { createAnswerReader, readRejectedRecords } from './read-answer.ts';
+import { readToFold } from '../worker/store-answer.ts';
+import { createAnswerReader } from './read-answer.ts';
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:
@@ -52,8 +52,7 @@ async function workWindows(context: Context, runId: number, signal: AbortSignal)
 async function replayWindow(context: Context, window: ReplayWindow): Promise<void> {
   const { log } = context;
   try {
-    if (window.parentId === null) await replayPart(context, window);
-    else await replayRecords(context, window);
+    await replayPart(context, window);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
     log.error({ ...windowFacts(window), err: error }, 'could not replay the answers');
@@ -89,15 +88,4 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
   );
   // At `debug`, because a rebuild may fold the parts of years.
   context.log.debug({ ...windowFacts(window), counts }, 'part folded anew');
-}
-
-async function replayRecords(context: Context, window: ReplayWindow): Promise<void> {
-  const { extracted, place, seenAt } = await readRejectedRecords(context, window);
-  await storeAnswer(context, {
-    window,
-    extracted,
-    place,
-    calledAt: seenAt,
-    bytes: 0,
-  });
 }

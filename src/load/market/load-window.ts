@@ -13,7 +13,7 @@ import {
   factOf,
   replaceDayEffects,
 } from '../state/answers/answer-facts.ts';
-import { type AnswerToKeep, keepAnswer, noteResolvesRejects } from '../state/answers/answers.ts';
+import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { placeOfFile } from '../state/answers/files-of-session.ts';
 import { noteLayout } from '../state/answers/layouts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
@@ -61,7 +61,7 @@ interface WindowLoad extends Pair, AnswerSaid {
   readonly warnings: readonly string[];
   /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
-  /** What to keep for replay; not given if an answer that was kept, or its rejected records, are read again. */
+  /** What to keep for replay; not given if the rows are computed from stored ones. */
   readonly answer?: AnswerToKeep | undefined;
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
@@ -166,7 +166,7 @@ async function storeLoad(
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
   const told = { ...load, resolvesRejects, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
   await storeFact(tx, told, begun, merged);
-  await writeRejects(tx, { ...load, resolvesRejects, isReadAgain: isReadAgain(load) });
+  await writeRejects(tx, { ...load, resolvesRejects, isReadAgain: false });
   await writeWithdrawals(
     tx,
     { ...load, loadId },
@@ -175,7 +175,6 @@ async function storeLoad(
   );
   await writeCoverage(tx, {
     ...told,
-    askedAt: isReadAgain(load) ? load.fetchedAt : undefined,
     doubted: load.doubts.length > 0,
     effects: merged.effects,
     folded: merged.folded,
@@ -196,9 +195,6 @@ async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTab
   return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }
 
-/** Is it an answer that is kept already, or what is left of one? */
-const isReadAgain = ({ answer }: Pick<WindowLoad, 'answer'>) => answer === undefined;
-
 /** Keeps the answer, with what it says of its questions and did with rows. */
 async function storeFact(
   tx: Transaction,
@@ -211,7 +207,7 @@ async function storeFact(
   if (answer !== undefined) {
     const sent = folded === null ? answer.sent : undefined;
     await keepAnswer(tx, windowId, { ...answer, sent, place, fact: factOf(said, begun), resolvesRejects });
-  } else if (resolvesRejects) await noteResolvesRejects(tx, place);
+  }
   if (folded === null) return;
   await replaceDayEffects(tx, { exchange, folded, effects });
   // After the locks of other answers, as everywhere, so that two writers cannot deadlock.

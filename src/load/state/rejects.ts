@@ -1,18 +1,4 @@
-import {
-  and,
-  asc,
-  count,
-  desc,
-  eq,
-  gte,
-  inArray,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, asc, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Pair } from '../../core/pair.ts';
@@ -20,9 +6,7 @@ import type { Place } from '../../core/place.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
-import { type AnswerFilter, matchesFilter } from './answers/to-replay.ts';
 import { locksOn, takeLocks } from './loads/locks.ts';
-import { placeText } from './schema/columns.ts';
 import { rejectedRecords, rejects, resolving } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
@@ -372,58 +356,4 @@ export async function readReject(db: NodePgDatabase, id: number) {
     .innerJoin(windows, eq(windows.id, rejects.window_id))
     .where(eq(rejects.id, id));
   return found === undefined ? null : { ...found, record: recordOf(found.record) };
-}
-
-/** The open rejects of a window, in the order of its answer; if it has several answers, of the last one that has any. */
-export async function openRejectsOfWindow(db: NodePgDatabase, windowId: number) {
-  const found = await db
-    .select({
-      position: rejects.position,
-      record: recordText,
-      problems: rejects.problems,
-      day: sql<
-        string | null
-      >`case when ${rejects.from_date} = ${rejects.to_date} then ${rejects.from_date}::text end`,
-      /** The time of the last call that it came with. */
-      seenAt: sql<string>`coalesce((select a.fetched_at from ${answers} a where a.place = ${rejects.last_seen_at}), ${rejects.last_seen_at})`,
-      place: placeText(rejects.last_seen_at),
-    })
-    .from(rejects)
-    .where(and(eq(rejects.window_id, windowId), isNull(rejects.resolved_at)))
-    .orderBy(rejects.position);
-  const last = found.reduce<string>((place, one) => (one.place > place ? one.place : place), '');
-  const ofLast = found.filter(({ place }) => place === last);
-  return ofLast.map(({ record, seenAt, ...reject }) => ({
-    ...reject,
-    record: recordOf(record),
-    seenAt: new Date(seenAt),
-  }));
-}
-
-/** The condition that the answer which had a reject last is not kept. */
-const notKept = sql`not exists (select from ${answers} a where a.place = ${rejects.last_seen_at} and a.hash is not null)`;
-
-/** Rejects of an imported file that is not kept: only importing it again can resolve them. */
-export type UnkeptFile = Awaited<ReturnType<typeof unkeptFiles>>[number];
-
-/** The files among those of these rejects that cannot be read again from what is kept, by name. */
-export async function unkeptFiles(db: NodePgDatabase, ids: readonly number[]) {
-  return db
-    .select({ file: sql<string>`${windows.source_file}`, rejects: count() })
-    .from(rejects)
-    .innerJoin(windows, eq(windows.id, rejects.window_id))
-    .where(and(hasId(ids), isNotNull(windows.source_file), notKept))
-    .groupBy(windows.source_file)
-    .orderBy(windows.source_file);
-}
-
-/**
- * A query for the ids of windows that have open rejects and whose answer is not kept, except windows of files: reading
- * their rows takes the file's header, so only another import can do that.
- */
-export function windowsWithUnkeptRejects(filter: AnswerFilter): SQL {
-  return sql`
-    select ${windows.id} from ${windows}
-     where ${and(isNull(windows.source_file), matchesFilter(windows, filter))}
-       and ${windows.id} in (select ${rejects.window_id} from ${rejects} where ${rejects.resolved_at} is null and ${notKept})`;
 }

@@ -1,7 +1,6 @@
 import type { Shape } from '../../../operations/operation.ts';
 import { comparedDay, listedInFull } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
-import { ANSWERS } from '../../state/answers/answer-facts.ts';
 import { LOADS } from '../../state/loads/loads.ts';
 import { DAY_ROWS, replaceDayRows } from '../../state/withdrawals.ts';
 import {
@@ -204,11 +203,8 @@ function beginStatements(
 ): string[] {
   const { target, history, columns } = market;
   const concerned = (row: string) => `${row}.exchange = $1 and ${isIncluded(row)}${market.isWithin(row)}`;
-  // With rejected records of pruned answers that were read again since.
-  const isKnownBy = (
-    condition: string,
-  ) => `exists (select from ${LOADS} l where ${condition} and (l.state <= $4
-      or l.place <= $5::timestamptz and exists (select from ${ANSWERS} a where a.place = l.place and a.hash is null)))`;
+  const isKnownBy = (condition: string) =>
+    `exists (select from ${LOADS} l where ${condition} and l.state <= $4)`;
   const isKnown = (load: string) => isKnownBy(`l.id = ${load}`);
   const copied = [...columns, ...AUDIT];
   const then = copied.map((column) => (column === 'last_changed_at' ? 'h.valid_from' : `h.${quote(column)}`));

@@ -161,16 +161,10 @@ export async function foldInOrder(
   const lastPruned =
     pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.version);
   /**
-   * Of these days an answer decides something: the pruned ones about them are earlier. Of the last pruned one, rejected
-   * records may be read again.
+   * Of these days an answer decides something: the pruned ones about them are earlier. The last pruned one may be among
+   * the answers, because its body is kept for its rejects.
    */
-  const decidedBy = (place: Place, { isOwn = false } = {}) =>
-    new Set(
-      days.filter((day) => {
-        const last = lastPruned.get(day) ?? '';
-        return last < place || (isOwn && last === place);
-      }),
-    );
+  const decidedBy = (place: Place) => new Set(days.filter((day) => (lastPruned.get(day) ?? '') <= place));
   const ignored = new Map<Place, readonly string[]>();
   const sql = foldSql(table, asked ?? []);
   await client.query(isRefold ? sql.create : `${sql.create}; ${sql.createOwn}`);
@@ -182,12 +176,14 @@ export async function foldInOrder(
   }
   if (pruned !== null) {
     for (const text of few ? sql.beginOwn : sql.begin)
-      await client.query(text, [exchange, days, instruments, pruned.version, pruned.place]);
+      await client.query(text, [exchange, days, instruments, pruned.version]);
   }
   const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
   const effects: DayEffect[] = [];
   if (pruned !== null) {
-    const isDecided = (one: DayEffect) => decidedBy(one.place).has(one.day ?? NO_DAY);
+    const isFolded = new Set(answers.map(({ place }) => place));
+    const isDecided = (one: DayEffect) =>
+      isFolded.has(one.place) && decidedBy(one.place).has(one.day ?? NO_DAY);
     for (const one of await dayEffectsOf(tx, scope, asked && days)) if (!isDecided(one)) effects.push(one);
   }
   /** Days that the answers so far are about. */
@@ -199,7 +195,7 @@ export async function foldInOrder(
     const isLate = isRefold && pruned !== null && place < pruned.place;
     // Where no answer lists anything in full, it adds the rows that are not there, as when it was loaded.
     const adds = isLate && lists === 'none';
-    const decided = adds ? new Set(days) : decidedBy(place, { isOwn: own });
+    const decided = adds ? new Set(days) : decidedBy(place);
     if (decided.size === 0 && !isLate) continue;
     const answer = own ? load : await readAnswer(answerId);
     const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
@@ -274,8 +270,7 @@ export async function foldInOrder(
     }
   }
   const counts = countsOf(stored);
-  const ignoredDays =
-    load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place, { isOwn: true }));
+  const ignoredDays = load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
   const withdrawn = Number(stored?.withdrawn ?? 0) + withdrawnIn(withdrawals);

@@ -171,7 +171,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     (await answersOfPart(tx, scope)).map(({ answerId }) => answerId),
   );
   const listed = (await answersOfPart(tx, scope)).filter(
-    ({ load }) => load === null || load.version > (pruned?.version ?? 0),
+    ({ load, kept }) => kept || load === null || load.version > (pruned?.version ?? 0),
   );
   const answers: ReadAnswer[] = [];
   const loaded: { readonly loadId: number; readonly answerId: number }[] = [];

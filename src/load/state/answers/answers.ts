@@ -10,7 +10,7 @@ import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import { transaction } from '../../database/transaction.ts';
 import { type LoadGroup, lockTables } from '../loads/locks.ts';
 import { placeText } from '../schema/columns.ts';
-import { loads } from '../schema/load-results.ts';
+import { loads, rejects } from '../schema/load-results.ts';
 import { answers, responseBodies } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
@@ -172,14 +172,6 @@ const insertAnswer = prepareOnce(() => {
     ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;
 });
 
-/** Notes that an answer can resolve rejects as it is read now: by other code, or together with what it rejected. */
-export async function noteResolvesRejects(tx: NodePgDatabase, place: Place): Promise<void> {
-  await tx
-    .update(answers)
-    .set({ is_believed: true })
-    .where(and(eq(answers.place, place), eq(answers.is_believed, false)));
-}
-
 /**
  * Keeps the body of an answer that cannot be read, for people to look at. It belongs to no kept answer, so that no replay
  * meets it: only its window names it.
@@ -264,7 +256,8 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
 
 /**
  * The condition for answers whose bodies are to be pruned: of each group those up to its place, and those that left
- * nothing but rejects, because of them no fold begins.
+ * nothing but rejects, because of them no fold begins. Not those with rejects that are open, or were resolved since:
+ * these are read from there again, and folds apply what is read then.
  */
 const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
   and(
@@ -272,6 +265,8 @@ const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
     // Copied ones that no replay has read yet.
     ne(answers.window_id, 0),
     lt(answers.fetched_at, before.toISOString()),
+    sql`not exists (select from ${rejects} r where r.last_seen_at = ${answers.place}
+      and coalesce(r.resolved_at, 'infinity') >= ${before.toISOString()}::timestamptz)`,
     or(
       sql`not exists (select from ${loads} where ${loads.place} = ${answers.place})`,
       sql.join([sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo) ?? [])], sql` or `),

@@ -57,7 +57,7 @@ const ownWindow = (windowId: number) =>
  * The kept answers that were loaded and may be about the rows of a scope, in their order. The answer of the window itself
  * is among them, with `answerId` null, whether it was loaded before or is being loaded now.
  *
- * @param after without the answers that were loaded first in this version or an earlier one.
+ * @param after without the answers that were loaded first in this version or an earlier one, unless they are kept.
  * @returns null if one that was loaded is not kept.
  */
 export async function answersToFold(
@@ -76,7 +76,8 @@ export async function answersToFold(
            a.hash is not null as kept, l.id::int as "loadId", l.run_id::int as "runId"
       from ${answers} a, own, lateral (select id, run_id, state from ${loads} l where l.place = a.place order by l.id limit 1) l
      -- What is left of an answer that is not kept, such as its rejects, is not all of it.
-     where ${concerns(scope, fetchedAt)} and (a.place is distinct from ${own} or a.hash is null) and l.state > ${after}
+     where ${concerns(scope, fetchedAt)} and (a.place is distinct from ${own} or a.hash is null)
+       and (l.state > ${after} or a.hash is not null)
     union all
     select null, ${placeText(own)}, to_json(${fetchedAt.toISOString()}::timestamptz)#>>'{}', true, null, null where ${own} is not null
     order by place`);

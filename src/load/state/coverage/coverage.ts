@@ -25,8 +25,6 @@ interface CoverageFacts extends Pair {
   /** Where the answer or call stands in the order of answers. */
   readonly place: Place;
   readonly coverage: readonly CoverageOfWindow[];
-  /** Given if the source was not asked now, because a kept answer was read again: the time of its call. */
-  readonly askedAt?: Date | undefined;
   /** Are the answer's days not loaded, whatever was before? */
   readonly doubted?: boolean;
   /** What the answer did with the rows of days. */
@@ -126,7 +124,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
            case when s.state = 'loaded' then s.place end, case when s.state = 'loaded' then s.records end,
            case when ${facts.doubted ?? false}::boolean and isfinite(s.place) then s.place end, m.emptied_place, m.held_back_place,
            coalesce(s.run_id, ${runId}::bigint), coalesce(s.window_id, ${windowId}::bigint),
-           case when isfinite(s.place) then coalesce(${facts.askedAt?.toISOString() ?? null}::timestamptz, statement_timestamp()) else s.place end
+           case when isfinite(s.place) then statement_timestamp() else s.place end
       from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
      order by s.operation, s.day, s.instrument, s.variant
         on conflict on constraint coverage_pkey do update set ${sql.join(

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
@@ -137,18 +137,6 @@ export async function insertCopied(
     returning id::int`);
   const made = inserted.rows.map(({ id }) => id).sort((a, b) => a - b);
   return new Map(ids.map((id, at) => [id, made[at] as number]));
-}
-
-/**
- * Inserts a window for each window that `chosen` (a query of their ids) returns, to read its rejected records again.
- * That one becomes the new window's parent.
- */
-export async function insertRereadWindows(tx: NodePgDatabase, runId: number, chosen: SQL): Promise<void> {
-  await tx.execute(sql`
-    insert into ${windows}
-      (run_id, parent_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
-    select ${runId}, r.id, r.operation, r.exchange, r.from_date, r.to_date, r.instruments, r.params, r.variant, true, ${PLANNED}
-      from ${windows} r where r.id in (${chosen}) order by r.id`);
 }
 
 /** Inserts windows of shorter ranges that replace one that is split. */

@@ -435,13 +435,13 @@ export async function openPairs(
     .where(and(eq(run_id, runId), isOpen(), inArray(operation, [...operations])));
 }
 
-/** A window of a replay that has not ended. With a `parentId` it reads the rejected records of that window. */
+/** A window of a replay that has not ended. */
 export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
 export async function openReplayWindows(db: NodePgDatabase, runId: number) {
   return db
-    .select({ ...asWindow, parentId: windows.parent_id })
+    .select(asWindow)
     .from(windows)
     .where(and(eq(windows.run_id, runId), isOpen()))
     .orderBy(asc(windows.id));
