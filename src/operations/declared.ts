@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, statSync } from 'node:fs';
 import { register } from 'node:module';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -39,12 +39,19 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** The modules in a folder with operations of the user, sorted, also those that do not declare one themselves. */
+/**
+ * The modules in a folder with operations of the user and below it, sorted, also those that do not declare one
+ * themselves, without installed packages.
+ */
 export const modulesIn = (folder: string): string[] =>
-  namesIn(folder)
-    .filter((file) => /\.(?:mjs|cjs|js|mts|ts|json)$/.test(file))
-    .map((file) => join(folder, file))
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+  namesIn(folder).flatMap((file) => {
+    const path = join(folder, file);
+    // A link to a folder is not followed: it may lead back here.
+    if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+      return file === 'node_modules' || file.startsWith('.') ? [] : modulesIn(path);
+    const isModule = /\.(?:mjs|cjs|js|mts|ts|json)$/.test(file);
+    return isModule && statSync(path, { throwIfNoEntry: false })?.isFile() === true ? [path] : [];
+  });
 
 /** The files of a folder that declare operations. Files that begin with a small letter are what these files share. */
 function filesIn(folder: string, from: From): DeclaredFile[] {
