@@ -112,7 +112,6 @@ const ids = async ({ db }: Context) =>
   ).rows.map(({ id }) => id);
 
 const day = fc.constantFrom(...DAYS);
-const share = fc.constantFrom(...SHARES);
 
 /** Steps of a stream, each with what it is called in a failure. */
 const step: fc.Arbitrary<readonly [name: string, run: (context: Context) => Promise<unknown>]> = fc.oneof(
@@ -129,14 +128,13 @@ const step: fc.Arbitrary<readonly [name: string, run: (context: Context) => Prom
     ),
   fc
     .record({
-      exchange: fc.constantFrom('NSE', 'BSE'),
-      share,
+      line: fc.constantFrom('NSE,A', 'NSE,B', 'NSE,NEW', 'BSE,ALTD', 'BSE,BLTD'),
       exDate: day,
       event: fc.constantFrom('split,2:1', 'split,5:1', 'bonus,1:1', 'dividend,5'),
     })
-    .map(({ exchange, share, exDate, event }) => {
-      const line = `${exchange},${share}${exchange === 'BSE' ? 'LTD' : ''},${exDate},${event},`;
-      return [`list ${line}`, (context: Context) => listOf(context, [line])] as const;
+    .map(({ line, exDate, event }) => {
+      const listed = `${line},${exDate},${event},`;
+      return [`list ${listed}`, (context: Context) => listOf(context, [listed])] as const;
     }),
   day.map((at) => [`prices of NSE ${at}`, (context: Context) => pricesOfNse(context, at, ISINS)] as const),
   day.map((at) => [`prices of BSE ${at}`, (context: Context) => pricesOfBse(context, at)] as const),
@@ -147,20 +145,27 @@ const step: fc.Arbitrary<readonly [name: string, run: (context: Context) => Prom
         (context: Context) => pricesOfNse(context, at, { A: ISINS.B, NEW: ISINS.A }),
       ] as const,
   ),
-  fc.tuple(share, day, fc.constantFrom('split', 'bonus'), fc.constantFrom('ignore', '3:1', 'reset')).map(
-    ([symbol, at, kind, what]) =>
-      [
-        `decide NSE:${symbol}:${at}:${kind} ${what}`,
-        (context: Context) =>
-          decideEvent(
-            context,
-            `NSE:${symbol}:${at}:${kind}`,
-            what === 'ignore' ? null : what === 'reset' ? 'reset' : { new: 3, old: 1 },
-          ).catch((error) => {
-            if (what !== 'reset') throw error;
-          }),
-      ] as const,
-  ),
+  fc
+    .tuple(
+      fc.constantFrom('NSE:A', 'NSE:NEW', 'BSE:ALTD'),
+      day,
+      fc.constantFrom('split', 'bonus'),
+      fc.constantFrom('ignore', '3:1', 'reset'),
+    )
+    .map(
+      ([line, at, kind, what]) =>
+        [
+          `decide ${line}:${at}:${kind} ${what}`,
+          (context: Context) =>
+            decideEvent(
+              context,
+              `${line}:${at}:${kind}`,
+              what === 'ignore' ? null : what === 'reset' ? 'reset' : { new: 3, old: 1 },
+            ).catch((error) => {
+              if (what !== 'reset') throw error;
+            }),
+        ] as const,
+    ),
 );
 
 describe('corporate events and adjusted prices equal those computed from nothing', () => {
