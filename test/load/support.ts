@@ -102,8 +102,12 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
     warnings: [],
     doubts: [],
     doubtsWithoutReject: [],
+    readAgain: unkept,
   });
 }
+
+/** Nothing is kept that could be read again. */
+export const unkept = async () => Promise.reject(new Error('no answer of these tests is kept'));
 
 export const bhavcopy = operationNamed('GetBhavCopyCM').shapes[0].table;
 

@@ -9,7 +9,7 @@ import type { Operation } from '../../src/operations/operation.ts';
 import type { Rows } from '../../src/operations/rows.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
 import { offlineSource, recordsOf, shapeOf } from '../load/expected.ts';
-import { newRun, newWindow } from '../load/support.ts';
+import { newRun, newWindow, unkept } from '../load/support.ts';
 
 export type SourceRecord = Readonly<Record<string, unknown>>;
 
@@ -73,6 +73,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     outcome: outcomeOf(extracted, 1),
     bytes: buffer.length,
     warnings: extracted.warnings,
+    readAgain: unkept,
   });
   return { windowId, extracted, counts };
 }

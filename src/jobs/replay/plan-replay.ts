@@ -6,7 +6,6 @@ import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { hasAskedSymbol } from '../../load/market/fold/fold-sql.ts';
-import { unkeptError } from '../../load/market/fold/refold-part.ts';
 import { hasRows } from '../../load/market/stored-values.ts';
 import {
   type AnswerFilter,
@@ -14,7 +13,6 @@ import {
   answeredPairs,
   answersToReplay,
 } from '../../load/state/answers/to-replay.ts';
-import { countUnkeptLoads } from '../../load/state/loads/loads.ts';
 import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
 import { insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -201,15 +199,6 @@ async function areEmpty(pool: Pool, { tables: some, exchange }: TablesOfExchange
   return empty;
 }
 
-/** @throws PipelineError `usage` if rows would be lost because the answers they came from are not kept. */
-async function checkNothingPruned({ db }: Context, of: readonly TablesOfExchange[]): Promise<void> {
-  for (const { tables: some, exchange } of of) {
-    const filling = namesFilling(some);
-    const asked = { operations: filling, exchange };
-    if ((await countUnkeptLoads(db.drizzle, asked)) > 0) throw unkeptError(asked);
-  }
-}
-
 interface ReplayOptions {
   readonly rejectsOnly?: boolean;
   /** Replace the history as well. */
@@ -229,7 +218,6 @@ export async function planReplay(
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);
-  if (rebuild) await checkNothingPruned(context, replayed);
   const parts = await planParts(context, replayed, filter, { rejectsOnly, rebuild });
   const runId = await reserveRunId(context.db.drizzle);
   return transaction(context.db, async (tx) => {

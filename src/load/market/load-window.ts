@@ -66,7 +66,7 @@ interface WindowLoad extends Pair, AnswerSaid {
   /** Stored values to keep, because this answer knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
   /** Reads kept answers again, if this one is loaded after one that was fetched later. */
-  readonly readAgain?: ReadAgain | undefined;
+  readonly readAgain: ReadAgain;
 }
 
 /**
@@ -247,6 +247,9 @@ interface MergedTables {
   readonly undecided: readonly string[];
 }
 
+const undecidedText = ({ name }: TableDefinition, days: number) =>
+  `was loaded after later answers about ${days === 1 ? 'a day' : `${days} days`}, which are pruned: nothing of that was changed in market.${name}`;
+
 async function mergeTables(
   tx: Transaction,
   load: WindowLoad,
@@ -278,7 +281,7 @@ async function mergeTables(
     // A data set lists at most one table in full.
     folded = merged.folded ?? folded;
     for (const day of merged.ignoredDays) ignoredDays.add(day);
-    if (merged.undecided !== null) undecided.push(merged.undecided);
+    if (merged.ignoredDays.length > 0) undecided.push(undecidedText(table, merged.ignoredDays.length));
   }
   return { counts, withdrawals, written, namesChanged, effects, folded, ignoredDays, undecided };
 }

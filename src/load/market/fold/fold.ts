@@ -58,8 +58,7 @@ export interface TableLoad extends TableAnswer {
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
-  /** Without it, kept answers cannot be read and nothing is folded. */
-  readonly readAgain?: ReadAgain | undefined;
+  readonly readAgain: ReadAgain;
 }
 
 /** What became of one table's records. */
@@ -70,8 +69,6 @@ export interface MergedTable extends Merged {
   readonly folded: FoldedDays | null;
   /** Its days of which it changed nothing, because a later answer about them is pruned. */
   readonly ignoredDays: readonly string[];
-  /** What could not be decided because not all answers are kept; null where everything was. */
-  readonly undecided: string | null;
 }
 
 /** What an answer did with the rows of days. */
@@ -146,7 +143,10 @@ export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<
 /** The rows that a fold is about: the answers are given. */
 export async function foldInOrder(
   tx: Transaction,
-  load: Omit<TableLoad, 'rows' | 'place'> & { readonly rows: Rows | null; readonly place: Place | null },
+  load: Omit<TableLoad, 'rows' | 'place' | 'readAgain'> & {
+    readonly rows: Rows | null;
+    readonly place: Place | null;
+  },
   scope: Scope & FoldScope,
   given: Pick<RefoldedPart, 'answers' | 'pruned' | 'readAnswer'> &
     Partial<Pick<RefoldedPart, 'history' | 'instruments'>>,
@@ -190,7 +190,7 @@ export async function foldInOrder(
   const seen = new Set<string>();
   const now =
     (await client.query<{ now: string }>('select statement_timestamp()::text as now')).rows[0]?.now ?? '';
-  for (const { answerId, place, fetchedAt, loadId, runId } of answers) {
+  for (const { answerId, place, fetchedAt, load: first } of answers) {
     const own = answerId === null;
     const isLate = isRefold && pruned !== null && place < pruned.place;
     // Where no answer lists anything in full, it adds the rows that are not there, as when it was loaded.
@@ -202,7 +202,7 @@ export async function foldInOrder(
     if (isLate && hasRows) ignored.set(place, without(days, decided));
     if (decided.size === 0) continue;
     const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
-    const by = { runId: runId ?? load.runId, loadId: loadId ?? load.loadId };
+    const by = { runId: first?.runId ?? load.runId, loadId: first?.id ?? load.loadId };
     if (asked !== null && pruned === null) {
       const about = new Set([...daysOfRows(table, rows), ...daysOf(answer.fullSet)]);
       const isFirst = [...about].every((day) => !seen.has(day));
@@ -287,10 +287,6 @@ export async function foldInOrder(
     effects,
     folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
     ignoredDays,
-    undecided:
-      ignoredDays.length === 0
-        ? null
-        : `was loaded after later answers about ${ignoredDays.length === 1 ? 'a day' : `${ignoredDays.length} days`}, which are pruned: nothing of that was changed in market.${table.name}`,
   };
 }
 

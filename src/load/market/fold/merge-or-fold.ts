@@ -13,7 +13,6 @@ import {
   daysOf,
   daysOfRows,
   mergeFew,
-  NOTHING,
   stageRows,
   type TableAnswer,
 } from '../merge/merge.ts';
@@ -33,7 +32,7 @@ import { foldSql, hasAskedSymbol } from './fold-sql.ts';
 // An answer is merged if it was loaded after all others about its rows, and folded with them if not.
 
 /** What is said of the merge of an answer that was loaded after all others about its rows. */
-const AS_LAST = { folded: null, ignoredDays: [], undecided: null } as const;
+const AS_LAST = { folded: null, ignoredDays: [] } as const;
 
 interface LoadOfDays extends TableLoad {
   /** All days of the rows and those that the answer lists in full. */
@@ -73,19 +72,7 @@ export async function mergeOrFold(
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
-  const folded = await foldAnswers(tx, load, scope);
-  if (folded !== null) return folded;
-  await client.query(`truncate ${sql.stage}`);
-  await stageRows(client, table, rows);
-  if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();
-  return {
-    ...NOTHING,
-    stale: rows.length,
-    effects: [],
-    folded: null,
-    ignoredDays: [...days],
-    undecided: `was loaded after a later answer, and not all answers are kept: nothing of market.${table.name} was changed`,
-  };
+  return foldAnswers(tx, load, scope);
 }
 
 async function hasConflict(
@@ -99,7 +86,7 @@ async function hasConflict(
 /**
  * Folds the answers about some days anew where a later answer was loaded.
  *
- * @returns null if there was nothing, or not all answers are kept; then nothing was written.
+ * @returns null if there was none; then nothing was written.
  */
 export async function foldIfLate(
   tx: Transaction,
@@ -127,16 +114,14 @@ export function scopeOf({
  *
  * Where answers are pruned, it begins with the rows that they left.
  *
- * @returns null if one of them is not kept, and not pruned with those before it; then nothing was written.
- * @throws PipelineError `unreadable`
+ * @throws PipelineError `unreadable`; `database` if one of them is neither kept nor pruned.
  */
 async function foldAnswers(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope,
-): Promise<MergedTable | null> {
+): Promise<MergedTable> {
   const { table, readAgain } = load;
-  if (readAgain === undefined) return null;
   const day = table.fields.find(({ column }) => column === table.dateColumn);
   const few = scope.lists === 'none';
   // Where the day of a row comes from the request, only requests for the same days can list it.
@@ -146,13 +131,10 @@ async function foldAnswers(
     sameDays: few && day !== undefined && day.from !== 'answer',
   };
   const pruned = await prunedUpTo(tx, scope);
-  const answers = await answersToFold(
-    tx,
-    concerned,
-    { ...load, place: load.rows === null ? null : load.place },
-    pruned?.version ?? 0,
-  );
-  if (answers === null) return null;
+  const answers = await answersToFold(tx, concerned, {
+    ...load,
+    place: load.rows === null ? null : load.place,
+  });
   const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
   return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
 }

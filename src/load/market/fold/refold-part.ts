@@ -1,5 +1,4 @@
 import { type DayRange, eachDay } from '../../../core/days.ts';
-import { usageError } from '../../../core/errors.ts';
 import { groupBy } from '../../../core/iterables.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
@@ -22,14 +21,7 @@ import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
 import type { CoverageEntry } from '../../state/coverage/registers.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
-import {
-  beginLoad,
-  countUnkeptLoads,
-  insertLoad,
-  insertLoads,
-  nextLoadId,
-  widenChanged,
-} from '../../state/loads/loads.ts';
+import { beginLoad, insertLoad, insertLoads, nextLoadId, widenChanged } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
@@ -38,17 +30,14 @@ import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../../state/withdrawals.ts';
 import {
   copyNewDays,
-  daysOf,
   daysOfRows,
   ensurePartitions,
   ensureStage,
   setHintBits,
   type TableAnswer,
 } from '../merge/merge.ts';
-import { mergeSql } from '../merge/merge-sql.ts';
 import { rereadNames } from '../observed-aliases/observed-aliases.ts';
 import { partOf, type ReadAgain, type RefoldedTable, refoldTable } from './fold.ts';
-import { mergeOrFold } from './merge-or-fold.ts';
 
 // Refolding: of some days (or instruments) of tables, all kept answers are read again with the code of today and folded in
 // their order. What comes out differently is written: rows, what the answers said and did, rejects and coverage.
@@ -81,18 +70,6 @@ interface Judging {
   readonly maxWithdrawShare: number;
 }
 
-/** A rebuild would lose rows because the answers that they came from are not kept. */
-export const unkeptError = ({
-  operations,
-  exchange,
-}: {
-  readonly operations: readonly string[];
-  readonly exchange: string;
-}) =>
-  usageError(
-    `not all answers that were loaded of ${operations.join(', ')} ${exchange} are kept: rows would be lost, so nothing was changed`,
-  );
-
 /** What is asked of answers to be about a part. */
 const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
   operations: namesFilling(tables),
@@ -106,7 +83,8 @@ const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
  * after it, and where nothing differs nothing is written but the end of the window.
  *
  * @returns what became of the rows, or null if the window had ended already; then nothing was written.
- * @throws PipelineError `unreadable` if an answer cannot be read any more; of kind `database` or `database_away`.
+ * @throws PipelineError `unreadable` if an answer cannot be read any more; of kind `database`, also if one is neither kept
+ *   nor pruned, or `database_away`.
  */
 export async function refoldPart(
   database: Database,
@@ -119,9 +97,8 @@ export async function refoldPart(
     const read = isSmall ? readOnce(judging.read) : judging.read;
     // Before the transaction, so that no load waits while answers are read.
     const listed = isSmall ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
-    for (const { answerId, kept } of listed) {
-      const batches = kept ? ((await read(answerId))?.batches ?? []) : [];
-      for (const { table, rows } of batches)
+    for (const { answerId } of listed) {
+      for (const { table, rows } of (await read(answerId))?.batches ?? [])
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
     }
     const counts = await transaction(database, (tx) => refold(tx, part, { ...judging, read }));
@@ -170,13 +147,9 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     tx,
     (await answersOfPart(tx, scope)).map(({ answerId }) => answerId),
   );
-  const listed = (await answersOfPart(tx, scope)).filter(
-    ({ load, kept }) => kept || load === null || load.version > (pruned?.version ?? 0),
-  );
   const answers: ReadAnswer[] = [];
   const loaded: { readonly loadId: number; readonly answerId: number }[] = [];
-  for (const { load, ...one } of listed) {
-    if (!one.kept) continue;
+  for (const { load, ...one } of await answersOfPart(tx, scope)) {
     const { answerId } = one;
     const read = await judging.read(answerId);
     if (read === null) throw new Error(`answer ${answerId} was pruned while it was locked`);
@@ -187,9 +160,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     const said = { outcome, coverage, rejects, doubts, doubtsWithoutReject, sent };
     answers.push({ ...one, said, load: load ?? own });
   }
-  const isLacking = listed.some(({ kept }) => !kept) || (await countUnkeptLoads(tx, scope, days)) > 0;
-  if (isLacking && history) throw unkeptError(scope);
-  const folding = { ...part, loadId, answers, pruned, isLacking };
+  const folding = { ...part, loadId, answers, pruned };
   const folded: FoldedTable[] = [];
   for (const table of tables) folded.push(await refoldPartOfTable(tx, { ...folding, table }, judging));
   // What answers say that list days of a table in full is written with these days.
@@ -273,15 +244,12 @@ interface PartOfTable extends Omit<Part, 'tables'> {
   readonly loadId: number;
   readonly answers: readonly ReadAnswer[];
   readonly pruned: Pruned | null;
-  /** Is one of them not kept, although it was loaded and is not among those that were pruned? */
-  readonly isLacking: boolean;
 }
 
 async function refoldPartOfTable(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
-  const { table, days, pruned, isLacking } = part;
+  const { table, days, pruned } = part;
   const filling = namesFilling([table]);
   const answers = part.answers.filter(({ operation }) => filling.includes(operation));
-  if (isLacking) return mergeEach(tx, { ...part, answers }, judging);
   const hasDays = days !== null && listedInFull(table) === 'days';
   const asked = hasDays ? daysAsked(days, answers) : null;
   const copied =
@@ -291,13 +259,7 @@ async function refoldPartOfTable(tx: Transaction, part: PartOfTable, judging: Ju
     ...part,
     maxWithdrawShare: judging.maxWithdrawShare,
     days: left,
-    answers: answers.map(({ answerId, place, fetchedAt, load }) => ({
-      answerId,
-      place,
-      fetchedAt,
-      loadId: load.id,
-      runId: load.runId,
-    })),
+    answers,
     readAnswer: (answerId) => readTable(judging, answerId, table),
   });
   return {
@@ -346,37 +308,6 @@ async function copySingles(
     for (const day of days) copied.days.add(day);
   }
   return copied;
-}
-
-/** Merges each answer by itself, because what others left is not known: those that a later one follows change nothing. */
-async function mergeEach(tx: Transaction, part: PartOfTable, judging: Judging): Promise<FoldedTable> {
-  const { table, exchange, runId, loadId, windowId, answers } = part;
-  const sums = { inserted: 0, updated: 0, unchanged: 0, withdrawn: 0, changed: 0 };
-  const withdrawals: FoldedTable['withdrawals'][number][] = [];
-  const ignored = new Map<Place, readonly string[]>();
-  for (const { answerId, place, fetchedAt } of answers) {
-    const answer = await readTable(judging, answerId, table);
-    if (answer.rows.length === 0 && answer.fullSet === undefined) continue;
-    await tx.client.query(`truncate ${mergeSql(table).stage}`);
-    const merged = await mergeOrFold(tx, {
-      ...answer,
-      table,
-      exchange,
-      runId,
-      loadId,
-      windowId,
-      place,
-      fetchedAt: new Date(fetchedAt),
-      maxWithdrawShare: judging.maxWithdrawShare,
-      days: [...new Set([...daysOfRows(table, answer.rows), ...daysOf(answer.fullSet)])],
-      isLast: false,
-    });
-    for (const name of ['inserted', 'updated', 'unchanged', 'withdrawn'] as const) sums[name] += merged[name];
-    sums.changed += merged.written + merged.withdrawn;
-    for (const one of merged.withdrawals) withdrawals.push({ place, ...one });
-    if (merged.ignoredDays.length > 0) ignored.set(place, merged.ignoredDays);
-  }
-  return { ...sums, table, withdrawals, effects: [], folded: null, ignored };
 }
 
 /** Writes what answers that were read again say and did, their rejects, and the coverage of their questions. */

@@ -1,13 +1,12 @@
-import { and, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { ofGroup } from '../answers/pruned.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/load-results.ts';
-import { answers, pruned } from '../schema/source-tables.ts';
+import { answers } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
@@ -222,31 +221,6 @@ export async function loadsAfter(db: NodePgDatabase, group: LoadGroup, version: 
     .where(and(gt(loads.state, version), isOf(group), loads.has_new_names, isNotNull(loads.changed_from)))
     .orderBy(loads.state)
     .limit(limit);
-}
-
-/**
- * How many loads of these operations and exchange wrote rows and have no kept answer, although none was pruned.
- *
- * @param days only loads about some of these days; null: all.
- */
-export async function countUnkeptLoads(
-  db: NodePgDatabase,
-  asked: LoadGroup,
-  days: DayRange | null = null,
-): Promise<number> {
-  const isKept = sql`exists (select from ${answers} a where a.place = ${loads.place} and a.hash is not null)`;
-  // One statement, so that it sees how far answers are pruned as of when it looks which are kept.
-  return db.$count(
-    loads,
-    and(
-      isOf(asked),
-      // Without those of rebuilds, which no answer made.
-      gt(loads.place, BEFORE_ALL),
-      sql`not exists (select from ${pruned} where ${ofGroup(asked)} and (${loads.state} <= ${pruned.state} or ${loads.place} <= ${pruned.place}))`,
-      days === null ? undefined : and(lte(loads.from_date, days.to), gte(loads.to_date, days.from)),
-      sql`${loads.inserted} + ${loads.updated} + ${loads.withdrawn} > 0 and not ${isKept}`,
-    ),
-  );
 }
 
 /** What the nightly runs of a day have changed, by operation and exchange: the days of the rows. */
