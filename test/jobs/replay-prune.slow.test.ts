@@ -18,7 +18,7 @@ import { takePlace } from '../../src/load/state/place-sql.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
-import { ask, fetched, fixReading, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
+import { ask, fetched, records, replay, rowsOf, type SourceRecord } from './replay-support.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2025-09-12T16:00:00Z');

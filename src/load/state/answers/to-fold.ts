@@ -85,7 +85,7 @@ async function selectAnswers(db: NodePgDatabase, condition: SQL | undefined): Pr
 }
 
 /**
- * Checks that of the loads `a` that meet a condition, every answer is kept from which rows come.
+ * Checks that of the loads `a` that meet a condition, every answer is kept that had rows.
  *
  * @throws PipelineError `database` if one is neither kept nor pruned: it is not known which rows the others leave then.
  */
@@ -97,7 +97,7 @@ async function checkNoneLost(
   // One statement, so that it sees how far answers are pruned as of when it looks which are kept.
   const found = await db.execute<{ id: number }>(sql`
     select a.id::float8 as id from ${loads} a
-     where ${condition} and a.inserted + a.updated + a.withdrawn > 0
+     where ${condition} and a.inserted + a.updated + a.unchanged + a.withdrawn > 0
        -- Without those of rebuilds, which no answer made.
        and a.place > ${BEFORE_ALL}::timestamptz
        and not exists (select from ${answers} k where k.place = a.place and k.hash is not null)
