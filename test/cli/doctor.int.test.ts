@@ -32,9 +32,6 @@ test('where all is well nothing fails, and two calls were made and counted', asy
     // The Redis of the tests keeps nothing.
     'queue persistence': 'warning',
     'queue jobs': 'ok',
-    rows: 'ok',
-    coverage: 'ok',
-    places: 'ok',
     operations: 'ok',
     calendar: 'ok',
     night: 'ok',

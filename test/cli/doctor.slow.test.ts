@@ -66,66 +66,6 @@ test('a format other than that of the newest kept answer is a warning, before it
   }
 });
 
-describe('what is known of the answers', () => {
-  test('coverage that was changed by hand is found, and a replay mends it', async ({ url }) => {
-    const env = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
-    const checked = async () => (await examine(env, '--offline')).check('coverage');
-    const days = ['--from', '2025-02-26', '--to', '2025-02-27'];
-    for (const operation of ['GetTotalTradeHighlights', 'GetCircuitBreakers']) {
-      expect(await runCli(['backfill', operation, ...days], { cwd, env })).toMatchObject({ code: 0 });
-    }
-    expect(await checked()).toMatchObject({ state: 'ok', found: 'the coverage is what its answers said' });
-    const where = "where operation = 'GetCircuitBreakers' and exchange = 'NSE' and day = '2025-02-27'";
-    const replay = [
-      'replay',
-      'GetCircuitBreakers',
-      '--exchange',
-      'NSE',
-      '--from',
-      '2025-02-27',
-      '--to',
-      '2025-02-27',
-    ];
-    for (const [change, register] of [
-      [`update etl.coverage set loaded_records = loaded_records + 1 ${where}`, 'loaded'],
-      [`update etl.coverage set last_said = 'empty' ${where}`, 'last'],
-      [`delete from etl.coverage ${where}`, 'last, loaded'],
-    ] as const) {
-      await execute(url, change);
-      expect(await checked()).toEqual({
-        name: 'coverage',
-        state: 'failed',
-        found: `the coverage is not what the answers said: 1 question of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
-        remedy: expect.stringContaining(`"eod ${replay.join(' ')}"`),
-      });
-      expect(await runCli(replay, { cwd, env })).toMatchObject({ code: 0 });
-      expect(await checked()).toMatchObject({ state: 'ok' });
-    }
-    // An answer of an older version, of which nothing was kept.
-    await execute(url, 'update etl.answers set said = null, questions = null');
-    expect(await checked()).toMatchObject({ state: 'ok' });
-  });
-
-  test('a clock that was set back is told, with what follows', async ({ url }) => {
-    const places = async () =>
-      (await examine({ ...SETTINGS, DATABASE_URL: url }, '--offline')).check('places');
-    await execute(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
-    expect(await places()).toEqual({
-      name: 'places',
-      state: 'warning',
-      found: expect.stringMatching(/^the last answer has a place 2h 00m ahead of the clock of Postgres/),
-      remedy: expect.stringContaining('The order of answers stays right'),
-    });
-    await execute(url, "update etl.clock set last = clock_timestamp() - interval '2 hours 30 seconds'");
-    expect(await places()).toMatchObject({ state: 'ok' });
-    await execute(url, 'delete from etl.clock');
-    expect(await places()).toMatchObject({
-      state: 'failed',
-      found: 'etl.clock has no row: no answer can get a place',
-    });
-  });
-});
-
 test('an hour that is used up is not overdrawn', async () => {
   await examine(SETTINGS);
   const { requests } = sandbox.stats();

@@ -10,13 +10,19 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
   const options = { cwd, env: { DATABASE_URL: url } };
   const range = ['--from', '2025-09-01', '--to', '2025-09-12'];
 
-  const clean = await runJson<{ from: string; checks: { check: string; open: number }[] }>(
-    ['reconcile', ...range],
-    options,
-  );
+  const clean = await runJson<{
+    from: string;
+    checks: { check: string; open: number }[];
+    store: { name: string; state: string }[];
+  }>(['reconcile', ...range], options);
   expect(clean.code).toBe(0);
   expect(clean.json.from).toBe('2025-09-01');
   expect(clean.json.checks.every(({ open }) => open === 0)).toBe(true);
+  expect(clean.json.store.map(({ name, state }) => [name, state])).toEqual([
+    ['rows', 'ok'],
+    ['coverage', 'ok'],
+    ['places', 'ok'],
+  ]);
   expect((await runCli(['findings'], options)).stdout).toBe('no findings: no bhav copy is loaded\n');
 
   await query(
@@ -69,6 +75,19 @@ test('nothing is said of days that were not checked since they were loaded', asy
   expect(await findings()).toBe('no findings\n');
   await load('2025-09-10');
   expect(await findings()).toContain('2025-09-10');
+});
+
+test('a store that does not agree with itself is said, with what to do, and fails on demand', async ({
+  url,
+}) => {
+  const options = { cwd, env: { DATABASE_URL: url } };
+  await query(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
+  const { code, stdout } = await runCli(['reconcile', '--fail-on', 'error'], options);
+  expect(code).toBe(0);
+  expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
+    /places: the last answer has a place 2h 00m ahead of the clock of Postgres.*What to do: correct the clock/,
+  );
+  expect((await runCli(['reconcile', '--fail-on', 'warning'], options)).code).toBe(1);
 });
 
 test.each([

@@ -85,7 +85,7 @@ const optionsFor = (operations: string, database = url) => ({
 async function doctorIn(operations: string): Promise<readonly Check[]> {
   const { json } = await runJson<{ readonly checks: readonly Check[] }>(['doctor'], optionsFor(operations));
   expect(json.checks.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['migrations', 'queue', 'rows']),
+    expect.arrayContaining(['migrations', 'queue', 'night']),
   );
   return json.checks.filter(({ name }) => name === 'operations');
 }

@@ -4,9 +4,11 @@ import { type CheckResult, checkQuality } from '../../jobs/quality/check-quality
 import { severities } from '../../load/market/checks/index.ts';
 import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import type { Check } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
 import { parseChoices, parseOpenRange, parseRange, type RangeFlags } from '../options.ts';
 import { type Column, columnsOf, plural, table } from '../output.ts';
+import { storeChecks } from '../store-checks.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
   ...columnsOf<CheckResult>('check', 'severity', 'open'),
@@ -35,19 +37,20 @@ export async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> 
   const context = await openContext(cli, { config });
   const results = await checkQuality(context, range);
   const { loaded } = await readCheckedDays(context.db.drizzle, range);
-  if (flags.json === true) printJson(cli, { ...range, days: loaded, checks: results });
-  else print(cli, `${summary(range, loaded, results)}${lostText(results)}`);
+  const store = await storeChecks(context.db);
+  if (flags.json === true) printJson(cli, { ...range, days: loaded, checks: results, store });
+  else print(cli, [summary(range, loaded, results), ...store.flatMap(storeText)].join('\n\n'));
   const severe = failOn === undefined ? [] : SEVERITIES.slice(SEVERITIES.indexOf(failOn));
-  if (results.some(({ open, severity }) => open > 0 && severe.includes(severity))) {
-    cli.exitCode = EXIT.failed;
-  }
+  const found = [
+    ...results.flatMap(({ open, severity }) => (open > 0 ? [severity] : [])),
+    ...store.map(({ state }) => (state === 'failed' ? 'error' : state)),
+  ];
+  if (severe.some((severity) => found.includes(severity))) cli.exitCode = EXIT.failed;
 }
 
-/** What to do about days that were lost. */
-const lostText = (results: readonly CheckResult[]): string =>
-  results.some(({ check, open }) => check.startsWith('lost_day') && open > 0)
-    ? '\n\nDays were lost: "eod doctor --offline" says how to load them again.'
-    : '';
+/** What is wrong with what is stored, and what to do about it. */
+const storeText = ({ name, found, remedy }: Check): string[] =>
+  remedy === null ? [] : [`${name}: ${found}\nWhat to do: ${remedy}`];
 
 function summary({ from, to }: DayRange, days: number, results: readonly CheckResult[]): string {
   const open = results.filter((result) => result.open > 0).length;

@@ -4,11 +4,10 @@ import type { Config } from '../../core/config.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
-import { type Database, DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
+import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { clusterPlace } from '../../load/database/embedded/account.ts';
 import {
-  type RoleRights,
   readRoleRights,
   readServerFacts,
   readServerTime,
@@ -17,17 +16,16 @@ import {
 import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { timeZoneProblem } from '../../load/database/time-zone.ts';
-import { readLostDays } from '../../load/market/checks/lost-days.ts';
 import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
-import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { useStoredOperations } from '../../load/state/enabled-operations.ts';
-import { clockLead } from '../../load/state/place-sql.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
-import { duration, plural } from '../output.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
-import { bounded, type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
+import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
+import type { Examination, Found, Need } from './examination.ts';
+
+type With<Name extends Need> = Examination & Pick<Found, Name>;
 
 /** Each query must be answered within this time. */
 const ANSWER_MS = 8_000;
@@ -36,28 +34,14 @@ const CONNECT_MS = 5_000;
 /** The private Postgres may have to recover from a crash first. */
 const START_MS = 60_000;
 
-/** What the other checks need of the database. */
-export interface DatabaseChecks {
-  readonly checks: readonly Check[];
-  /** The database, if our tables are there in this version, so that other checks can use it; else null. */
-  readonly usable: Database | null;
-  /** How far the server's clock is ahead of ours, in milliseconds; null if it was not read. */
-  readonly clockAheadMs: number | null;
-}
-
-const names = ['database', 'time zone', 'pooler', 'rights', 'migrations', 'connections'] as const;
-
-/** The result when the database cannot be used: all checks after the first are skipped. */
-const withoutDatabase = (first: Check, why: string): DatabaseChecks => ({
-  checks: [first, ...names.slice(1).map((name) => skipped(name, why))],
-  usable: null,
-  clockAheadMs: null,
-});
-
 /** Checks the database that DATABASE_URL names, or the private Postgres where there is one. */
-export async function databaseChecks(cli: Cli, config: Config): Promise<DatabaseChecks> {
+export async function checkDatabase(found: Examination): Promise<Check> {
+  const { cli, config } = found;
   const url = config.DATABASE_URL ?? (await privateUrl(cli, config));
-  if (typeof url !== 'string') return withoutDatabase(url, 'there is no database yet');
+  if (typeof url !== 'string') {
+    found.lacks.server = 'there is no database yet';
+    return url;
+  }
   const db = openDatabase({
     url,
     connections: 4,
@@ -73,40 +57,22 @@ export async function databaseChecks(cli: Cli, config: Config): Promise<Database
     config.DATABASE_URL === undefined
       ? `the private Postgres in ${folderOf(cli, config)}`
       : `Postgres at ${placeOf(url)}`;
-  let facts: ServerFacts;
-  let sentAt = 0;
   try {
     // The first query opens the connection, which must not count as a difference of the clocks.
     await within(readServerTime(db.pool), ANSWER_MS);
-    sentAt = Date.now();
-    facts = await within(readServerFacts(db.pool), ANSWER_MS);
+    const sentAt = Date.now();
+    const facts = await within(readServerFacts(db.pool), ANSWER_MS);
+    const clockAheadMs = -certainLead({ sentAt, receivedAt: Date.now() }, facts.now);
+    found.server = { db, facts, clockAheadMs };
+    return serverCheck(facts, place);
   } catch (error) {
     const { cause } = databaseError(error);
-    const found = `${place}: ${reasonOf(cause ?? error)}`;
-    const remedy =
-      'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session';
-    return withoutDatabase(failed('database', found, remedy), 'the database does not answer');
+    return failed(
+      'database',
+      `${place}: ${reasonOf(cause ?? error)}`,
+      'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session',
+    );
   }
-  const clockAheadMs = -certainLead({ sentAt, receivedAt: Date.now() }, facts.now);
-  const [[zone], [pooler], [rights], [migrations]] = (await Promise.all([
-    bounded('time zone', ANSWER_MS, 'see the check of the database', () => timeZoneCheck(db, config)),
-    bounded('pooler', ANSWER_MS, 'set pool_mode = session in the pooler', () => poolerCheck(db)),
-    bounded('rights', ANSWER_MS, 'docs/security.md has the statements for the roles', async () =>
-      rightsCheck(await readRoleRights(db.pool, schemasOf(config)), facts.role),
-    ),
-    bounded(
-      'migrations',
-      ANSWER_MS,
-      'let the role read the tables, or run "eod migrate" as their owner',
-      () => migrationsCheck(db, config),
-    ),
-  ])) as [[Check], [Check], [Check], [Check]];
-  const isUsable = [zone, migrations, pooler, rights].every(({ state }) => state === 'ok');
-  return {
-    checks: [serverCheck(facts, place), zone, pooler, rights, migrations, connectionsCheck(facts, config)],
-    usable: isUsable ? db : null,
-    clockAheadMs,
-  };
 }
 
 /** The folder of the private Postgres as it is set, or the one that is used instead; the check `disk` says why. */
@@ -174,16 +140,17 @@ function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place:
   return ok('database', found);
 }
 
-async function timeZoneCheck({ pool }: Database, { EOD_TIMEZONE: zone }: Config): Promise<Check> {
-  const problem = await timeZoneProblem(pool, zone, Date.now());
+export async function checkTimeZone({ server, config }: With<'server'>): Promise<Check> {
+  const { EOD_TIMEZONE: zone } = config;
+  const problem = await timeZoneProblem(server.db.pool, zone, Date.now());
   return problem === null
     ? ok('time zone', `Postgres and this program read ${zone} alike`)
     : failed('time zone', problem.found, problem.remedy);
 }
 
-async function poolerCheck({ pool }: Database): Promise<Check> {
+export async function checkPooler({ server }: With<'server'>): Promise<Check> {
   const { reason, remedy } = SHARED_SESSIONS;
-  if (await sharesSessions(pool)) return failed('pooler', reason, remedy);
+  if (await sharesSessions(server.db.pool)) return failed('pooler', reason, remedy);
   return ok('pooler', 'sessions are kept from one transaction to the next');
 }
 
@@ -191,7 +158,9 @@ async function poolerCheck({ pool }: Database): Promise<Check> {
 const some = (list: readonly string[]) =>
   list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
 
-function rightsCheck(rights: RoleRights, role: string): Check {
+export async function checkRights({ server, config }: With<'server'>): Promise<Check> {
+  const { role } = server.facts;
+  const rights = await readRoleRights(server.db.pool, schemasOf(config));
   const { missingSchemas, unusable, unreadable, unchangeable, closed, mayCreate, mayStage } = rights;
   const statements = 'docs/security.md has the statements for the roles';
   if (missingSchemas.length > 0 && !mayCreate) {
@@ -216,7 +185,12 @@ function rightsCheck(rights: RoleRights, role: string): Check {
   return ok('rights', `the role ${role} may ${what}`);
 }
 
-async function migrationsCheck(db: Database, config: Config): Promise<Check> {
+/** The checks that have to find nothing wrong before our tables are used. */
+const BEFORE_TABLES = ['time zone', 'pooler', 'rights'];
+
+export async function checkMigrations(found: With<'server'>): Promise<Check> {
+  const { config, checks } = found;
+  const { db } = found.server;
   let state: Awaited<ReturnType<typeof schemaState>>;
   try {
     state = await schemaState(db);
@@ -224,21 +198,24 @@ async function migrationsCheck(db: Database, config: Config): Promise<Check> {
     if (!(error instanceof PipelineError)) throw error;
     return failed('migrations', 'the tables are of an unreleased version', error.message);
   }
-  if (state === 'current') return ok('migrations', 'the tables are those of this version');
-  const found = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
-  if (config.DATABASE_URL === undefined) {
-    return skipped('migrations', `${found}; the next command that uses them brings them up to date`);
+  if (state === 'current') {
+    const isUsable = BEFORE_TABLES.every((name) => checks.find((one) => one.name === name)?.state === 'ok');
+    if (isUsable) found.tables = db;
+    return ok('migrations', 'the tables are those of this version');
   }
-  return failed('migrations', found, 'run "eod migrate" as the owner of the tables');
+  const which = state === 'missing' ? 'there are no tables yet' : 'the tables are of an older version';
+  if (config.DATABASE_URL === undefined) {
+    return skipped('migrations', `${which}; the next command that uses them brings them up to date`);
+  }
+  return failed('migrations', which, 'run "eod migrate" as the owner of the tables');
 }
 
 /**
  * Uses the operations of this database, and checks that each has a file and the tables that it declares. What the other
  * checks know of operations follows from it.
  */
-export async function operationsCheck(db: Database | null, config: Config): Promise<Check | Check[]> {
+export async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Check | Check[]> {
   const name = 'operations';
-  if (db === null) return skipped(name, 'see the checks of the database');
   const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   const differing = await declaredDifferences(db.pool);
   const { broken } = await allOperations(config.EOD_OPERATIONS_DIR);
@@ -277,7 +254,7 @@ export async function operationsCheck(db: Database | null, config: Config): Prom
 /** Connections left for others: people, monitoring, backups. */
 const SPARE = 5;
 
-function connectionsCheck(facts: ServerFacts, config: Config): Check {
+export function connectionsCheck(facts: ServerFacts, config: Config): Check {
   const needed = poolSize(config) + (config.REDIS_URL === undefined ? QUEUE_CONNECTIONS : 0);
   const { connections, roleConnections, databaseConnections, connectionsUsed } = facts;
   const most = Math.min(connections, roleConnections ?? connections, databaseConnections ?? connections);
@@ -287,67 +264,4 @@ function connectionsCheck(facts: ServerFacts, config: Config): Check {
   if (most < needed) return failed('connections', found, remedy);
   if (most < connectionsUsed + needed + SPARE) return warning('connections', found, remedy);
   return ok('connections', found);
-}
-
-/** Looks for days that count as loaded and have no row: nothing else asks for them again. */
-export async function lostDaysCheck(db: Database | null): Promise<Check> {
-  const name = 'rows';
-  if (db === null) return skipped(name, 'see the checks of the database');
-  const lost = await readLostDays(db.pool);
-  const [first] = lost;
-  if (first === undefined) return ok(name, 'every day that counts as loaded has rows');
-  const found = lost.map(
-    ({ operation, exchange, days, from, to }) =>
-      `${operation} ${exchange}, ${plural(days, 'day')} from ${from} to ${to}`,
-  );
-  const asked = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
-  return failed(
-    name,
-    `some days count as loaded, but have no row: ${found.join('; ')}`,
-    `"eod replay ${asked}" loads the kept answers again, "eod backfill ${asked} --force" asks for them; "eod reconcile" lists the days`,
-  );
-}
-
-/** How long all coverage is compared with what is kept of the answers. */
-const SUMS_MS = 6_000;
-
-/** Checks that the coverage is the sum of what is kept with the answers. */
-export async function coverageCheck(db: Database | null): Promise<Check> {
-  const name = 'coverage';
-  if (db === null) return skipped(name, 'see the checks of the database');
-  const { differing, left } = await compareSums(db, SUMS_MS);
-  const [first] = differing;
-  const unknown =
-    left.length === 0
-      ? ''
-      : `; too many questions to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
-  if (first === undefined) {
-    return ok(name, `the coverage is what its answers said${unknown}`);
-  }
-  const found = differing.map(
-    ({ operation, exchange, questions, day, instrument, variant, registers }) =>
-      `${plural(questions, 'question')} of ${operation} ${exchange}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
-  );
-  const { operation, exchange, day } = first;
-  return failed(
-    name,
-    `the coverage is not what the answers said: ${found.join('; ')}${unknown}`,
-    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept answers of a day again`,
-  );
-}
-
-/** From this on, places are ahead because the clock was set back: otherwise they are as many microseconds ahead as were taken at once. */
-const CLOCK_LEAPT_MS = 1_000;
-
-/** Checks that the places of new answers are the times of their calls. */
-export async function placesCheck(db: Database | null): Promise<Check> {
-  const name = 'places';
-  if (db === null) return skipped(name, 'see the checks of the database');
-  const lead = await clockLead(db.drizzle);
-  if (lead < CLOCK_LEAPT_MS) return ok(name, 'answers get the times of their calls as places in their order');
-  return warning(
-    name,
-    `the last answer has a place ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
-    'correct the clock of that machine if it is wrong now. The order of answers stays right: until the clock has caught up, each gets a place a microsecond after the one before, which does not tell the time of its call',
-  );
 }

@@ -7,6 +7,7 @@ import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { count, momentText, plural } from '../output.ts';
 import { type Check, failed, ok, warning } from './check.ts';
+import type { KeyReport } from './examination.ts';
 import { callsOfNight } from './settings-checks.ts';
 
 /** How long before its end a key is worth a warning. */
@@ -15,15 +16,6 @@ const EXPIRES_SOON_MS = 14 * DAY_MS;
 /** The most sessions of a month, and the most weekends. */
 const SESSIONS_A_MONTH = 23;
 const WEEKS_A_MONTH = 5;
-
-/** What of that which this installation asks for the key may not have, by name. */
-export interface Forbidden {
-  readonly operations: readonly string[];
-  readonly exchanges: readonly string[];
-}
-
-/** What the key may do, and what it forbids this installation. */
-export type KeyReport = Limitation & { readonly forbidden: Forbidden };
 
 export function keyReport(limitation: Limitation, config: Config): KeyReport {
   const asked = askedOf(config);

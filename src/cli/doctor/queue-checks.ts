@@ -1,30 +1,15 @@
-import type { Config } from '../../core/config.ts';
 import { createLog } from '../../core/log.ts';
 import { lostWindows } from '../../jobs/worker/enqueue.ts';
 import { openQueues, queueTablesState } from '../../jobs/worker/queue.ts';
-import type { Database } from '../../load/database/database.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
 import { type Check, failed, isBelow, ok, skipped, warning } from './check.ts';
+import type { Examination, Found, RedisFacts } from './examination.ts';
 
 /** BullMQ refuses Redis older than the first; the second has everything it uses. */
 const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
-
-/** What Redis says about itself. */
-interface RedisFacts {
-  readonly version: string;
-  /** Bytes it may use; 0 for no limit. */
-  readonly maxMemory: number;
-  readonly evictionPolicy: string;
-  readonly appendOnly: boolean;
-  /** Why the last snapshot, or write to the append-only file, failed; null if it did not. */
-  readonly saveProblem: string | null;
-  /** When snapshots are made, in the server's notation; null if it does not say. */
-  readonly snapshots: string | null;
-  readonly isReplica: boolean;
-}
 
 async function readFacts(url: string): Promise<RedisFacts> {
   return askRedis(url, async (client) => {
@@ -51,53 +36,44 @@ async function readFacts(url: string): Promise<RedisFacts> {
   });
 }
 
-const names = ['queue', 'queue eviction', 'queue persistence'] as const;
-
-/**
- * Checks the queue in Postgres, used if REDIS_URL is not set.
- *
- * @param db null if the database cannot be used.
- */
-export async function postgresQueueChecks(db: Database | null, config: Config): Promise<readonly Check[]> {
-  const others = names
-    .slice(1)
-    .map((name) => skipped(name, 'the queue is in Postgres, which stores it on disk'));
-  const where = 'the queue is in Postgres (REDIS_URL is not set)';
-  if (db === null) return [skipped('queue', `${where}; see the database check`), ...others];
-  const state = await queueTablesState(db, config);
-  if (state === 'current') return [ok('queue', `${where}; its tables are those of this version`), ...others];
-  const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;
-  if (config.DATABASE_URL === undefined) {
-    return [skipped('queue', `${found}; the first command that uses them creates them`), ...others];
-  }
-  return [warning('queue', found, 'run "eod migrate" as the owner of the tables'), ...others];
+/** Checks Redis as the server of the queue, or the queue in Postgres if REDIS_URL is not set. */
+export async function checkQueue(found: Examination): Promise<Check> {
+  const { REDIS_URL: url } = found.config;
+  const check = url === undefined ? await postgresQueueCheck(found) : await redisCheck(found, url);
+  if (check.state === 'ok') found.queue = true;
+  return check;
 }
 
-/** Checks Redis as the server of the queue. */
-export async function redisChecks(url: string): Promise<readonly Check[]> {
+async function postgresQueueCheck({ tables, config, lacks }: Examination): Promise<Check> {
+  lacks.redis = 'the queue is in Postgres, which stores it on disk';
+  const where = 'the queue is in Postgres (REDIS_URL is not set)';
+  if (tables === undefined) return skipped('queue', `${where}; see the database check`);
+  const state = await queueTablesState(tables, config);
+  if (state === 'current') return ok('queue', `${where}; its tables are those of this version`);
+  const found = `${where}; its tables are ${state === 'missing' ? 'not there yet' : 'of an older version'}`;
+  return config.DATABASE_URL === undefined
+    ? skipped('queue', `${found}; the first command that uses them creates them`)
+    : warning('queue', found, 'run "eod migrate" as the owner of the tables');
+}
+
+async function redisCheck(found: Examination, url: string): Promise<Check> {
   const place = `Redis at ${placeOf(url)}`;
-  let facts: RedisFacts;
   try {
-    facts = await readFacts(url);
+    found.redis = await readFacts(url);
+    return serverCheck(place, found.redis);
   } catch (error) {
     const remedy =
       'start the server, or correct host, port and password in REDIS_URL; without REDIS_URL the queue is in Postgres';
-    return [
-      failed('queue', `${place}: ${reasonOf(error)}`, remedy),
-      ...names.slice(1).map((name) => skipped(name, 'Redis does not answer')),
-    ];
+    return failed('queue', `${place}: ${reasonOf(error)}`, remedy);
   }
-  return [serverCheck(place, facts), evictionCheck(facts), persistenceCheck(facts)];
 }
 
-/**
- * Checks whether the queue has a job for every window that is to be asked.
- *
- * @param db null if the database or the queue cannot be used.
- */
-export async function queueJobsCheck(db: Database | null, config: Config): Promise<Check> {
+/** Checks whether the queue has a job for every window that is to be asked. */
+export async function queueJobsCheck({
+  tables: db,
+  config,
+}: Examination & Pick<Found, 'tables'>): Promise<Check> {
   const name = 'queue jobs';
-  if (db === null) return skipped(name, 'see the checks of the queue and the database');
   const runs = await runningRuns(db.drizzle);
   if (runs.length === 0) return ok(name, 'no run is under way');
   const queues = await openQueues({ db, config, log: createLog({ ...config, EOD_LOG_LEVEL: 'silent' }) });
@@ -127,7 +103,7 @@ function serverCheck(place: string, { version, isReplica }: RedisFacts): Check {
   return ok('queue', found);
 }
 
-function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check {
+export function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check {
   const name = 'queue eviction';
   if (evictionPolicy === 'noeviction') return ok(name, 'maxmemory-policy is noeviction');
   const found = `maxmemory-policy is ${evictionPolicy}`;
@@ -137,7 +113,7 @@ function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check {
     : warning(name, `${found}; nothing is dropped only because maxmemory is not limited`, remedy);
 }
 
-function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFacts): Check {
+export function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFacts): Check {
   const name = 'queue persistence';
   if (saveProblem !== null) {
     return failed(name, saveProblem, 'see the log of Redis: a full disk, or a folder it may not write');

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Calendar } from '../../calendar/calendar.ts';
 import { clockOf, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { decodeText } from '../../extract/body.ts';
-import { createSource, type ObservedDate, type Source } from '../../extract/index.ts';
+import { createSource, type Source } from '../../extract/index.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/worker/failure-policy.ts';
 import { callLimitOf, callsOf, fullHourWait } from '../../jobs/worker/quota.ts';
@@ -21,7 +20,10 @@ import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
 import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
-import { type KeyReport, keyReport, limitationChecks } from './limitation-checks.ts';
+import type { Examination, Found, Outcome } from './examination.ts';
+import { keyReport, limitationChecks } from './limitation-checks.ts';
+
+type WithTables = Examination & Pick<Found, 'tables'>;
 
 /** The operation with the shortest answer: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';
@@ -29,66 +31,33 @@ const CHEAPEST = 'GetTotalTradeHighlights';
 /** Time limit of the call: somebody is waiting for the result of the check. */
 const CALL_MS = 15_000;
 
-const LIMITS = 'key limits';
 const USED_UP = 'the calls of this hour are used up, so none was made: try again in the next hour';
-
-interface Question {
-  readonly config: Config;
-  readonly calendar: Calendar;
-  /** Where the call is counted; null if it cannot be. */
-  readonly db: Database | null;
-  readonly clockAheadMs: number | null;
-}
-
-/** What one call showed. */
-interface Outcome {
-  readonly error: unknown;
-  readonly ms: number;
-  readonly date: ObservedDate | null;
-  readonly counted: boolean;
-  /** The other day of which all records of its answer are. */
-  readonly trialDay?: string | undefined;
-}
-
-/** What the calls showed; `key`: null if the service does not say what it may do. */
-export interface SourceChecks {
-  readonly checks: readonly Check[];
-  readonly key: KeyReport | null;
-}
 
 /**
  * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
- * says, and if it does, one that asks what the key may do. The calls count in the hour's budget like any other; they
- * are not made if nothing is left of that.
- *
- * @param offline makes no call.
+ * says. It counts in the hour's budget like any other, and is not made if nothing is left of that.
  */
-export async function sourceChecks(
-  cli: Cli,
-  { config, calendar, db, clockAheadMs }: Question,
-  offline: boolean,
-): Promise<SourceChecks> {
-  const withoutCall = (source: Check, why: string) => ({
-    checks: [
-      source,
-      skipped('access key', why),
-      skipped(LIMITS, why),
-      clockCheck(null, clockAheadMs, config),
-    ],
-    key: null,
-  });
-  const none = (why: string) => withoutCall(skipped('source', why), why);
+export async function checkSource(found: Examination): Promise<Check> {
+  const { cli, config, tables: db = null } = found;
+  const none = (why: string) => {
+    found.lacks.call = found.lacks.acceptedKey = why;
+    return skipped('source', why);
+  };
   if (cli.demo === true) return none('the demo starts a simulated source of its own');
   if (config.EOD_BASE_URL === undefined || config.EOD_ACCESS_KEY === undefined) {
-    const missing = ['EOD_BASE_URL', 'EOD_ACCESS_KEY'].filter(
-      (name) => config[name as keyof Config] === undefined,
+    none('no call can be made');
+    const missing = (['EOD_BASE_URL', 'EOD_ACCESS_KEY'] as const).filter(
+      (name) => config[name] === undefined,
     );
     const remedy =
       'set them in the environment or in .env ("eod init" writes one); "eod sandbox" starts a simulated source and prints what to set';
-    const found = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`;
-    return withoutCall(failed('source', found, remedy), 'no call can be made');
+    return failed(
+      'source',
+      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set`,
+      remedy,
+    );
   }
-  if (offline) return none('--offline: no call was made');
+  if (found.offline) return none('--offline: no call was made');
   const callLimit = await countedCall(cli, config, db);
   if (callLimit === null) return none(USED_UP);
   const settings = {
@@ -100,24 +69,9 @@ export async function sourceChecks(
     async () => createSource(settings),
     (opened) => opened.close(),
   );
-  const outcome = await call(source, cli, calendar, config, db !== null);
-  if (db !== null) await storeEvidence(db, callLimit, outcome.error);
-  const key = keyCheck(outcome);
-  const isAccepted = key.state === 'ok';
-  const asked = isAccepted
-    ? await askKeyReport(source, cli, config, db)
-    : 'not asked, since the key was not seen to be accepted';
-  return {
-    checks: [
-      sourceCheck(outcome),
-      key,
-      ...(typeof asked === 'string'
-        ? [skipped(LIMITS, asked)]
-        : limitationChecks(asked, config, calendar, systemClock)),
-      clockCheck(outcome.date, clockAheadMs, config),
-    ],
-    key: typeof asked === 'string' ? null : asked,
-  };
+  found.call = await call(source, found);
+  if (db !== null) await storeEvidence(db, callLimit, found.call.error);
+  return sourceCheck(found.call);
 }
 
 /**
@@ -132,33 +86,27 @@ async function countedCall(cli: Cli, config: Config, db: Database | null) {
   return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
 }
 
-/** Asks what the key may do. @returns why nobody knows, if the service does not say. */
-async function askKeyReport(
-  source: Source,
-  cli: Cli,
-  config: Config,
-  db: Database | null,
-): Promise<KeyReport | string> {
+/** Asks what the key may do, with another call that counts, and checks that. Where the service does not say, one line says so. */
+export async function checkKeyReport(
+  found: Examination & Pick<Found, 'acceptedKey'>,
+): Promise<Check | readonly Check[]> {
+  const { cli, config, calendar, acceptedKey: source, tables: db = null } = found;
   const callLimit = await countedCall(cli, config, db);
-  if (callLimit === null) return USED_UP;
+  if (callLimit === null) return skipped('key limits', USED_UP);
   const silent = `the service does not say what the key may do (${LIMITATION}`;
   try {
     const limitation = await source.limitation(cli.life.signal);
-    return limitation === null ? `${silent}: an answer of unknown form)` : keyReport(limitation, config);
+    if (limitation === null) return skipped('key limits', `${silent}: an answer of unknown form)`);
+    found.key = keyReport(limitation, config);
+    return limitationChecks(found.key, config, calendar, systemClock);
   } catch (error) {
     if (db !== null && evidenceOf(error, 1).hour === 'closed')
       await closeHour(db.drizzle, callLimit, messageOf(error));
-    return `${silent}: ${messageOf(error)})`;
+    return skipped('key limits', `${silent}: ${messageOf(error)})`);
   }
 }
 
-async function call(
-  source: Source,
-  cli: Cli,
-  calendar: Calendar,
-  config: Config,
-  counted: boolean,
-): Promise<Outcome> {
+async function call(source: Source, { cli, calendar, config, tables }: Examination): Promise<Outcome> {
   const operation = operationNamed(CHEAPEST);
   const exchange = operation.exchanges[0] as string;
   const { EOD_TRIAL_DAY: trial } = config;
@@ -174,7 +122,8 @@ async function call(
   } catch (caught) {
     error = caught;
   }
-  return { error, ms: Math.round(performance.now() - started), date: source.lastDate(), counted, trialDay };
+  const ms = Math.round(performance.now() - started);
+  return { source, error, ms, date: source.lastDate(), counted: tables !== undefined, trialDay };
 }
 
 /** Stores for the workers what the call showed about the key and the hour's quota. */
@@ -242,6 +191,12 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
   }
 }
 
+export function checkKey(found: Examination & Pick<Found, 'call'>): Check {
+  const check = keyCheck(found.call);
+  if (check.state === 'ok') found.acceptedKey = found.call.source;
+  return check;
+}
+
 function keyCheck({ error }: Outcome): Check {
   if (error === null) return ok('access key', 'it was accepted');
   const { key } = evidenceOf(error, 1);
@@ -259,7 +214,9 @@ function keyCheck({ error }: Outcome): Check {
 const NOTICEABLE_MS = 5_000;
 const HARMFUL_MS = 60_000;
 
-function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, config: Config): Check {
+export function clockCheck({ call: made, server, config }: Examination): Check {
+  const date = made?.date ?? null;
+  const databaseAheadMs = server?.clockAheadMs ?? null;
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
   const zone = `EOD_TIMEZONE is ${config.EOD_TIMEZONE}`;
   // The header has whole seconds, so on average it is half a second behind.
@@ -289,8 +246,7 @@ function clockCheck(date: ObservedDate | null, databaseAheadMs: number | null, c
 }
 
 /** Checks that answers are asked for in the format of the newest kept one: the source prints digits by format. */
-export async function formatCheck(config: Config, db: Database | null): Promise<Check> {
-  if (db === null) return skipped('format', 'kept answers are in the database, which cannot be used');
+export async function formatCheck({ config, tables: db }: WithTables): Promise<Check> {
   const [newest] = await newestAnswers(db.drizzle, null, 1);
   const answer = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
   if (answer === null) return skipped('format', 'no answer is kept to compare with');
@@ -313,9 +269,8 @@ function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
 }
 
 /** Checks how many of the hour's calls are left, as counted in the database. */
-export async function quotaCheck(config: Config, db: Database | null): Promise<Check> {
+export async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
   if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
-  if (db === null) return skipped('quota', 'calls are counted in the database, which cannot be used');
   const callLimit = callLimitOf(config, systemClock);
   const hour = await readHour(db.drizzle, callLimit);
   const refusal = await readKeyRefusal(db.drizzle, callLimit.keyHash);
@@ -341,8 +296,7 @@ export async function quotaCheck(config: Config, db: Database | null): Promise<C
 }
 
 /** Checks whether Postgres stores the answers that workers have. */
-export async function storageCheck(config: Config, db: Database | null): Promise<Check> {
-  if (db === null) return skipped('storage', 'the database cannot be used');
+export async function storageCheck({ config, tables: db }: WithTables): Promise<Check> {
   const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
   return found === null
     ? ok('storage', 'no worker has an answer that Postgres does not store')
