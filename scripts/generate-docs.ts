@@ -14,7 +14,6 @@ import {
   type Scope,
   type Situation,
   STATUS_RULES,
-  WorkersLost,
 } from '../src/jobs/worker/failure-policy.ts';
 import type { Outage } from '../src/jobs/worker/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
@@ -192,7 +191,7 @@ function failureTable(): string {
   });
   const headings = ['what goes wrong', 'kind', 'attempts', ...SITUATIONS.map(({ heading }) => heading)];
   const lines = [headings, headings.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-  const lost = wording(decideFailure(new WorkersLost(MAX_LOST_WORKERS + 1), FIRST, config));
+  const lost = wording(decideFailure(new PipelineError('', { kind: 'defect' }), FIRST, config));
   const counted = failures.filter(({ error }) => evidenceOf(error, 1).source === 'failure');
   const kindsAfterWhich = (key: 'refused' | 'accepted') =>
     [...new Set(failures.filter(({ error }) => evidenceOf(error, 1).key === key).map(({ kind }) => kind))]

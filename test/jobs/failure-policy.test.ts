@@ -11,12 +11,9 @@ import {
   failureInfo,
   lostTooManyWorkers,
   MAX_BACKOFF_MS,
-  MAX_LOST_WORKERS,
   MAX_RETRY_AFTER_MS,
-  NotItsTurn,
-  RateLimited,
   type Situation,
-  WorkersLost,
+  waitForCallsMs,
 } from '../../src/jobs/worker/failure-policy.ts';
 import {
   circuitIsOpen,
@@ -271,18 +268,10 @@ test.each(rows)('$kind $what is tried $attempts times', ({ kind, facts, attempts
 });
 
 describe('what is no error of the source', () => {
-  test('a spent budget makes the queue wait, and leaves the window and the hour alone', () => {
-    const spent = (nextHourMs: number) =>
-      decideFailure(new RateLimited(), { ...FIRST, attempt: 99, nextHourMs }, CONFIG);
-    expect(spent(777)).toEqual({ act: 'rate_limit', delayMs: 777, closeHour: false });
-    // It is looked at again before the next hour: the limit may have been raised.
-    expect(spent(3_000_000)).toEqual({ act: 'rate_limit', delayMs: 60_000, closeHour: false });
-  });
-
-  test('a window that lost too many workers fails', () => {
-    const lost = new WorkersLost(MAX_LOST_WORKERS + 1);
-    expect(decideFailure(lost, { ...FIRST, days: 30 }, CONFIG)).toEqual(FAIL);
-    expect(failureInfo(lost)).toEqual({ error: '6 workers ended while they worked on this window' });
+  test('a spent budget makes the queue wait until the next hour, or until the hour is checked again', () => {
+    expect(waitForCallsMs(777)).toBe(777);
+    // The limit may have been raised meanwhile.
+    expect(waitForCallsMs(3_000_000)).toBe(60_000);
   });
 
   test.each([
@@ -620,10 +609,6 @@ describe('a range that is too much', () => {
     const skipped = { act: 'skip', reason: 'the source does not answer for days to come' };
     for (const days of [30, 5, 1]) expect(ahead(days, 30)).toEqual(skipped);
     expect(decide('range_refused', { days: 30, isAhead: true })).toEqual(skipped);
-  });
-
-  test('waits while another window makes the same request, without an attempt', () => {
-    expect(decideFailure(new NotItsTurn(), FIRST, CONFIG)).toEqual(postpone(200));
   });
 });
 

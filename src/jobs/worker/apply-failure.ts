@@ -34,14 +34,7 @@ import type { Context, QueueContext } from '../context.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { questionsOf } from './answer-coverage.ts';
 import { enqueueOpenWindows } from './enqueue.ts';
-import {
-  decideLocalFailure,
-  type FailureAction,
-  failureInfo,
-  failureOf,
-  NotItsTurn,
-  RateLimited,
-} from './failure-policy.ts';
+import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
 
 /** A failed window, and what was decided about it. */
@@ -65,7 +58,6 @@ type SplitAction = Extract<FailureAction, { act: 'split' }>;
  */
 export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
   const { job, error, action } = failure;
-  if (failure.window === null && (error instanceof RateLimited || error instanceof NotItsTurn)) return;
   const { runId, windowId } = job;
   const { log, db } = context;
   const info = failureInfo(error);

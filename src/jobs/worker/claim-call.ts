@@ -18,10 +18,10 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { dependsOnDays, questionsOf } from './answer-coverage.ts';
 import type { Breaker } from './breaker.ts';
-import { lostTooManyWorkers, NotItsTurn, RateLimited, WorkersLost } from './failure-policy.ts';
+import { lostTooManyWorkers, waitForCallsMs } from './failure-policy.ts';
 import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from './outage-policy.ts';
 import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { callLimitOf, fullHourWait, hourStart, type SourceClock } from './quota.ts';
+import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from './quota.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */
@@ -42,19 +42,25 @@ export interface ClaimedCall {
   readonly callLimit: CallLimit;
 }
 
+/** What became of a claim. */
+export type ClaimResult =
+  | ({ readonly outcome: 'claimed' } & ClaimedCall)
+  /** Nothing is left to do for the window. */
+  | { readonly outcome: 'done' }
+  /** Another window makes the same request, or the hour's budget is used up: then the whole queue waits. */
+  | { readonly outcome: 'wait'; readonly for: 'window' | 'hour'; readonly delayMs: number };
+
 /**
  * Claims a window as soon as a call may start: not around the full hour, while the source is down or answers wait to be
  * stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
  *
- * @returns null if nothing is left to do for the window.
- * @throws RateLimited if the hour's budget is used up; NotItsTurn while another window makes the same request; WorkersLost if
- *   the window has lost too many workers; PipelineError if the key is refused, the source has been down for too long,
- *   Postgres cannot be reached, or the worker is stopping.
+ * @throws PipelineError if the window has lost too many workers, the key is refused, the source has been down for too
+ *   long, Postgres cannot be reached, or the worker is stopping.
  */
 export async function claimCall(
   context: WorkerContext,
   { runId, windowId }: WindowJob,
-): Promise<ClaimedCall | null> {
+): Promise<ClaimResult> {
   const { config, clock, sourceClock, db, breaker, storage, signal } = context;
   for (;;) {
     if (storage.isRefusing()) {
@@ -81,7 +87,7 @@ export async function claimCall(
       claim.outcome === 'claimed' && claim.mayBeKnown && (await isKnownByNow(context, claim.window));
     const isUsable =
       claim.outcome === 'claimed' && !lostTooMany && !isKnown && isLimitCurrent(context, callLimit);
-    if (isUsable) return { claim, callLimit };
+    if (isUsable) return { outcome: 'claimed', claim, callLimit };
     breaker.abandoned();
     switch (claim.outcome) {
       case 'claimed':
@@ -89,23 +95,23 @@ export async function claimCall(
           throw databaseError(error);
         });
         if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
-        if (lostTooMany) throw new WorkersLost(lostWorkers);
+        if (lostTooMany) throw workersLostError(lostWorkers);
         if (isKnown) {
           await skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
-          return null;
+          return { outcome: 'done' };
         }
         // The claim took until the end of the hour, so that the call would count against the next one.
         break;
       case 'gone':
-        return null;
+        return { outcome: 'done' };
       case 'refused':
         throw keyRefusedError(claim.diagnostic);
       case 'spent':
         // Unless a new hour has begun since: then the budget of the old one is used up.
-        if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) === callLimit.hour) throw new RateLimited();
-        break;
+        if (hourStart(sourceClock.now(), config.EOD_TIMEZONE) !== callLimit.hour) break;
+        return { outcome: 'wait', for: 'hour', delayMs: waitForCallsMs(hourLeft(context)) };
       case 'waits':
-        throw new NotItsTurn();
+        return { outcome: 'wait', for: 'window', delayMs: PROBE_RECHECK_MS };
       case 'probing':
         await pause(PROBE_RECHECK_MS, signal);
     }
@@ -162,6 +168,14 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
     throw new PipelineError('the worker is stopping', { kind: 'aborted' });
   });
 }
+
+/** Milliseconds until calls may start in the next clock hour. */
+export const hourLeft = ({ sourceClock, config }: WorkerContext): number =>
+  untilNextHour(sourceClock.now(), config.EOD_TIMEZONE);
+
+/** The window may be what ends them. */
+const workersLostError = (times: number) =>
+  new PipelineError(`${times} workers ended while they worked on this window`, { kind: 'defect' });
 
 function keyRefusedError(diagnostic: string): PipelineError {
   return new PipelineError(`the access key was refused: ${diagnostic}`, {

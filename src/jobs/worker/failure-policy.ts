@@ -2,13 +2,7 @@ import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { FailureInfo } from '../../load/state/windows/windows.ts';
-import {
-  decideDuringOutage,
-  longestOutageMs,
-  OPENING_FAILURES,
-  type Outage,
-  PROBE_RECHECK_MS,
-} from './outage-policy.ts';
+import { decideDuringOutage, longestOutageMs, OPENING_FAILURES, type Outage } from './outage-policy.ts';
 import type { WindowQueue } from './queue.ts';
 
 /**
@@ -111,22 +105,6 @@ const DATABASE_PAUSE_MS = 2_000;
 /** Longest pause before an answer is stored again. */
 const MAX_STORE_PAUSE_MS = 30_000;
 
-/** No real failure: the hour's budget has no call left. The window was not claimed. */
-export class RateLimited extends Error {
-  constructor() {
-    super('the calls of this hour are used up');
-    this.name = 'RateLimited';
-  }
-}
-
-/** No real failure: another window makes the same request. The window was not claimed. */
-export class NotItsTurn extends Error {
-  constructor() {
-    super('another window makes the same request');
-    this.name = 'NotItsTurn';
-  }
-}
-
 /**
  * How often workers check an hour whose calls are used up: the limit may have been raised, and one call a minute shows
  * whether the source answers again.
@@ -147,20 +125,8 @@ export function isStartOfHour(intoHourMs: number): boolean {
   return intoHourMs < HOUR_START_TOLERANCE_MS;
 }
 
-/** The queue makes no call before the next hour begins, or before the current one is checked again. */
-const waitForCalls = ({ nextHourMs }: Situation, closeHour: boolean): FailureAction => ({
-  act: 'rate_limit',
-  delayMs: Math.min(nextHourMs, HOUR_RECHECK_MS),
-  closeHour,
-});
-
-/** Too many workers have ended while they worked on the window. */
-export class WorkersLost extends Error {
-  constructor(times: number) {
-    super(`${times} workers ended while they worked on this window`);
-    this.name = 'WorkersLost';
-  }
-}
+/** How long the queue makes no call when those of an hour are used up: until the next one, or until it is checked again. */
+export const waitForCallsMs = (nextHourMs: number): number => Math.min(nextHourMs, HOUR_RECHECK_MS);
 
 /** Does a window that has lost this many workers fail? */
 export function lostTooManyWorkers(lostWorkers: number): boolean {
@@ -305,7 +271,11 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   credential: { decide: () => block('key'), source: 'success', key: 'refused' },
   monthly_quota: { decide: () => block('key'), source: 'success', key: 'accepted' },
   hourly_quota: {
-    decide: (_error, situation) => waitForCalls(situation, !isStartOfHour(situation.intoHourMs)),
+    decide: (_error, { intoHourMs, nextHourMs }) => ({
+      act: 'rate_limit',
+      delayMs: waitForCallsMs(nextHourMs),
+      closeHour: !isStartOfHour(intoHourMs),
+    }),
     source: 'success',
     key: 'accepted',
   },
@@ -373,9 +343,6 @@ function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
 
 /** Decides what is done about anything that was thrown during the work on a window. */
 export function decideFailure(error: unknown, situation: Situation, config: PolicyConfig): FailureAction {
-  if (error instanceof RateLimited) return waitForCalls(situation, false);
-  if (error instanceof NotItsTurn) return { act: 'postpone', delayMs: PROBE_RECHECK_MS };
-  if (error instanceof WorkersLost) return FAIL;
   const failure = failureOf(error);
   if (situation.days > 1 && shorterRangeMayHelp(failure))
     return { act: 'split', days: half(situation.days), named: false };

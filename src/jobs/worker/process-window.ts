@@ -24,7 +24,9 @@ import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
+  type ClaimResult,
   claimCall,
+  hourLeft,
   longestOutage,
   outageFor,
   pause,
@@ -36,11 +38,10 @@ import {
   evidenceOf,
   type FailureAction,
   failureOf,
-  RateLimited,
   type Situation,
 } from './failure-policy.ts';
 import type { WindowJob } from './queue.ts';
-import { callLimitOf, callsOf, untilNextHour } from './quota.ts';
+import { callLimitOf, callsOf } from './quota.ts';
 import { digestOf, repeatAnswer } from './repeat-answer.ts';
 import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
@@ -68,6 +69,7 @@ async function workOnWindow(
   facts: StepFacts,
 ): Promise<void> {
   let waitMs = 0;
+  let wait: Extract<ClaimResult, { outcome: 'wait' }>;
   let call: ClaimedCall | null = null;
   let answer: FetchedAnswer | null = null;
   let storeFailures = 0;
@@ -78,7 +80,12 @@ async function workOnWindow(
       if (answer === null) {
         call = null;
         times = {};
-        call = await timeStep(times, 'claim', () => claimCall(context, job.data));
+        const claimed = await timeStep(times, 'claim', () => claimCall(context, job.data));
+        if (claimed.outcome === 'wait') {
+          wait = claimed;
+          break;
+        }
+        call = claimed.outcome === 'claimed' ? claimed : null;
       }
       if (call !== null) {
         answer ??= await fetchAnswer(context, call, times, facts);
@@ -106,15 +113,23 @@ async function workOnWindow(
       await storage.settled(job.data.windowId);
       // The windows that replace it advance the run.
       if (action.act === 'split') return;
-      if (action.act === 'rate_limit') {
-        await context.queue.rateLimit(Math.max(1, Math.ceil(action.delayMs)));
-        if (error instanceof RateLimited) await liftNeedlessLimit(context, callLimit);
-      }
+      if (action.act === 'rate_limit') await limitQueue(context, action.delayMs);
       if (action.act !== 'await_data' || !action.waitInWorker) await handToQueue(job, token, action, error);
       else waitMs = action.delayMs;
     }
   }
+  if (wait.for === 'window') {
+    facts.outcome = 'postpone';
+    return postponeJob(job, wait.delayMs, token);
+  }
+  facts.outcome = 'rate_limit';
+  await limitQueue(context, wait.delayMs);
+  await liftNeedlessLimit(context, callLimitOf(context.config, context.clock, context.sourceClock));
+  throw Worker.RateLimitError();
 }
+
+const limitQueue = ({ queue }: WorkerContext, delayMs: number) =>
+  queue.rateLimit(Math.max(1, Math.ceil(delayMs)));
 
 /**
  * Notes which answer cannot be read, so that it is recognized if it comes again, and keeps its body, so that people can
@@ -142,7 +157,7 @@ async function situationOf(
   window: ClaimedWindow | null,
   storeFailures: number,
 ): Promise<Situation> {
-  const { config, kind, sourceClock } = context;
+  const { kind, sourceClock } = context;
   return {
     attempt: (window?.failedAttempts ?? 0) + 1,
     storeFailures,
@@ -150,7 +165,7 @@ async function situationOf(
     days: window === null ? 1 : splittableDays(window),
     isAhead: window?.variant === AHEAD,
     intoHourMs: sourceClock.intoHour(),
-    nextHourMs: untilNextHour(sourceClock.now(), config.EOD_TIMEZONE),
+    nextHourMs: hourLeft(context),
     outage: await outageFor(context, job.data).catch(() => longestOutage(context)),
     queue: kind,
     chance: Math.random(),
