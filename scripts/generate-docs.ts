@@ -14,8 +14,8 @@ import {
   type Scope,
   type Situation,
   STATUS_RULES,
-} from '../src/jobs/worker/failure-policy.ts';
-import type { Outage } from '../src/jobs/worker/outage-policy.ts';
+} from '../src/jobs/policy/failure-policy.ts';
+import type { Outage } from '../src/jobs/policy/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
@@ -339,7 +339,7 @@ function viewList(): string {
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
 const PARTS: readonly { readonly page: string; readonly source: string; readonly text: () => string }[] = [
-  { page: 'ARCHITECTURE.md', source: 'src/jobs/worker/failure-policy.ts', text: failureTable },
+  { page: 'ARCHITECTURE.md', source: 'src/jobs/policy/failure-policy.ts', text: failureTable },
   {
     page: 'ARCHITECTURE.md',
     source: 'src/load/state/windows/transitions.ts',

@@ -1,6 +1,6 @@
 import { addDays } from '../../src/core/days.ts';
 import { COVERAGE } from '../../src/load/state/coverage/coverage.ts';
-import type { RunRequest } from '../../src/load/state/runs/request.ts';
+import type { RunRequest } from '../../src/load/state/request.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { type Case, check, type Site } from '../support/bench.ts';

@@ -1,4 +1,4 @@
-import { PRIORITY } from '../../src/jobs/worker/enqueue.ts';
+import { PRIORITY } from '../../src/jobs/queue/enqueue.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { type Case, check, type Site } from '../support/bench.ts';
 import { prepareLeast } from '../support/least-window.ts';

@@ -7,13 +7,13 @@ import { openContext } from '../../src/cli/open-context.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import type { WorkContext } from '../../src/jobs/context.ts';
 import { importFiles } from '../../src/jobs/import/import-files.ts';
+import type { WindowJob } from '../../src/jobs/queue/queue.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { planRun } from '../../src/jobs/runs/plan-run.ts';
-import type { WindowJob } from '../../src/jobs/worker/queue.ts';
 import { startWorker, workerSettings } from '../../src/jobs/worker/worker.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
-import type { RunRequest } from '../../src/load/state/runs/request.ts';
+import type { RunRequest } from '../../src/load/state/request.ts';
 import { loadLeast } from './least-window.ts';
 
 /** Prepares a task; what it answers with is called at the signal to begin. */

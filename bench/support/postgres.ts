@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { startEmbeddedPostgres } from '../../src/load/database/embedded/index.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { type ProcessorTimes, processorTimeBetween, processorTimes } from './processor.ts';
 
 export interface BenchServer {

@@ -9,8 +9,8 @@ import { type PipelineError, usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
-import { syncSessions } from '../jobs/runs/sync-sessions.ts';
-import type { Queues } from '../jobs/worker/queue.ts';
+import type { Queues } from '../jobs/queue/queue.ts';
+import { syncSessions } from '../jobs/responses/sync-sessions.ts';
 import {
   type Database,
   DEFAULT_TIMEOUTS,
@@ -18,10 +18,10 @@ import {
   type SessionTimeouts,
 } from '../load/database/database.ts';
 import { readServerTime } from '../load/database/inspect.ts';
-import { explainMissingRight, migrateDatabase, schemaState } from '../load/database/migrate.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { timeZoneProblem } from '../load/database/time-zone.ts';
 import { declaredDifferences, refusalText } from '../load/market/schema/create-tables.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../load/migrate.ts';
 import { useStoredOperations } from '../load/state/enabled-operations.ts';
 import { type Cli, loadSettings, logNote } from './cli.ts';
 import { checkPostgres, checkRedis } from './reachable.ts';
@@ -261,7 +261,7 @@ async function openQueues(
   telemetry: Telemetry | undefined,
 ): Promise<Queues> {
   log.debug({ on: config.REDIS_URL === undefined ? 'Postgres' : 'Redis' }, 'opens the queue');
-  const { openQueues: open } = await import('../jobs/worker/queue.ts');
+  const { openQueues: open } = await import('../jobs/queue/queue.ts');
   return life.open(
     () => open({ db, config, log, telemetry }),
     (opened) => opened.close(),

@@ -6,7 +6,7 @@ import { EXCHANGE_CODES, EXCHANGES } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Context } from '../jobs/context.ts';
 import type { GapScope } from '../jobs/runs/read-gaps.ts';
-import type { RunRequest, Target } from '../load/state/runs/request.ts';
+import type { RunRequest, Target } from '../load/state/request.ts';
 import {
   allowedText,
   exchangesOf,

@@ -9,6 +9,7 @@ import { forecastRun } from '../jobs/runs/forecast.ts';
 import { quotaStatus, waitsUntil } from '../jobs/runs/read-status.ts';
 import { startRun } from '../jobs/runs/run-control.ts';
 import { type RunningWorker, startWorker } from '../jobs/worker/worker.ts';
+import type { RunRequest } from '../load/state/request.ts';
 import {
   type Progress,
   type RunReport,
@@ -16,7 +17,6 @@ import {
   retriesOfRuns,
   runProgress,
 } from '../load/state/runs/reports.ts';
-import type { RunRequest } from '../load/state/runs/request.ts';
 import { pauseRun } from '../load/state/runs/runs.ts';
 import { readWorkers } from '../load/state/workers.ts';
 import { type Cli, type JsonFlag, logNote, logStderr, print, printJson } from './cli.ts';

@@ -1,5 +1,5 @@
 /**
- * What went wrong, for code to act on; the message is for people only. jobs/worker/failure-policy.ts decides what is
+ * What went wrong, for code to act on; the message is for people only. jobs/policy/failure-policy.ts decides what is
  * done about each kind.
  */
 export type ErrorKind =

@@ -4,7 +4,7 @@ import type { Config } from '../core/config.ts';
 import type { Logger } from '../core/log.ts';
 import type { Source } from '../extract/types.ts';
 import type { Database } from '../load/database/database.ts';
-import type { Queues } from './worker/queue.ts';
+import type { Queues } from './queue/queue.ts';
 
 /** What functions of this folder need; passed to them as a plain argument. */
 export interface Context {

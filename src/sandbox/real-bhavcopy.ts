@@ -4,8 +4,8 @@ import { parse } from 'csv-parse/sync';
 import { type Day, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { UDIFF_COLUMNS } from '../operations/udiff.ts';
+import type { DataSet } from './answer/dataset.ts';
 import { answerFields, type SourceRecord, type Value } from './answer/record.ts';
-import type { DataSet } from './datasets/dataset.ts';
 import { Lru } from './market/market.ts';
 
 const HEAD_BYTES = 4_096;

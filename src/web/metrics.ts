@@ -4,8 +4,8 @@ import { answersWaiting, sourceCallEnded, windowEnded } from '../core/events.ts'
 import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import { WINDOW_QUEUES } from '../jobs/queue/queue.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
-import { WINDOW_QUEUES } from '../jobs/worker/queue.ts';
 import { readSchemaChanges, SHOWN_DAYS } from '../load/state/answers/schema-changes.ts';
 import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';

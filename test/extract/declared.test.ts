@@ -3,7 +3,7 @@ import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays } from '../../src/core/days.ts';
 import { strayExchange } from '../../src/core/exchanges.ts';
 import { buildUrl, readAnswer } from '../../src/extract/index.ts';
-import { coverageOf } from '../../src/jobs/worker/answer-coverage.ts';
+import { coverageOf } from '../../src/jobs/responses/answer-coverage.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import { furtherParam, type Operation } from '../../src/operations/operation.ts';
 import { contracts, deals, declared, details, items } from '../support/declared.ts';

@@ -1,8 +1,8 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type { Pool } from 'pg';
 import { expect, test } from 'vitest';
+import { callLimitOf } from '../../src/jobs/policy/quota.ts';
 import { startRun } from '../../src/jobs/runs/run-control.ts';
-import { callLimitOf } from '../../src/jobs/worker/quota.ts';
 import { markKeyRefused } from '../../src/load/state/source/access-keys.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { backfill, openPipeline } from '../support/pipeline.ts';

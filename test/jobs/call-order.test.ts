@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import { type CallGroup, placeCalls } from '../../src/jobs/runs/call-pace.ts';
+import { type CallGroup, placeCalls } from '../../src/jobs/policy/call-pace.ts';
 import {
   nightPriority,
   type Recency,
   recencyOf,
   type Turn,
   worthOf,
-} from '../../src/jobs/worker/call-order.ts';
-import { PRIORITY } from '../../src/jobs/worker/enqueue.ts';
+} from '../../src/jobs/queue/call-order.ts';
+import { PRIORITY } from '../../src/jobs/queue/enqueue.ts';
 import type { ScheduleValue } from '../../src/operations/operation.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { catalogue } from '../support/catalogue.ts';

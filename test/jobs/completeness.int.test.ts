@@ -6,17 +6,17 @@ import { RANGE_REFUSED_LINE } from '../../src/core/errors.ts';
 import { exchangeOfSegment, SEGMENTS } from '../../src/core/exchanges.ts';
 import { type Pair, pairName } from '../../src/core/pair.ts';
 import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
+import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { readDays } from '../../src/jobs/runs/read-coverage.ts';
 import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
-import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { readCompleteness, readProgress } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
 import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
-import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
+import type { CoverageState } from '../../src/load/state/registers.ts';
 import { emptySessionsOfRuns } from '../../src/load/state/runs/outcomes.ts';
 import {
   expectedVariants,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
+import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/responses/answer-coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 

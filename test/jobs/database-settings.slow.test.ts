@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { followUpRuns } from '../../src/jobs/runs/finish.ts';
-import { nextTicks, tickName } from '../../src/jobs/worker/night-schedules.ts';
+import { nextTicks, tickName } from '../../src/jobs/runs/night-schedules.ts';
 import type { openStore } from './import-support.ts';
 import { importInto, NSE_UDIFF, test } from './import-support.ts';
 

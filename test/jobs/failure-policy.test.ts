@@ -14,14 +14,14 @@ import {
   MAX_RETRY_AFTER_MS,
   type Situation,
   waitForCallsMs,
-} from '../../src/jobs/worker/failure-policy.ts';
+} from '../../src/jobs/policy/failure-policy.ts';
 import {
   circuitIsOpen,
   circuitPauseMs,
   decideDuringOutage,
   longestOutageMs,
   type Outage,
-} from '../../src/jobs/worker/outage-policy.ts';
+} from '../../src/jobs/policy/outage-policy.ts';
 import { forAll } from '../support/for-all.ts';
 
 const CONFIG = {

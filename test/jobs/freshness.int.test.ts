@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Pair } from '../../src/core/pair.ts';
+import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';
-import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import {
   readSessionRecords,
   type SessionState,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { sessionChanges, sessionDaysOf } from '../../src/jobs/responses/sync-sessions.ts';
 import { type Gap, gapRequest, groupGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { sessionChanges, sessionDaysOf } from '../../src/jobs/runs/sync-sessions.ts';
 import type { SessionState } from '../../src/load/state/coverage/completeness.ts';
 import type { SessionRow } from '../../src/load/state/sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';

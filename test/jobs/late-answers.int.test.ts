@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { type KeptAnswer, prune } from '../../src/load/state/answers/answers.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';

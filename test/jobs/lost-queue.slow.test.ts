@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { windowJobId } from '../../src/jobs/queue/job-ids.ts';
+import { type Queues, queuedIds } from '../../src/jobs/queue/queue.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
-import { windowJobId } from '../../src/jobs/worker/job-ids.ts';
-import { type Queues, queuedIds } from '../../src/jobs/worker/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';

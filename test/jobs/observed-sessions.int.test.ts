@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
+import { learnSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
-import { learnSessions } from '../../src/jobs/runs/sync-sessions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, runToEnd } from '../support/pipeline.ts';

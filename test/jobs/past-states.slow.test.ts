@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { addDays, eachDay, weekday } from '../../src/core/days.ts';
+import { questionsOf } from '../../src/jobs/responses/answer-coverage.ts';
 import { markAnswered, questionKey } from '../../src/jobs/runs/answered.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
 import type { PlanInput } from '../../src/jobs/runs/planned-window.ts';
-import { questionsOf } from '../../src/jobs/worker/answer-coverage.ts';
 import { exchangesOf, expectedVariants, type Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { spanOf } from '../../src/operations/spans.ts';

@@ -10,7 +10,7 @@ import {
 } from '../../src/jobs/runs/answered.ts';
 import { planWindows as planEach, planTargets } from '../../src/jobs/runs/plan-windows.ts';
 import { instrumentBatches, type PlanInput } from '../../src/jobs/runs/planned-window.ts';
-import type { CoverageState } from '../../src/load/state/coverage/registers.ts';
+import type { CoverageState } from '../../src/load/state/registers.ts';
 import type { PlannedWindow } from '../../src/load/state/windows/plan.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { inCatalogue } from '../support/catalogue.ts';

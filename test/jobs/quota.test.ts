@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
-import { createSourceClock, fullHourWait, hourStart, untilNextHour } from '../../src/jobs/worker/quota.ts';
+import { createSourceClock, fullHourWait, hourStart, untilNextHour } from '../../src/jobs/policy/quota.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAll } from '../support/for-all.ts';
 

@@ -4,7 +4,7 @@ import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold, storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold, storeAnswer } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
 import { type KeptAnswer, packBody } from '../../src/load/state/answers/answers.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { enqueueOpenWindows } from '../../src/jobs/worker/enqueue.ts';
-import { windowJobId } from '../../src/jobs/worker/job-ids.ts';
-import { queuedIds } from '../../src/jobs/worker/queue.ts';
+import { enqueueOpenWindows } from '../../src/jobs/queue/enqueue.ts';
+import { windowJobId } from '../../src/jobs/queue/job-ids.ts';
+import { queuedIds } from '../../src/jobs/queue/queue.ts';
 import { requeueLostWindows } from '../../src/jobs/worker/requeue.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
 import { backfill, mostly, openPipeline, start } from '../support/pipeline.ts';

@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { plannedSchedules } from '../../src/jobs/worker/night-schedules.ts';
-import type { TickJob } from '../../src/jobs/worker/queue.ts';
+import type { TickJob } from '../../src/jobs/queue/queue.ts';
+import { plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';
 import { processTick, startScheduler, syncSchedules } from '../../src/jobs/worker/scheduler.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';

@@ -3,7 +3,7 @@ import { today } from '../../src/core/clock.ts';
 import type { Place } from '../../src/core/place.ts';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { storeAnswer } from '../../src/jobs/worker/store-answer.ts';
+import { storeAnswer } from '../../src/jobs/responses/store-answer.ts';
 import { packBody } from '../../src/load/state/answers/answers.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 

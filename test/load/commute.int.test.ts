@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { hashBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';

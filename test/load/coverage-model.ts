@@ -1,5 +1,5 @@
 import type { Place } from '../../src/core/place.ts';
-import { type CoverageState, HELD_BACK } from '../../src/load/state/coverage/registers.ts';
+import { type CoverageState, HELD_BACK } from '../../src/load/state/registers.ts';
 
 // A model of the registers of `etl.coverage`: how facts move them, and which state follows from them.
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Place, placeAt } from '../../src/core/place.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { COVERAGE_STATES } from '../../src/load/state/coverage/registers.ts';
+import { COVERAGE_STATES } from '../../src/load/state/registers.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { sample } from '../support/for-all.ts';
 import { shuffled } from '../support/shuffled.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Place, placeAt } from '../../src/core/place.ts';
-import { HELD_BACK } from '../../src/load/state/coverage/registers.ts';
+import { HELD_BACK } from '../../src/load/state/registers.ts';
 import { forAll } from '../support/for-all.ts';
 import {
   join,

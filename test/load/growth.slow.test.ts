@@ -7,8 +7,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type * as extractModule from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import type * as migrateModule from '../../src/load/database/migrate.ts';
 import { compareVersions } from '../../src/load/market/differences.ts';
+import type * as migrateModule from '../../src/load/migrate.ts';
 import { versionAt } from '../../src/load/state/loads/versions.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type * as registryModule from '../../src/operations/registry.ts';
@@ -92,7 +92,7 @@ beforeAll(async () => {
 
   const inCopy = (path: string) => import(pathToFileURL(join(copy, path)).href);
   const registry: typeof registryModule = await inCopy('src/operations/registry.ts');
-  const { migrateDatabase }: typeof migrateModule = await inCopy('src/load/database/migrate.ts');
+  const { migrateDatabase }: typeof migrateModule = await inCopy('src/load/migrate.ts');
   const migration = readFileSync(join(copy, 'migrations', generated[0] as string), 'utf8');
   const { createSource }: typeof extractModule = await inCopy('src/extract/index.ts');
   grown = {

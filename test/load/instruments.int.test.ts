@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import type { PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
 import {
   fillObservedAliases,
   updateObservedAliases,
 } from '../../src/load/market/observed-aliases/observed-aliases.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { dataSetNamed, operationNamed } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { forAllAsync } from '../support/for-all.ts';

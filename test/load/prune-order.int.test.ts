@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
-import { readToFold } from '../../src/jobs/worker/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
 import { tableGroupOf } from '../../src/operations/registry.ts';

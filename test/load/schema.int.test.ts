@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { migrateDatabase, schemaState } from '../../src/load/migrate.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { columnComment } from '../../src/operations/table.ts';
 import { VIEWS } from '../../src/operations/views.ts';
@@ -206,7 +206,7 @@ describe('migrating', () => {
     const { url } = await emptyDatabase();
     const script = `
       import { openDatabase } from './src/load/database/database.ts';
-      import { migrateDatabase } from './src/load/database/migrate.ts';
+      import { migrateDatabase } from './src/load/migrate.ts';
       const database = openDatabase({ url: process.env.DATABASE_URL, connections: 1 });
       await migrateDatabase(database);
       await database.close();`;

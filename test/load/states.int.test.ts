@@ -4,12 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import type { Preparing } from '../../src/load/database/prepared.ts';
 import { type Transaction, transaction } from '../../src/load/database/transaction.ts';
-import {
-  RUN_STATES,
-  type RunState,
-  WINDOW_STATES,
-  type WindowState,
-} from '../../src/load/state/runs/request.ts';
+import { RUN_STATES, type RunState, WINDOW_STATES, type WindowState } from '../../src/load/state/request.ts';
 import {
   abandonRun,
   cancelRun,

@@ -4,8 +4,8 @@ import { type Database, openDatabase } from '../../src/load/database/database.ts
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge/merge.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
-import type { CoverageEntry } from '../../src/load/state/coverage/registers.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
+import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
 import type { Rows } from '../../src/operations/rows.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { groupBy } from '../../src/core/iterables.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import { migrateDatabase, schemaState } from '../../src/load/database/migrate.ts';
+import { migrateDatabase, schemaState } from '../../src/load/migrate.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
-import type { CoverageEntry } from '../../src/load/state/coverage/registers.ts';
+import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow, load, loadBhav, newRun, newWindow, openStore } from './support.ts';
 

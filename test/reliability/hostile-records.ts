@@ -1,6 +1,6 @@
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/worker/store-answer.ts';
+import { outcomeOf } from '../../src/jobs/responses/store-answer.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';

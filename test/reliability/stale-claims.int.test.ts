@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
+import type { FailureAction } from '../../src/jobs/policy/failure-policy.ts';
+import { callLimitOf, createSourceClock } from '../../src/jobs/policy/quota.ts';
 import { cancelRun } from '../../src/jobs/runs/run-control.ts';
 import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
-import type { FailureAction } from '../../src/jobs/worker/failure-policy.ts';
-import { callLimitOf, createSourceClock } from '../../src/jobs/worker/quota.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { coverageRows, openSetup, type Setup, start, windowsOf } from './support.ts';
 

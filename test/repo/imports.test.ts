@@ -99,6 +99,23 @@ describe('import directions', () => {
     expect(files.flatMap((file) => violations(file, codeOf(file)))).toEqual([]);
   });
 
+  test('no two folders side by side import each other', () => {
+    const arrows = new Set<string>();
+    for (const file of files) {
+      const folder = posix.dirname(file);
+      for (const target of targetsOf(file, codeOf(file))) arrows.add(`${folder} → ${posix.dirname(target)}`);
+    }
+    // A folder within another one is a part of it.
+    const areApart = (one: string, other: string) =>
+      one !== other && !`${one}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${one}/`);
+    const both = [...arrows].filter((arrow) => {
+      const [one, other] = arrow.split(' → ') as [string, string];
+      return areApart(one, other) && arrows.has(`${other} → ${one}`);
+    });
+    expect(arrows.size).toBeGreaterThan(50);
+    expect(both).toEqual([]);
+  });
+
   test('what is known of the work does not import what is made of the data', () => {
     const state = files.filter((file) => file.startsWith('load/state/'));
     expect(state.length).toBeGreaterThan(20);

@@ -126,7 +126,7 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'two-attempts-for-http-500',
-    file: 'src/jobs/worker/failure-policy.ts',
+    file: 'src/jobs/policy/failure-policy.ts',
     from: 'fits: (status) => status >= 500,\n    attempts: Number.POSITIVE_INFINITY,',
     to: 'fits: (status) => status >= 500,\n    attempts: 2,',
     test: 'test/jobs/failure-policy.test.ts',

@@ -29,12 +29,12 @@ const OWNERS: Readonly<Record<string, string>> = {
   expectations: 'state/coverage/',
   findings: 'state/findings.ts',
   loads: 'state/loads/',
-  migrations: 'database/migrate.ts',
+  migrations: 'migrate.ts',
   observed_aliases: 'market/observed-aliases/',
   operations: 'state/enabled-operations.ts',
   range_limits: 'state/source/',
   rejected_records: 'state/rejects.ts',
-  repeatable_migrations: 'database/migrate.ts',
+  repeatable_migrations: 'migrate.ts',
   answer_layouts: 'state/answers/',
   answers: 'state/answers/',
   declared_fields: 'state/answers/',
@@ -134,7 +134,7 @@ describe('a table of the schema etl', () => {
     // Which files of SQL were applied is noted where they are applied; comments are written together; observed aliases follow
     // from tables of market.
     expect(others).toEqual([
-      'database/migrate.ts',
+      'migrate.ts',
       'market/observed-aliases/observed-aliases.ts',
       'market/schema/comments-and-functions.ts',
     ]);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { schemaState } from '../../src/load/database/migrate.ts';
+import { schemaState } from '../../src/load/migrate.ts';
 import { BSE_UDIFF, importInto, NSE_UDIFF, openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf } from '../jobs/replay-support.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';

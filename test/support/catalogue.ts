@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type { Database } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 

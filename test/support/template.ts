@@ -2,10 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { loadCalendar } from '../../src/calendar/index.ts';
 import { loadConfig } from '../../src/core/config.ts';
-import { syncSessions } from '../../src/jobs/runs/sync-sessions.ts';
-import { prepareQueueTables } from '../../src/jobs/worker/queue.ts';
+import { prepareQueueTables } from '../../src/jobs/queue/queue.ts';
+import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { openDatabase } from '../../src/load/database/database.ts';
-import { migrateDatabase } from '../../src/load/database/migrate.ts';
+import { migrateDatabase } from '../../src/load/migrate.ts';
 import { query } from './query.ts';
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);

@@ -1,5 +1,5 @@
 import { requesterName } from '../../core/environment.ts';
-import { readToFold } from '../../jobs/worker/store-answer.ts';
+import { readToFold } from '../../jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';

@@ -2,7 +2,7 @@ import type { Config } from '../../core/config.ts';
 import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
-import { explainMissingRight, migrateDatabase, schemaState } from '../../load/database/migrate.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../../load/migrate.ts';
 import { readStoredOperations } from '../../load/state/enabled-operations.ts';
 import { tablesFilledBy } from '../../operations/operation.ts';
 import {

@@ -1,5 +1,5 @@
-import { prepareQueueTables } from '../../jobs/worker/queue.ts';
-import { explainMissingRight, migrateDatabase, schemaState } from '../../load/database/migrate.ts';
+import { prepareQueueTables } from '../../jobs/queue/queue.ts';
+import { explainMissingRight, migrateDatabase, schemaState } from '../../load/migrate.ts';
 import { changeReaders, type ReadersAfter } from '../../load/state/readers.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
 import { openLog, openStore } from '../open-context.ts';

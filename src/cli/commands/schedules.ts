@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/clock.ts';
-import { type NextTick, nextTicks } from '../../jobs/worker/night-schedules.ts';
+import { type NextTick, nextTicks } from '../../jobs/runs/night-schedules.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openKnown } from '../open-context.ts';
 import { type Column, columnsOf, table } from '../output.ts';

@@ -1,6 +1,7 @@
 import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isUnusual } from '../../core/wording.ts';
+import { queueOf } from '../../jobs/queue/queue.ts';
 import {
   type OperationStatus,
   type QuotaStatus,
@@ -8,7 +9,6 @@ import {
   readStatus,
   type Status,
 } from '../../jobs/runs/read-status.ts';
-import { queueOf } from '../../jobs/worker/queue.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../../core/config.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
-import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/worker/queue.ts';
+import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/queue/queue.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { clusterPlace } from '../../load/database/embedded/account.ts';
@@ -13,10 +13,10 @@ import {
   readServerTime,
   type ServerFacts,
 } from '../../load/database/inspect.ts';
-import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/database/migrate.ts';
 import { sharesSessions } from '../../load/database/pooler.ts';
 import { timeZoneProblem } from '../../load/database/time-zone.ts';
 import { declaredDifferences } from '../../load/market/schema/create-tables.ts';
+import { ENCODING, OLDEST_SERVER, schemaState } from '../../load/migrate.ts';
 import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';

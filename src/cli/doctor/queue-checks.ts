@@ -1,6 +1,6 @@
 import { createLog } from '../../core/log.ts';
-import { lostWindows } from '../../jobs/worker/enqueue.ts';
-import { openQueues, queueTablesState } from '../../jobs/worker/queue.ts';
+import { lostWindows } from '../../jobs/queue/enqueue.ts';
+import { openQueues, queueTablesState } from '../../jobs/queue/queue.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';

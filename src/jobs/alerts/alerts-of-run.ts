@@ -1,14 +1,14 @@
 import { pairName } from '../../core/pair.ts';
 import { changeText, readSchemaChanges } from '../../load/state/answers/schema-changes.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
+import type { RunRequest } from '../../load/state/request.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
-import type { RunRequest } from '../../load/state/runs/request.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
 import { isInUse } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { keyHash } from '../worker/quota.ts';
+import { keyHash } from '../policy/quota.ts';
 import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
 import { readAlertedSessions } from './late-data.ts';
 

@@ -31,7 +31,7 @@ import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/pl
 import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { storeAnswer } from '../worker/store-answer.ts';
+import { storeAnswer } from '../responses/store-answer.ts';
 import { withEventsOfOtherExchange } from './other-exchange.ts';
 import { type CorporateEvent, type NoticeOfShare, priceFactor, workOutEvents } from './work-out-events.ts';
 

@@ -1,6 +1,6 @@
 import { requesterName } from '../../core/environment.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import { explainMissingRight, migrateDatabase } from '../../load/database/migrate.ts';
+import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { type Operation, tablesFilledBy } from '../../operations/operation.ts';
 import { operationOfSegment } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';

@@ -23,12 +23,12 @@ import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Context } from '../context.ts';
-import { createAnswerReader } from '../replay/read-answer.ts';
+import { createAnswerReader } from '../responses/read-answer.ts';
+import { recordsOf, sessionAnswer, symbolsFor } from '../responses/session-answer.ts';
+import { storeAnswer } from '../responses/store-answer.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
-import { storeAnswer } from '../worker/store-answer.ts';
 import { type ImportFile, readImportFile } from './files.ts';
 import { differencesOfSession } from './same-session.ts';
-import { recordsOf, sessionAnswer, symbolsFor } from './session-answer.ts';
 
 /** At most this many differences are listed for one session of a file. */
 const MAX_LISTED = 10;

@@ -5,7 +5,7 @@ import type { FileWindow } from '../../load/state/windows/plan.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import type { ReadAnswer } from './session-answer.ts';
+import type { ReadAnswer } from '../responses/session-answer.ts';
 
 /** Larger files, of which there is none of one session, are not compared: it takes several times their bytes. */
 const MOST_COMPARED_BYTES = 16 * 1024 * 1024;

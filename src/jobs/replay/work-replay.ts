@@ -8,10 +8,10 @@ import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
 import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
+import { createAnswerReader } from '../responses/read-answer.ts';
+import { readToFold } from '../responses/store-answer.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
-import { readToFold } from '../worker/store-answer.ts';
-import { createAnswerReader } from './read-answer.ts';
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:

@@ -1,12 +1,12 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { pairName } from '../../core/pair.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import type { Target } from '../../load/state/runs/request.ts';
+import type { Target } from '../../load/state/request.ts';
 import { deferTargets, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { hasOpenWindows, openPairs } from '../../load/state/windows/windows.ts';
 import type { QueueContext } from '../context.ts';
-import { enqueueOpenWindows } from '../worker/enqueue.ts';
+import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import { closeRun, followUpRuns } from './finish.ts';
 import { listOfTargets, planKnown, planSeenParts } from './plan-run.ts';
 

@@ -27,9 +27,9 @@ import { alertsOfNight } from '../alerts/complete-night.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from '../events/update-events.ts';
+import { decideLocalFailure } from '../policy/failure-policy.ts';
 import { checkQuality } from '../quality/check-quality.ts';
-import { decideLocalFailure } from '../worker/failure-policy.ts';
-import { ticksToCome } from '../worker/night-schedules.ts';
+import { ticksToCome } from './night-schedules.ts';
 
 /**
  * Ends a run that has no open window left, after `market.instruments` and `market.corporate_events` are up to date with

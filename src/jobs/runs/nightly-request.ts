@@ -3,12 +3,12 @@ import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/pair.ts';
 import { readProgress } from '../../load/state/coverage/completeness.ts';
-import type { RunRequest, Target } from '../../load/state/runs/request.ts';
+import type { RunRequest, Target } from '../../load/state/request.ts';
 import { lastNight } from '../../operations/night-times.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { syncSessions } from './sync-sessions.ts';
+import { syncSessions } from '../responses/sync-sessions.ts';
 
 interface NightlyScope {
   /** The day to plan for. */

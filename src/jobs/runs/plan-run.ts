@@ -13,7 +13,7 @@ import {
   instrumentsAnsweredEachDay,
   listAnswers,
 } from '../../load/state/coverage/coverage.ts';
-import type { RunRequest, Target } from '../../load/state/runs/request.ts';
+import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { variantsOfRun } from '../../load/state/windows/windows.ts';
@@ -22,7 +22,8 @@ import { operationNamed, operations } from '../../operations/registry.ts';
 import { daysAhead } from '../../operations/spans.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
 import type { Context } from '../context.ts';
-import { keyHash } from '../worker/quota.ts';
+import { keyHash } from '../policy/quota.ts';
+import { syncSessions, unknownYears } from '../responses/sync-sessions.ts';
 import {
   type Answered,
   areAnswered,
@@ -33,7 +34,6 @@ import {
 } from './answered.ts';
 import { onTrialDay, planTargets, planWindows, problemOf } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
-import { syncSessions, unknownYears } from './sync-sessions.ts';
 import { listedBy, planUnlessWaiting } from './waiting-targets.ts';
 
 export interface RunPlan {

@@ -7,12 +7,12 @@ import {
   type SessionState,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
-import type { RunRequest, Target } from '../../load/state/runs/request.ts';
+import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { syncSessions, unknownYears } from './sync-sessions.ts';
+import { syncSessions, unknownYears } from '../responses/sync-sessions.ts';
 
 /** Consecutive sessions that are missing for the same reason. */
 export interface Gap extends Pair, DayRange {

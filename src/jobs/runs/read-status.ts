@@ -5,8 +5,8 @@ import { countFound, type FoundState } from '../../load/state/coverage/completen
 import { lastRequests } from '../../load/state/coverage/coverage.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
+import type { RunKind } from '../../load/state/request.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
-import type { RunKind } from '../../load/state/runs/request.ts';
 import { readObservedSessions, type SessionRow } from '../../load/state/sessions.ts';
 import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';
@@ -15,8 +15,8 @@ import { readWorkers } from '../../load/state/workers.ts';
 import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { queueOf } from '../worker/queue.ts';
-import { callLimitOf, keyHash } from '../worker/quota.ts';
+import { callLimitOf, keyHash } from '../policy/quota.ts';
+import { queueOf } from '../queue/queue.ts';
 
 /** How many sessions the status reports on … */
 export const RECENT_SESSIONS = 10;

@@ -4,8 +4,8 @@ import { countOpenRejects } from '../../load/state/rejects.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
-import { type NextTick, nextTicks } from '../worker/night-schedules.ts';
 import { forecastFinish } from './forecast.ts';
+import { type NextTick, nextTicks } from './night-schedules.ts';
 import { type KeyStatus, readKeyStatus, waitsUntil } from './read-status.ts';
 
 /** The state of a data set. */

@@ -4,15 +4,15 @@ import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
 import { takePlace } from '../../load/state/place-sql.ts';
-import type { RunRequest, RunState } from '../../load/state/runs/request.ts';
+import type { RunRequest, RunState } from '../../load/state/request.ts';
 import * as stored from '../../load/state/runs/runs.ts';
 import { allowKeyTrial } from '../../load/state/source/access-keys.ts';
 import { tryHourNow } from '../../load/state/source/call-budget.ts';
 import { insertWindows } from '../../load/state/windows/plan.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context, QueueContext } from '../context.ts';
-import { enqueueRun, liftRateLimits } from '../worker/enqueue.ts';
-import { keyHash } from '../worker/quota.ts';
+import { keyHash } from '../policy/quota.ts';
+import { enqueueRun, liftRateLimits } from '../queue/enqueue.ts';
 import { advanceRun } from './advance.ts';
 import { planRun, type RunPlan } from './plan-run.ts';
 

@@ -31,11 +31,11 @@ import { dataSetNamed, operationNamed } from '../../operations/registry.ts';
 import { keyAlert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context, QueueContext } from '../context.ts';
+import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from '../policy/failure-policy.ts';
+import { enqueueOpenWindows } from '../queue/enqueue.ts';
+import type { WindowJob } from '../queue/queue.ts';
+import { questionsOf } from '../responses/answer-coverage.ts';
 import { advanceRun } from '../runs/advance.ts';
-import { questionsOf } from './answer-coverage.ts';
-import { enqueueOpenWindows } from './enqueue.ts';
-import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from './failure-policy.ts';
-import type { WindowJob } from './queue.ts';
 
 /** A failed window, and what was decided about it. */
 interface Failure {

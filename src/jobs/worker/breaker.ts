@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { NewWindow } from '../../load/state/windows/plan.ts';
-import { circuitIsOpen, circuitPauseMs, type Outage } from './outage-policy.ts';
+import { circuitIsOpen, circuitPauseMs, type Outage } from '../policy/outage-policy.ts';
 
 /** What a call asks for: the source may answer for one operation and exchange, and not for another. */
 type AskedOf = Pick<NewWindow, 'operation' | 'exchange'>;

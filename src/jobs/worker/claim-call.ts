@@ -16,12 +16,12 @@ import {
 import { readWindow, skipWindow } from '../../load/state/windows/windows.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import { dependsOnDays, questionsOf } from './answer-coverage.ts';
+import { lostTooManyWorkers, waitForCallsMs } from '../policy/failure-policy.ts';
+import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from '../policy/outage-policy.ts';
+import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from '../policy/quota.ts';
+import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
+import { dependsOnDays, questionsOf } from '../responses/answer-coverage.ts';
 import type { Breaker } from './breaker.ts';
-import { lostTooManyWorkers, waitForCallsMs } from './failure-policy.ts';
-import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from './outage-policy.ts';
-import type { JobQueue, WindowJob, WindowQueue } from './queue.ts';
-import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from './quota.ts';
 import type { Storage } from './storage.ts';
 
 /** The context of a worker on one queue. */

@@ -20,6 +20,18 @@ import type { AskedFor } from '../../operations/fields.ts';
 import { AHEAD, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
+import {
+  decideFailure,
+  evidenceOf,
+  type FailureAction,
+  failureOf,
+  type Situation,
+} from '../policy/failure-policy.ts';
+import { callLimitOf, callsOf } from '../policy/quota.ts';
+import { PRIORITY } from '../queue/enqueue.ts';
+import type { WindowJob } from '../queue/queue.ts';
+import { digestOf, repeatAnswer } from '../responses/repeat-answer.ts';
+import { type Outcome, outcomeOf, storeAnswer } from '../responses/store-answer.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
@@ -32,18 +44,6 @@ import {
   pause,
   type WorkerContext,
 } from './claim-call.ts';
-import { PRIORITY } from './enqueue.ts';
-import {
-  decideFailure,
-  evidenceOf,
-  type FailureAction,
-  failureOf,
-  type Situation,
-} from './failure-policy.ts';
-import type { WindowJob } from './queue.ts';
-import { callLimitOf, callsOf } from './quota.ts';
-import { digestOf, repeatAnswer } from './repeat-answer.ts';
-import { type Outcome, outcomeOf, storeAnswer } from './store-answer.ts';
 
 /**
  * Does the work of one window: claims it, fetches outside any transaction, reads, loads in one transaction, and then

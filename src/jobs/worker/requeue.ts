@@ -3,12 +3,12 @@ import { runningRuns } from '../../load/state/runs/runs.ts';
 import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
 import type { QueueContext } from '../context.ts';
+import { callLimitOf } from '../policy/quota.ts';
+import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
+import { learnSessions } from '../responses/sync-sessions.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
 import { createPruning } from '../runs/prune-runs.ts';
-import { learnSessions } from '../runs/sync-sessions.ts';
-import { enqueueLostWindows, lacksJobs } from './enqueue.ts';
-import { callLimitOf } from './quota.ts';
 
 /** How often a worker looks for windows that the queue has lost. */
 const EVERY_MS = 30_000;

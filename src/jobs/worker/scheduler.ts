@@ -6,13 +6,13 @@ import { takeSessionLock } from '../../load/database/session-lock.ts';
 import { ensureNextPartitions } from '../../load/market/merge/merge.ts';
 import { knownOperation } from '../../load/state/enabled-operations.ts';
 import type { QueueContext } from '../context.ts';
+import { decideLocalFailure } from '../policy/failure-policy.ts';
+import { tickJobPrefix } from '../queue/job-ids.ts';
+import { queuedIds, type TickJob } from '../queue/queue.ts';
+import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from '../runs/night-schedules.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
-import { decideLocalFailure } from './failure-policy.ts';
-import { tickJobPrefix } from './job-ids.ts';
-import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from './night-schedules.ts';
 import { handToQueue } from './process-window.ts';
-import { queuedIds, type TickJob } from './queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
 /**

@@ -2,12 +2,12 @@ import { setFlagsFromString } from 'node:v8';
 import { endsWithin } from '../../core/waits.ts';
 import { deliverAlerts } from '../alerts/send-alerts.ts';
 import type { Context, WorkContext } from '../context.ts';
+import { backoffMs } from '../policy/failure-policy.ts';
+import { createSourceClock } from '../policy/quota.ts';
+import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
+import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
 import { createBreaker } from './breaker.ts';
-import { enqueueReopened, liftRateLimits } from './enqueue.ts';
-import { backoffMs } from './failure-policy.ts';
 import { processWindow } from './process-window.ts';
-import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from './queue.ts';
-import { createSourceClock } from './quota.ts';
 import { startRequeueing } from './requeue.ts';
 import { createStorage } from './storage.ts';
 

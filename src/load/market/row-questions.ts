@@ -2,7 +2,7 @@ import { escapeIdentifier, type Pool } from 'pg';
 import type { Day, DayRange } from '../../core/days.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 import { COVERAGE } from '../state/coverage/coverage.ts';
-import type { CoverageState } from '../state/coverage/registers.ts';
+import type { CoverageState } from '../state/registers.ts';
 
 /** A question that a stored row gives rise to. */
 export interface RowQuestion {

@@ -2,14 +2,14 @@ import type { Day } from '../../core/days.ts';
 import type { AnswerField } from '../../operations/fields.ts';
 import type { Operation, Shape } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
-import type { DataSet, OperationDataSets } from '../datasets/dataset.ts';
-import { sessionsOf } from '../datasets/dataset.ts';
-import type { Reply } from '../http/reply.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
 import { contrarily } from './contrary.ts';
+import type { DataSet, OperationDataSets } from './dataset.ts';
+import { sessionsOf } from './dataset.ts';
 import { csvBody, type DateFormat, jsonBody, jsonObjects } from './format.ts';
 import { answerFields, complete, inventRecords, type SourceRecord } from './record.ts';
+import type { Reply } from './reply.ts';
 import { xmlAttributes, xmlBody } from './xml-answer.ts';
 
 /** By the specification these two operations answer with application/json, the others with text/plain. */

@@ -1,8 +1,8 @@
 import { dayStart } from '../../core/days.ts';
 import type { AnswerField, Kind } from '../../operations/fields.ts';
 import type { Behaviour, Reading } from '../behaviour.ts';
-import type { DataSet } from '../datasets/dataset.ts';
 import { ZONE } from '../market/market.ts';
+import type { DataSet } from './dataset.ts';
 import type { SourceRecord, Value } from './record.ts';
 
 /** Records with their fields, ready to be written. */

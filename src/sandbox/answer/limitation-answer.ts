@@ -2,8 +2,8 @@ import type { Clock } from '../../core/clock.ts';
 import { DAY_MS } from '../../core/days.ts';
 import type { Operation } from '../../operations/operation.ts';
 import type { Behaviour } from '../behaviour.ts';
-import type { Reply } from '../http/reply.ts';
 import { cased } from './format.ts';
+import type { Reply } from './reply.ts';
 
 /** How long the key is good from now on. */
 const VALID_MS = 365 * DAY_MS;

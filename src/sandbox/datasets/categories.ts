@@ -1,4 +1,4 @@
-import type { DataSet } from './dataset.ts';
+import type { DataSet } from '../answer/dataset.ts';
 
 /** Label and code of each kind of corporate action. */
 export const CATEGORIES: readonly (readonly [label: string, code: string])[] = [

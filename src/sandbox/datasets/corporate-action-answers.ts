@@ -1,5 +1,6 @@
 import { addDays, type Day, type DayRange, dayStart, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
+import { type DataSet, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import { between, chance, hash } from '../market/hash.ts';
 import { type Market, ZONE } from '../market/market.ts';
@@ -7,7 +8,6 @@ import { companyNumber, type Instrument } from '../market/market-instruments.ts'
 import type { Split } from '../market/splits.ts';
 import type { Query } from '../request-query.ts';
 import { CATEGORIES } from './categories.ts';
-import { type DataSet, sessionsOf } from './dataset.ts';
 
 /** Proportion of companies that announce something on a day. */
 const ANNOUNCING = 0.03;

@@ -1,8 +1,8 @@
+import type { OperationDataSets } from '../answer/dataset.ts';
 import { bhavcopy } from './bhavcopy.ts';
 import { categories } from './categories.ts';
 import { classification, pledge } from './company-answers.ts';
 import { corporateActions, declaredActions, publishedActions } from './corporate-action-answers.ts';
-import type { OperationDataSets } from './dataset.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './market-activity.ts';
 import { financialRatios, ratioFacts } from './ratios.ts';
 

@@ -1,7 +1,7 @@
 import { largest } from '../../core/iterables.ts';
+import { type DataSet, round2, rupees, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { TradeLine } from '../market/session.ts';
-import { type DataSet, round2, rupees, sessionsOf } from './dataset.ts';
 
 const TOP = 5;
 const PAISE_PER_LAKH = 1e7;

@@ -1,5 +1,6 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { operations } from '../../operations/registry.ts';
+import { type DataSet, round2, rupees } from '../answer/dataset.ts';
 import { cased } from '../answer/format.ts';
 import { answerFields, type SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
@@ -7,7 +8,6 @@ import { between, chance } from '../market/hash.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
 import { issuedShares } from './company-answers.ts';
-import { type DataSet, round2, rupees } from './dataset.ts';
 
 /** A quarter of the Indian financial year, which is named by its first calendar year. */
 interface Quarter {

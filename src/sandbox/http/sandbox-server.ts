@@ -4,15 +4,15 @@ import { daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITATION, type Operation } from '../../operations/operation.ts';
 import { answer } from '../answer/answer.ts';
+import type { OperationDataSets } from '../answer/dataset.ts';
 import { limitationAnswer } from '../answer/limitation-answer.ts';
+import { pause, plain, send, sendDamaged, sendFault, TEXT } from '../answer/reply.ts';
 import type { Behaviour } from '../behaviour.ts';
-import type { OperationDataSets } from '../datasets/dataset.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 import { AccessControl } from './key-access.ts';
 import { parameter, readQuery } from './parameters.ts';
-import { pause, plain, send, sendDamaged, sendFault, TEXT } from './reply.ts';
 import { isAccessKey, RequestLog } from './stats.ts';
 
 interface ServerParts {

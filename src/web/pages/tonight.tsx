@@ -4,6 +4,8 @@ import { groupBy } from '../../core/iterables.ts';
 import { pairName } from '../../core/pair.ts';
 import { within } from '../../core/waits.ts';
 import { count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
+import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
+import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
 import {
   type LatestSession,
@@ -12,8 +14,6 @@ import {
   type Tonight,
   type WaitReason,
 } from '../../jobs/runs/read-tonight.ts';
-import type { NextTick } from '../../jobs/worker/night-schedules.ts';
-import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/worker/queue.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';

@@ -1,7 +1,7 @@
 import type { Place as AnswerPlace } from '../../../src/core/place.ts';
 import { readAnswer } from '../../../src/extract/index.ts';
 import type { Context } from '../../../src/jobs/context.ts';
-import { readToFold, storeAnswer } from '../../../src/jobs/worker/store-answer.ts';
+import { readToFold, storeAnswer } from '../../../src/jobs/responses/store-answer.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
 import { packBody } from '../../../src/load/state/answers/answers.ts';
 import { differingQuestions } from '../../../src/load/state/coverage/sum-of-facts.ts';

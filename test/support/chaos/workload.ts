@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/load/database/database.ts';
-import { migrateDatabase } from '../../../src/load/database/migrate.ts';
+import { migrateDatabase } from '../../../src/load/migrate.ts';
 import { execute, withDatabase } from '../template.ts';
 import { eod, type Place } from './eod.ts';
 

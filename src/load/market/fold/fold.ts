@@ -8,8 +8,8 @@ import { dayEffectsOf } from '../../state/answers/answer-facts.ts';
 import type { KeptAnswer } from '../../state/answers/answers.ts';
 import type { Pruned } from '../../state/answers/pruned.ts';
 import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
-import type { DayEffect, FoldedDays } from '../../state/coverage/registers.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
+import type { DayEffect, FoldedDays } from '../../state/registers.ts';
 import {
   acceptedDays,
   type DayWithdrawal,

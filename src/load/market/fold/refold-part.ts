@@ -19,11 +19,11 @@ import {
 import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
 import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
-import type { CoverageEntry } from '../../state/coverage/registers.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
 import { beginLoad, insertLoad, insertLoads, nextLoadId, widenChanged } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
+import type { CoverageEntry } from '../../state/registers.ts';
 import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';

@@ -19,9 +19,9 @@ import {
   SCHEDULED_WEEKDAYS,
 } from '../../../operations/operation.ts';
 import { isInUse, operations } from '../../../operations/registry.ts';
+import type { CoverageState } from '../registers.ts';
 import { expectations } from '../schema/knowledge.ts';
 import type { GapReason } from './gap-reasons.ts';
-import type { CoverageState } from './registers.ts';
 
 export type { GapReason };
 

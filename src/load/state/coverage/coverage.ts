@@ -5,9 +5,9 @@ import type { Pair } from '../../../core/pair.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { dayEffectsSql } from '../answers/answer-facts.ts';
+import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from '../registers.ts';
 import { coverage, withdrawals } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
-import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from './registers.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';

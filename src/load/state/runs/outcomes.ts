@@ -4,13 +4,13 @@ import type { Day, DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
+import type { RunState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { expectations } from '../schema/knowledge.ts';
 import { loads } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
-import type { RunState } from './request.ts';
 
 // What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
 

@@ -18,13 +18,13 @@ import { unknownRunError } from '../../../core/errors.ts';
 import type { Retry } from '../../../core/wording.ts';
 import type { CompletenessContext } from '../coverage/completeness.ts';
 import { versionsOfRuns } from '../loads/versions.ts';
+import type { WindowState } from '../request.ts';
 import { isoText } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 import { countWindows, WINDOW_TOTALS } from '../windows/windows.ts';
 import { withdrawalsOfRuns } from '../withdrawals.ts';
 import { emptySessionsOfRuns } from './outcomes.ts';
-import type { WindowState } from './request.ts';
 
 export type Change = 'inserted' | 'updated' | 'withdrawn' | 'relisted';
 

@@ -2,12 +2,12 @@ import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
+import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
 import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
 import { oldRuns } from '../windows/retention.ts';
 import { isOpen, canBegin as windowsThatMay } from '../windows/transitions.ts';
 import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from '../windows/windows.ts';
-import type { RunKind, RunRequest, RunState, Target, Transitions } from './request.ts';
 
 /** The transitions of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {

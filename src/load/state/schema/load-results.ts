@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 'drizzle-orm/pg-core';
 import { forEachCount } from '../../../core/record-counts.ts';
-import { COVERAGE_STATES, HELD_BACK } from '../coverage/registers.ts';
+import { COVERAGE_STATES, HELD_BACK } from '../registers.ts';
 import {
   asked,
   COUNT_COMMENTS,
@@ -170,7 +170,7 @@ describe(
 );
 
 /**
- * The state of a question as SQL, by its registers (coverage/registers.ts). An answer that fills one table and takes the
+ * The state of a question as SQL, by its registers (registers.ts). An answer that fills one table and takes the
  * last row of another loads the day; one that is doubted never does. Where the newest has no row of the day and was held
  * back, it is not known that there is nothing: the day stays a gap until a better answer comes or a person decides.
  */

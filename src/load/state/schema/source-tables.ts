@@ -14,7 +14,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { FieldType } from '../../../operations/fields.ts';
-import { COVERAGE_STATES } from '../coverage/registers.ts';
+import { COVERAGE_STATES } from '../registers.ts';
 import { asked, bytea, day, etl, id, moment, ofWindow, place, placeOf, reference } from './columns.ts';
 import { describe } from './describe.ts';
 

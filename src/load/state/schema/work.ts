@@ -9,7 +9,7 @@ import {
   type Target,
   WINDOW_STATES,
   type WindowState,
-} from '../runs/request.ts';
+} from '../request.ts';
 import { COUNT_COMMENTS, count, day, etl, id, isOneOf, moment, reference } from './columns.ts';
 import { describe } from './describe.ts';
 

@@ -1,7 +1,7 @@
 import { and, asc, inArray, type SQL } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { Transitions, WindowState } from '../runs/request.ts';
+import type { Transitions, WindowState } from '../request.ts';
 import { windows } from '../schema/work.ts';
 
 /** The transitions of a window. No statement sets a state that its transition does not list. */

@@ -5,7 +5,7 @@ import type { Day } from '../../../core/days.ts';
 import type { Pair } from '../../../core/pair.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
-import type { RunKind } from '../runs/request.ts';
+import type { RunKind } from '../request.ts';
 import { coverage } from '../schema/load-results.ts';
 import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';

@@ -7,7 +7,7 @@ import { readTickers } from '../../load/market/stored-values.ts';
 import type { KeptAnswer } from '../../load/state/answers/answers.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type ReadAnswer, sessionAnswer, symbolsFor } from '../import/session-answer.ts';
+import { type ReadAnswer, sessionAnswer, symbolsFor } from './session-answer.ts';
 
 /** The settings with which kept answers are read. */
 function readSettings(config: Context['config']) {

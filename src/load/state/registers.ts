@@ -1,4 +1,4 @@
-import type { Place } from '../../../core/place.ts';
+import type { Place } from '../../core/place.ts';
 
 // What is known of a question (an operation, an exchange, a day, an instrument and a variant) is a few registers. Each
 // answer, failed call and holiday moves them forward, in whatever order it is stored: the place of an answer in the order

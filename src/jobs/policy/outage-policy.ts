@@ -1,5 +1,5 @@
 import type { Config } from '../../core/config.ts';
-import type { WindowQueue } from './queue.ts';
+import type { WindowQueue } from '../queue/queue.ts';
 
 /**
  * Decides what is done while the source does not answer: when its circuit opens, how often it is tried, and when a

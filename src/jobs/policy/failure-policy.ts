@@ -2,8 +2,8 @@ import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import type { FailureInfo } from '../../load/state/windows/windows.ts';
+import type { WindowQueue } from '../queue/queue.ts';
 import { decideDuringOutage, longestOutageMs, OPENING_FAILURES, type Outage } from './outage-policy.ts';
-import type { WindowQueue } from './queue.ts';
 
 /**
  * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision

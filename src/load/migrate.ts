@@ -5,24 +5,24 @@ import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, PoolClient } from 'pg';
-import { usageError } from '../../core/errors.ts';
-import { largest } from '../../core/iterables.ts';
-import { writeDeclaredFields } from '../state/answers/layouts.ts';
+import { usageError } from '../core/errors.ts';
+import { largest } from '../core/iterables.ts';
+import { type Database, endIfSilent } from './database/database.ts';
+import { databaseError } from './database/database-errors.ts';
+import { readServerFacts } from './database/inspect.ts';
+import { takeSessionLock } from './database/session-lock.ts';
+import { transactionOn } from './database/transaction.ts';
+import { writeDeclaredFields } from './state/answers/layouts.ts';
 import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
   writeCompletenessView,
   writeExpectations,
-} from '../state/coverage/completeness.ts';
-import { databaseId } from '../state/database-identity.ts';
-import { noteOperations, type OperationsChange, useStoredOperations } from '../state/enabled-operations.ts';
-import { grantReadersAgain } from '../state/readers.ts';
-import { repeatableMigrations } from '../state/schema/knowledge.ts';
-import { type Database, endIfSilent } from './database.ts';
-import { databaseError } from './database-errors.ts';
-import { readServerFacts } from './inspect.ts';
-import { takeSessionLock } from './session-lock.ts';
-import { transactionOn } from './transaction.ts';
+} from './state/coverage/completeness.ts';
+import { databaseId } from './state/database-identity.ts';
+import { noteOperations, type OperationsChange, useStoredOperations } from './state/enabled-operations.ts';
+import { grantReadersAgain } from './state/readers.ts';
+import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
   migrationsFolder: join(import.meta.dirname, '../../../migrations'),
@@ -139,10 +139,10 @@ export function migrateDatabase(
       { writeCommentsAndFunctions },
       { fillObservedAliases },
     ] = await Promise.all([
-      import('../market/merge/merge.ts'),
-      import('../market/schema/create-tables.ts'),
-      import('../market/schema/comments-and-functions.ts'),
-      import('../market/observed-aliases/observed-aliases.ts'),
+      import('./market/merge/merge.ts'),
+      import('./market/schema/create-tables.ts'),
+      import('./market/schema/comments-and-functions.ts'),
+      import('./market/observed-aliases/observed-aliases.ts'),
     ]);
     await checkServer(once);
     const lock = await takeSessionLock(once, 'eod:migrate');

@@ -3,7 +3,7 @@ import { type Clock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day, type DayRange, daysBetween, timeAt } from '../../core/days.ts';
 import type { Extracted } from '../../extract/types.ts';
-import type { CoverageEntry, CoverageState } from '../../load/state/coverage/registers.ts';
+import type { CoverageEntry, CoverageState } from '../../load/state/registers.ts';
 import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
 import { countValues } from '../../operations/rows.ts';
 

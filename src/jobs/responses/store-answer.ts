@@ -12,15 +12,15 @@ import { loadWindow } from '../../load/market/load-window.ts';
 import type { FullSet } from '../../load/market/merge/merge.ts';
 import type { AnswerToKeep, KeptAnswer } from '../../load/state/answers/answers.ts';
 import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
-import type { CoverageEntry } from '../../load/state/coverage/registers.ts';
+import type { CoverageEntry } from '../../load/state/registers.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { countValues } from '../../operations/rows.ts';
 import type { Context } from '../context.ts';
-import type { ReadAnswer } from '../import/session-answer.ts';
-import { createAnswerReader } from '../replay/read-answer.ts';
-import { observeSessions, sessionDaysOf } from '../runs/sync-sessions.ts';
 import { type CoveredWindow, coverageOf } from './answer-coverage.ts';
+import { createAnswerReader } from './read-answer.ts';
+import type { ReadAnswer } from './session-answer.ts';
+import { observeSessions, sessionDaysOf } from './sync-sessions.ts';
 
 /** A window with its answer, which has been read. */
 export interface AnsweredWindow extends ReadAnswer {

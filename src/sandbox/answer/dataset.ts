@@ -1,6 +1,6 @@
-import type { SourceRecord } from '../answer/record.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
+import type { SourceRecord } from './record.ts';
 
 /** Records of one form: their table, and how they are made. */
 export interface DataSet {

@@ -4,13 +4,13 @@ import { zoneOffsetSeconds } from '../../core/days.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Source } from '../../extract/types.ts';
 import type { CallLimit, HourState } from '../../load/state/source/call-budget.ts';
+import type { WindowQueue } from '../queue/queue.ts';
 import {
   ACCEPTED_KEY_TRUST_MS,
   HOUR_RECHECK_MS,
   isStartOfHour,
   REFUSED_KEY_REST_MS,
 } from './failure-policy.ts';
-import type { WindowQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 
