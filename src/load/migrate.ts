@@ -25,7 +25,7 @@ import { grantReadersAgain } from './state/readers.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
-  migrationsFolder: join(import.meta.dirname, '../../../migrations'),
+  migrationsFolder: join(import.meta.dirname, '../../migrations'),
   migrationsSchema: 'etl',
   migrationsTable: 'migrations',
 };
