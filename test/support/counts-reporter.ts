@@ -3,7 +3,8 @@ import type { SerializedError } from 'vitest';
 import type { Reporter, TestModule, TestRunEndReason } from 'vitest/node';
 
 /**
- * Prints `N passed, N failed` as the very last line, for machines that read it.
+ * Prints `N passed, N failed` as the very last line, for machines that read it, and before it each test that passed only
+ * when it was tried again.
  *
  * Whatever makes a run fail counts as failed: tests, files that cannot be loaded, hooks, errors
  * outside any test, and a run that never began.
@@ -11,10 +12,14 @@ import type { Reporter, TestModule, TestRunEndReason } from 'vitest/node';
 export default class CountsReporter implements Reporter {
   private passed = 0;
   private failed = 1;
+  private passedLate: string[] = [];
 
   onInit(): void {
     // On exit, because the teardown of the servers may still have something to say before.
-    process.once('exit', () => writeSync(1, `${this.passed} passed, ${this.failed} failed\n`));
+    process.once('exit', () => {
+      for (const name of this.passedLate) writeSync(1, `passed only at a second try: ${name}\n`);
+      writeSync(1, `${this.passed} passed, ${this.failed} failed\n`);
+    });
   }
 
   onTestRunEnd(
@@ -27,7 +32,11 @@ export default class CountsReporter implements Reporter {
     const failedTests = tests.filter((test) => test.result().state === 'failed').length;
     const brokenGroups = groups.filter((group) => group.errors().length > 0).length;
     const failed = failedTests + brokenGroups + unhandled.length;
-    this.passed = tests.filter((test) => test.result().state === 'passed').length;
+    const passed = tests.filter((test) => test.result().state === 'passed');
+    this.passed = passed.length;
+    this.passedLate = passed
+      .filter((test) => (test.diagnostic()?.retryCount ?? 0) > 0)
+      .map((test) => `${test.module.relativeModuleId} > ${test.fullName}`);
     this.failed = reason === 'passed' ? failed : Math.max(failed, 1);
   }
 }
