@@ -11,7 +11,7 @@ import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '.
 import { readNamed } from './draft-operation.ts';
 import { bold, plural } from './output.ts';
 
-export interface CheckFlags extends JsonFlag {
+interface CheckFlags extends JsonFlag {
   readonly answer?: string;
 }
 

@@ -11,7 +11,7 @@ import { allOperations, builtIn, operations as used } from '../operations/regist
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
 import { openReadable } from './open-context.ts';
 
-export interface DraftFlags {
+interface DraftFlags {
   readonly name?: string;
   readonly print?: boolean;
 }

@@ -4,7 +4,7 @@ import { isAbsolute, join, sep } from 'node:path';
 import type { Environment } from './environment.ts';
 
 /** Where the private Postgres keeps its data if EOD_DATA_DIR is not set. */
-export interface DataFolder {
+interface DataFolder {
   readonly path: string;
   /** A clause that follows "because". */
   readonly why: string;

@@ -142,11 +142,7 @@ const UNMISTAKABLE_LENGTH = 12;
  * @param encode converts a spelling to the form that it has in the searched text.
  * @param inAnyCase whether ASCII letters match in any case. (With the password `postgres`, "Postgres" is to be read.)
  */
-export function secretPattern(
-  secret: string,
-  encode = (spelling: string) => spelling,
-  inAnyCase = false,
-): RegExp {
+function secretPattern(secret: string, encode = (spelling: string) => spelling, inAnyCase = false): RegExp {
   const alternatives = (spellings: readonly string[]) =>
     `(?:${spellings.map((one) => encode(one).replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`;
   const plain = [...secret].map((one) => alternatives(spellingsOf(one, inAnyCase)));

@@ -6,7 +6,7 @@ import type { ValueScanner } from './scanned-values.ts';
 import { isBlank } from './values.ts';
 
 /** What the records of an answer have in one field. */
-export interface ObservedField {
+interface ObservedField {
   /** The name as it was sent, and as names are compared. */
   readonly name: string;
   readonly plain: string;

@@ -23,7 +23,7 @@ export interface DeclarationProblem {
   readonly text: string;
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   /** The file of the declaration, with which each sentence begins. */
   readonly file?: string;
   /** The names of all operations, if they are known: `windows.of` must be one of them. */

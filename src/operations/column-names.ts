@@ -30,7 +30,7 @@ const SNAKE_CASE = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/;
 export const isSnakeCase = (name: string): boolean => SNAKE_CASE.test(name);
 
 /** A column, or a parameter of a function. */
-export interface NamedColumn {
+interface NamedColumn {
   readonly name: string;
   readonly isBoolean: boolean;
   readonly isMarket: boolean;

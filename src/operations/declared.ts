@@ -64,7 +64,7 @@ function filesIn(folder: string, from: From): DeclaredFile[] {
 }
 
 /** The files of the catalogue and of the user's folder, in the order of their names. */
-export function declaredFiles(folder?: string): DeclaredFile[] {
+function declaredFiles(folder?: string): DeclaredFile[] {
   const own = folder === undefined ? [] : filesIn(folder, 'folder');
   const all = [...filesIn(CATALOGUE, 'catalogue'), ...own];
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));

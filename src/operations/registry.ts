@@ -236,7 +236,7 @@ export function dataSetNamed(name: string): DataSet {
 }
 
 /** Data sets that fill the same tables, also indirectly through a third one; named by the first of them. */
-export interface TableGroup {
+interface TableGroup {
   readonly name: string;
   readonly members: readonly string[];
 }

@@ -2,7 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
 
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
-export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
+type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** The outcome of one check. */
 export interface Check {

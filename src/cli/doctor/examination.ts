@@ -62,7 +62,7 @@ export interface RedisFacts {
 }
 
 /** What of that which this installation asks for the key may not have, by name. */
-export interface Forbidden {
+interface Forbidden {
   readonly operations: readonly string[];
   readonly exchanges: readonly string[];
 }

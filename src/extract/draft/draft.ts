@@ -7,7 +7,7 @@ import { type GuessedColumn, type GuessedColumns, guessColumns } from './guess-c
 import { absentOf, type GuessedKey, guessKey } from './guess-key.ts';
 import type { SavedAnswer, SavedRecord } from './saved-answer.ts';
 
-export interface DraftInput extends SavedAnswer {
+interface DraftInput extends SavedAnswer {
   /** The name by which the source is asked. */
   readonly name: string;
   /** Declared elsewhere: what names of the source are called here. */

@@ -35,7 +35,7 @@ export interface GuessedColumns {
   readonly leftOut: readonly { readonly source: string; readonly because: string }[];
 }
 
-export interface GuessContext {
+interface GuessContext {
   /** Declared elsewhere: their fields say what a name of the source is called here. */
   readonly known: readonly DataSet[];
   readonly timeZone: string;

@@ -42,12 +42,12 @@ export function listText(items: readonly string[]): string {
 }
 
 /** Kinds of alerts that are about one session each, and are joined to one message when they are sent. */
-export const SESSION_KINDS = ['late_data', 'gaps'] as const;
+const SESSION_KINDS = ['late_data', 'gaps'] as const;
 
 type SessionKind = (typeof SESSION_KINDS)[number];
 
 /** The session of an alert. */
-export type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
+type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'reason' | 'detail'>;
 
 const nameOf = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 

@@ -69,7 +69,7 @@ export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: D
 }
 
 /** Is a night complete, and how many data sets were due on its day? */
-export async function stateOfNight(
+async function stateOfNight(
   context: Pick<Context, 'config' | 'db'>,
   night: NonNullable<Awaited<ReturnType<typeof readNight>>>,
 ): Promise<{

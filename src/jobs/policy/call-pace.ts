@@ -38,7 +38,7 @@ export interface CallGroup {
 }
 
 /** What becomes of the calls of an operation and exchange. */
-export interface Placed {
+interface Placed {
   /** When the last one is made that is made before the next night; null if none is. */
   readonly finishAt: number | null;
   /** How many are left when the next night begins. */

@@ -35,7 +35,7 @@ const TICK_ID = /^repeat:(\w+)-(\w+)(?:-\d+)?:(\d+)$/;
  *
  * @returns false if it says nothing, so that the job cannot be worked on.
  */
-export function restoreJob(job: Job, databaseId: string): boolean {
+function restoreJob(job: Job, databaseId: string): boolean {
   const window = WINDOW_ID.exec(job.id ?? '');
   if (window !== null) {
     job.data = { database: databaseId, runId: Number(window[1]), windowId: Number(window[2]) };

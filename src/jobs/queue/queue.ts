@@ -58,7 +58,7 @@ export type WorkerSettings = Pick<
 >;
 
 /** The part of BullMQ's Worker that we use. */
-export interface JobWorker {
+interface JobWorker {
   close(force?: boolean): Promise<void>;
 }
 

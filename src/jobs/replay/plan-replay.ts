@@ -35,7 +35,7 @@ interface PartParams {
 }
 
 /** What a replay is to do; stored with its run. */
-export interface ReplayRequest extends AnswerFilter {
+interface ReplayRequest extends AnswerFilter {
   readonly kind: 'replay';
   /** Only answers with open rejects. */
   readonly rejectsOnly: boolean;

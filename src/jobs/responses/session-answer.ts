@@ -18,7 +18,7 @@ export function recordsOf(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'
 }
 
 /** Symbols by scrip code, as they were given to the rows of a file without tickers; other codes are their own symbol. */
-export type GivenSymbols = Readonly<Record<string, string>>;
+type GivenSymbols = Readonly<Record<string, string>>;
 
 /** What was read of an answer, or of a session of a file. */
 export interface ReadAnswer {

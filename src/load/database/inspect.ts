@@ -51,7 +51,7 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
 }
 
 /** What the current role may do in a database. */
-export interface RoleRights {
+interface RoleRights {
   /** Schemas that do not exist. */
   readonly missingSchemas: readonly string[];
   /** Schemas that it may not use. */

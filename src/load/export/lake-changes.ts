@@ -11,7 +11,7 @@ export const ALL = 'all';
 export const NO_DAY = 'none';
 
 /** What a partition has, whatever the order of its rows. */
-export interface PartitionContent {
+interface PartitionContent {
   readonly partition: string;
   readonly fingerprint: string;
 }

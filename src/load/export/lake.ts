@@ -37,7 +37,7 @@ import {
 import { type DecimalNeed, MOST_DIGITS, measureColumns, parquetColumn, writeParquet } from './parquet.ts';
 import { checkNamesFiles, columnList, findRelation, orderSql, type Relation, shortName } from './relation.ts';
 
-export interface LakeRequest {
+interface LakeRequest {
   readonly folder: string;
   /** Tables and views; null: all of `market`. */
   readonly tables: readonly string[] | null;
@@ -48,7 +48,7 @@ export interface LakeRequest {
 }
 
 /** What an export did to one table of a lake. */
-export interface LakeTableResult {
+interface LakeTableResult {
   readonly table: string;
   readonly rows: number;
   readonly files: number;

@@ -16,7 +16,7 @@ export const MOST_DIGITS = 38;
 type Value = string | number | bigint | boolean | undefined;
 
 /** A column of the file: its type, and how a value is made from the text that Postgres writes. */
-export interface ParquetColumn {
+interface ParquetColumn {
   readonly name: string;
   readonly element: SchemaElement;
   readonly read: (text: string) => Value;

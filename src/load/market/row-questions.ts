@@ -5,7 +5,7 @@ import { COVERAGE } from '../state/coverage/coverage.ts';
 import type { CoverageState } from '../state/registers.ts';
 
 /** A question that a stored row gives rise to. */
-export interface RowQuestion {
+interface RowQuestion {
   readonly instrument: string;
   /** The values of the request's parameters, in the order of the columns. */
   readonly values: readonly string[];

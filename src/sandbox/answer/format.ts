@@ -76,7 +76,7 @@ export function dateValue(
 }
 
 /** How answers are written. */
-export interface Style {
+interface Style {
   readonly dates: DateFormat;
   /** Whether numbers in JSON are rounded to 15 digits. */
   readonly shortNumbers?: boolean;

@@ -13,7 +13,7 @@ import { type Market, ZONE } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
 
 export const DIALECTS = ['epoch', 'iso-date', 'both'] as const;
-export type Dialect = (typeof DIALECTS)[number];
+type Dialect = (typeof DIALECTS)[number];
 
 const TEN_YEARS = 3_653;
 

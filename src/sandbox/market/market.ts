@@ -17,7 +17,7 @@ const REMEMBERED_DAYS = 64;
 const YEAR_OF_SESSIONS = 250;
 
 /** Epoch seconds at which the source received and saved something. */
-export interface Audit {
+interface Audit {
   readonly receivedAt: number;
   readonly savedAt: number;
 }

@@ -53,7 +53,7 @@ const lostDay = (dataSet: DataSet): Check => {
 export const lostDayChecks = (): Check[] => listingDays().map(lostDay);
 
 /** Days of a data set and exchange that count as loaded and have no row. */
-export interface LostDays extends Pair, DayRange {
+interface LostDays extends Pair, DayRange {
   readonly days: number;
 }
 

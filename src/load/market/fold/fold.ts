@@ -99,7 +99,7 @@ export function scopeOfDays(table: TableDefinition, exchange: string, days: read
 }
 
 /** Days or instruments whose answers are folded anew, although none of them is loaded late. */
-export interface RefoldedPart {
+interface RefoldedPart {
   readonly table: TableDefinition;
   readonly runId: number;
   readonly loadId: number;

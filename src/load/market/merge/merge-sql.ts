@@ -99,10 +99,6 @@ function isWithin({ dateColumn }: TableDefinition, years: Years | null, row: str
   return ` and ${day} >= ${begin(years.first)} and ${day} < ${begin(years.last + 1)}`;
 }
 
-/** The same for the years of some days. */
-export const isWithinYears = (table: TableDefinition, days: Iterable<string>, row: string): string =>
-  isWithin(table, yearsOf(table, days), row);
-
 /**
  * The statements for a table, and for rows of these days: where it is partitioned, they only look at partitions of
  * their years. Without days, at all of them.

@@ -5,7 +5,7 @@ import { quote } from '../merge/merge-sql.ts';
 const KEY = ['symbol', 'series', 'isin', 'scrip_code', 'name', 'link'] as const;
 
 /** The statements that update `etl.observed_aliases` from one table, for one way in which its rows name instruments. */
-export interface ObservedAliasSql {
+interface ObservedAliasSql {
   /**
    * Whether the first or last day of an observed alias may be wrong, because one of these loads withdrew or renamed a row of
    * that day. $1: exchange, $2: loads, $3, $4: first and last day that they changed, if the table has days.

@@ -19,7 +19,7 @@ const LOADS_AT_ONCE = 500;
 const YEARS_AT_ONCE = 8;
 
 /** Why the names of an exchange could not be brought up to date. */
-export interface NamesFailure {
+interface NamesFailure {
   readonly exchange: string;
   readonly error: unknown;
   /** The run of the first load whose names are missing; null where there is none. */

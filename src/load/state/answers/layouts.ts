@@ -17,7 +17,7 @@ export interface SentFields {
 }
 
 /** What the statements that note an answer are given of its fields. */
-export interface LayoutValues extends Record<string, unknown> {
+interface LayoutValues extends Record<string, unknown> {
   readonly layout: string | null;
   readonly layoutFields: string | null;
   readonly fieldCounts: readonly number[] | null;

@@ -19,7 +19,7 @@ export interface AnswerFilter {
 }
 
 /** The condition of a filter, on answers or on the windows that asked for them. */
-export function matchesFilter(
+function matchesFilter(
   table: Record<'operation' | 'exchange' | 'from_date' | 'to_date' | 'params', Column>,
   { operations, exchanges, from, to }: AnswerFilter,
 ): SQL | undefined {

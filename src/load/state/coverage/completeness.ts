@@ -210,7 +210,7 @@ export interface SessionState extends Pair {
 }
 
 /** The same with the number of its records. */
-export interface SessionRecords extends SessionState {
+interface SessionRecords extends SessionState {
   readonly records: number;
 }
 

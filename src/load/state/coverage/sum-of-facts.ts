@@ -96,7 +96,7 @@ function comparing({ operations, exchange, days, since }: Compared): SQL {
 }
 
 /** Questions of which what is stored is not the sum of what the answers said of them, and did. */
-export interface Differing {
+interface Differing {
   readonly day: string;
   readonly instrument: string;
   readonly variant: string;

@@ -116,7 +116,7 @@ describe(alerts, 'Alerts that were raised; repeats within some hours are counted
 });
 
 /** The days of which the state of an operation is known. */
-export const EXPECTED_DAYS = ['sessions', 'quarters', 'none'] as const;
+const EXPECTED_DAYS = ['sessions', 'quarters', 'none'] as const;
 
 export const sessions = etl.table(
   'sessions',
