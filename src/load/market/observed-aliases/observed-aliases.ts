@@ -65,7 +65,7 @@ const groupOf = (exchange: string) => ({ operations: naming(), exchange });
 
 /**
  * Adds the names of the next loads of an exchange. If one of them withdrew or renamed a row on the first or last day of a
- * name, all names of the exchange are read again (20 million rows in half a minute).
+ * name, all names of the exchange are read again.
  *
  * @returns whether there may be more loads.
  */
