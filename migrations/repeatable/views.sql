@@ -307,7 +307,8 @@ COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that sessio
 
 -- An event of a share has a row for each of its lines in market.corporate_events, because prices are adjusted by line. A
 -- share is known on both exchanges by its ISINs; of several lines on NSE the first stands for it. What a person has
--- decided comes first, then an exchange's own list, then NSE.
+-- decided comes first, then an exchange's own list, then NSE. Where each exchange has the event on a day of its own, at most
+-- a week apart, it is one event too, as for who copies events to the other exchange (SAME_EVENT_DAYS).
 CREATE OR REPLACE VIEW market.share_events AS
   WITH elsewhere AS MATERIALIZED (
     SELECT b.instrument_id, min(n.instrument_id) AS share_id
@@ -318,17 +319,35 @@ CREATE OR REPLACE VIEW market.share_events AS
   ), events AS (
     SELECT e.*, coalesce(s.share_id, e.instrument_id, e.exchange || ' ' || e.symbol) AS share
       FROM market.corporate_events e LEFT JOIN elsewhere s USING (instrument_id)
+  ), days AS (
+    SELECT share, kind, item, ex_date, array_agg(DISTINCT exchange) AS lines
+      FROM events GROUP BY share, kind, item, ex_date
+  ), linked AS (
+    SELECT share, kind, item, ex_date,
+           ex_date - lag(ex_date) OVER earlier <= 7 AND cardinality(lines) = 1 AND cardinality(lag(lines) OVER earlier) = 1
+             AND lines <> lag(lines) OVER earlier AS follows
+      FROM days WINDOW earlier AS (PARTITION BY share, kind, item ORDER BY ex_date)
+  ), chained AS (
+    SELECT share, kind, item, ex_date,
+           count(*) FILTER (WHERE follows IS NOT TRUE) OVER (PARTITION BY share, kind, item ORDER BY ex_date) AS chain
+      FROM linked
+  ), numbered AS (
+    -- Two days of a chain are one event: the days of the exchanges alternate in it.
+    SELECT share, kind, item, ex_date, chain,
+           (row_number() OVER (PARTITION BY share, kind, item, chain ORDER BY ex_date) - 1) / 2 AS nth
+      FROM chained
   ), listed AS (
-    SELECT share, ex_date, kind, item, array_agg(DISTINCT coalesce(listed_by, exchange) ORDER BY coalesce(listed_by, exchange)) AS exchanges
-      FROM events GROUP BY share, ex_date, kind, item
+    SELECT share, kind, item, chain, nth,
+           array_agg(DISTINCT coalesce(listed_by, exchange) ORDER BY coalesce(listed_by, exchange)) AS exchanges
+      FROM events JOIN numbered USING (share, kind, item, ex_date) GROUP BY share, kind, item, chain, nth
   )
-  SELECT DISTINCT ON (e.share, e.ex_date, e.kind, e.item)
+  SELECT DISTINCT ON (e.share, e.kind, e.item, n.chain, n.nth)
          e.instrument_id, e.exchange, e.symbol, e.ex_date, e.kind, e.item, e.event_id, l.exchanges, e.record_date, e.purpose,
          e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.is_special, e.is_reinvested
-    FROM events e JOIN listed l USING (share, ex_date, kind, item)
-   ORDER BY e.share, e.ex_date, e.kind, e.item, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
+    FROM events e JOIN numbered n USING (share, kind, item, ex_date) JOIN listed l USING (share, kind, item, chain, nth)
+   ORDER BY e.share, e.kind, e.item, n.chain, n.nth, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
          (e.listed_by = e.exchange) IS TRUE DESC, e.exchange DESC, e.symbol;
-COMMENT ON VIEW market.share_events IS 'market.corporate_events with one row an event of a share, whichever exchanges list it: so amounts can be added up. Where the exchanges have different ex-dates, it is an event of each.';
+COMMENT ON VIEW market.share_events IS 'market.corporate_events with one row an event of a share, whichever exchanges list it: so amounts can be added up. Where the exchanges have different ex-dates, at most a week apart, it is one event, with the date of the exchange that is shown.';
 COMMENT ON COLUMN market.share_events.instrument_id IS 'The share on the exchange of the row: market.instruments.instrument_id; null where it is not known.';
 COMMENT ON COLUMN market.share_events.exchange IS 'Exchange whose row is shown: the one with a decision by hand, else one that lists it, NSE before BSE.';
 COMMENT ON COLUMN market.share_events.symbol IS 'Ticker symbol there.';

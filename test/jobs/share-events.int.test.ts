@@ -50,3 +50,35 @@ test('market.share_events have one row an event, whichever exchanges list it, so
   await decideEvent(context, 'BSE:TCSLTD:2024-05-16:dividend:28', null);
   expect(await events()).toContain('BSE TCSLTD 2024-05-16 dividend BSE+NSE 28 ignored');
 });
+
+test('an event that each exchange has on a day of its own is one event, if the days are at most a week apart', async () => {
+  const context = await openStore();
+  await importInto(context, [
+    session('NSE', [11_536, 'TCS', 'EQ']),
+    session('BSE', [532_540, 'TCSLTD', 'A']),
+    newFile('events.csv', [
+      'exchange,symbol,ex_date,kind,ratio,note',
+      'NSE,TCS,2024-05-16,dividend,28,',
+      'BSE,TCSLTD,2024-05-17,dividend,28,',
+      // Of one exchange alone, a week later: another dividend.
+      'NSE,TCS,2024-08-01,dividend,5,',
+      'BSE,TCSLTD,2024-08-12,dividend,5,',
+      // Two of the same amount, each on both exchanges.
+      'NSE,TCS,2024-10-01,dividend,7,',
+      'BSE,TCSLTD,2024-10-02,dividend,7,',
+      'NSE,TCS,2024-10-07,dividend,7,',
+      'BSE,TCSLTD,2024-10-08,dividend,7,',
+    ]),
+  ]);
+  const { rows } = await context.db.pool.query<{ line: string }>(
+    `select concat_ws(' ', exchange, ex_date, array_to_string(exchanges, '+'), amount) as line
+       from market.share_events where symbol like 'TCS%' order by ex_date`,
+  );
+  expect(rows.map(({ line }) => line)).toEqual([
+    'NSE 2024-05-16 BSE+NSE 28',
+    'NSE 2024-08-01 NSE 5',
+    'BSE 2024-08-12 BSE 5',
+    'NSE 2024-10-01 BSE+NSE 7',
+    'NSE 2024-10-07 BSE+NSE 7',
+  ]);
+});
