@@ -76,13 +76,6 @@ export const NAMED: readonly Mutant[] = [
     test: COMMUTE,
   },
   {
-    name: 'no-second-look-at-later-loads',
-    file: FOLD,
-    from: 'if (!(await hasLaterLoad(tx, scope, place))) return mergeAsLast();',
-    to: '',
-    test: 'test/jobs/replay-prune.slow.test.ts',
-  },
-  {
     name: 'accepted-without-later-loads',
     file: FOLD,
     from: 'if (!(await hasLaterLoad(tx, scope, load.place))) return null;',
