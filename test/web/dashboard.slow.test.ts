@@ -6,7 +6,7 @@ import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { pauseRun } from '../../src/load/state/runs/runs.ts';
 import { accessibilityProblems, launchBrowser } from '../support/browser.ts';
 import { testDatabase } from '../support/database.ts';
-import { backends, backfill, openPipeline, start } from '../support/pipeline.ts';
+import { backends, backfill, ended, openPipeline, start } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { clock, DAY, HOSTILE, logged, openDashboard, serve } from './dashboard-support.ts';
 
@@ -172,10 +172,18 @@ describe('buttons', () => {
 
     // Those that the page shows have no answer that is kept.
     expect(await press('/quality', 'Retry rejects')).toMatch('There is no reject that can be read again');
+    await pool.query(
+      `update etl.rejected_records r set first_seen_at = a.place, last_seen_at = a.place
+         from etl.answers a where a.window_id = r.window_id and a.hash is not null`,
+    );
+    const [, retry] = /^Run (\d+) is reading the rejected records again\.$/.exec(
+      await press('/quality', 'Retry rejects'),
+    ) ?? ['', ''];
+    expect(await ended(pipeline, Number(retry))).toMatchObject({ kind: 'replay', state: 'completed' });
     expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
     const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
     expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
-    expect(logged.filter((line) => line.includes('"notice"')).length).toBe(6);
+    expect(logged.filter((line) => line.includes('"notice"')).length).toBe(7);
     expect(logged.join('\n')).toContain('"address":"127.0.0.1","action":"/actions/runs/1/resume"');
   });
 });
