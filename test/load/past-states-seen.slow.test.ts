@@ -23,6 +23,12 @@ test('thousands of states that were seen while loads were under way are shown ag
   const writers = Array.from({ length: WRITERS }, () => openPool(store.url, 2));
   // No two are fetched in one millisecond: answers without a body to the same question would then be one answer.
   let fetched = Date.now();
+  // One that comes after a later one is refused, because no answer is kept to fold it with.
+  let refused = 0;
+  const unlessLate = (error: Error) => {
+    if (!error.message.includes('neither kept nor pruned')) throw error;
+    refused += 1;
+  };
   const write = async (at: number) => {
     const random = randomFrom(7 + at);
     const pick = (below: number) => Math.floor(random() * below);
@@ -41,7 +47,8 @@ test('thousands of states that were seen while loads were under way are shown ag
         ).filter(() => pick(6) > 0);
         const fullSets = [{ table: categories, exchange: 'BSE', days: null, mayBeEmpty: false }];
         const batches = [{ table: categories, rows }];
-        await load(writer, { batches, fullSets, exchange: 'BSE', fetchedAt: new Date(fetched++) });
+        const answer = { batches, fullSets, exchange: 'BSE', fetchedAt: new Date(fetched++) };
+        await load(writer, answer).catch(unlessLate);
         continue;
       }
       const day = DAYS[pick(DAYS.length)] as string;
@@ -51,7 +58,7 @@ test('thousands of states that were seen while loads were under way are shown ag
       const fullSets = [
         { table: bhavcopy, exchange: 'NSE', days: { from: day, to: day }, mayBeEmpty: false },
       ];
-      await loadBhav(writer, rows, { fullSets, fetchedAt: new Date(fetched++) });
+      await loadBhav(writer, rows, { fullSets, fetchedAt: new Date(fetched++) }).catch(unlessLate);
     }
   };
   let writing = true;
@@ -87,7 +94,9 @@ test('thousands of states that were seen while loads were under way are shown ag
   const numbers = await store.pool.query(
     'select count(*)::int as loads, min(state)::int as first, max(state)::int as last from etl.loads',
   );
-  expect(numbers.rows).toEqual([{ loads: WRITERS * LOADS, first: 1, last: WRITERS * LOADS }]);
+  const loads = WRITERS * LOADS - refused;
+  expect(numbers.rows).toEqual([{ loads, first: 1, last: loads }]);
+  expect(refused).toBeLessThan((WRITERS * LOADS) / 2);
   const order = await store.pool.query(
     `select count(*)::int as backwards from etl.loads a join etl.loads b on b.state = a.state + 1
       where b.committed_at < a.committed_at`,
