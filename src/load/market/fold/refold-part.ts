@@ -18,7 +18,7 @@ import {
 } from '../../state/answers/answer-facts.ts';
 import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
-import { type AnswerOfPart, answersOfPart } from '../../state/answers/to-fold.ts';
+import { type AnswerOfPart, answersOfPart, checkPartIsKept } from '../../state/answers/to-fold.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
 import { beginLoad, insertLoad, insertLoads, nextLoadId, widenChanged } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
@@ -141,6 +141,7 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   const { loadId } = begun;
   for (const table of tables) await ensureStage(tx.client, table);
   const scope = scopeOfPart(part);
+  await checkPartIsKept(tx, scope);
   const pruned = await prunedUpTo(tx, scope);
   // Those that were never loaded are pruned without the locks of tables, so they are listed once they are locked.
   await lockAnswers(

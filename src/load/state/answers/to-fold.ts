@@ -132,31 +132,29 @@ export async function answersToFold(
   return [...found, own].sort((one, other) => (one.place < other.place ? -1 : 1));
 }
 
-/**
- * The kept answers about some days and instruments (null: all), loaded or not, in their order.
- *
- * @throws PipelineError `database` as `checkNoneLost` does.
- */
-export async function answersOfPart(
-  db: NodePgDatabase,
-  part: LoadGroup & {
-    readonly days: DayRange | null;
-    /** In upper case. */
-    readonly instruments: readonly string[] | null;
-  },
-): Promise<AnswerOfPart[]> {
-  const { operations, exchange, days, instruments } = part;
-  const overlaps = (first: SQL, last: SQL) =>
-    days === null ? undefined : sql`${first} <= ${days.to} and ${last} >= ${days.from}`;
-  const isOfPart = and(
+/** Some days and instruments (in upper case) of data sets; null: all. */
+interface PartScope extends LoadGroup {
+  readonly days: DayRange | null;
+  readonly instruments: readonly string[] | null;
+}
+
+/** The condition that `a`, an answer or a load, is about a part. `first` and `last` are the days that it is about. */
+const isOfPart = ({ operations, exchange, days, instruments }: PartScope, first: SQL, last: SQL) =>
+  and(
     sql`a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])`,
+    days === null ? undefined : sql`${first} <= ${days.to} and ${last} >= ${days.from}`,
     instruments === null
       ? undefined
       : sql`upper(a.instruments::text)::text[] && ${sql.param(instruments)}::text[]`,
   );
-  await checkNoneLost(db, part, and(isOfPart, overlaps(sql`a.from_date`, sql`a.to_date`)));
-  return selectAnswers(db, and(isOfPart, overlaps(FIRST_DAY, LAST_DAY)));
-}
+
+/** The kept answers about a part, loaded or not, in their order. */
+export const answersOfPart = (db: NodePgDatabase, part: PartScope): Promise<AnswerOfPart[]> =>
+  selectAnswers(db, isOfPart(part, FIRST_DAY, LAST_DAY));
+
+/** Checks that they are all of those that were loaded. @throws PipelineError `database` as `checkNoneLost` does. */
+export const checkPartIsKept = (db: NodePgDatabase, part: PartScope): Promise<void> =>
+  checkNoneLost(db, part, isOfPart(part, sql`a.from_date`, sql`a.to_date`));
 
 /**
  * The place of the last answer about each day of a scope that was loaded in this version or an earlier one. NO_DAY stands
