@@ -13,20 +13,25 @@ const session = (exchange: string, [id, symbol, series]: readonly [number, strin
     `2024-01-01,2024-01-01,CM,${exchange},STK,${id + 1},INE0${exchange}01011,ONLY${exchange},${series},ONLY LTD,100,100,100,100,100,100,10,1000,3,F1,1`,
   ]);
 
-test('market.share_events have one row an event, whichever exchanges list it, so that dividends add up', async () => {
+/** Opens a store with a session of both exchanges and a list of events. */
+async function storeWith(events: readonly string[]) {
   const context = await openStore();
   await importInto(context, [
     session('NSE', [11_536, 'TCS', 'EQ']),
     session('BSE', [532_540, 'TCSLTD', 'A']),
-    newFile('events.csv', [
-      'exchange,symbol,ex_date,kind,ratio,note',
-      'NSE,TCS,2024-01-19,dividend,27,',
-      'NSE,TCS,2024-05-16,dividend,28,',
-      'BSE,TCSLTD,2024-05-16,dividend,28,',
-      'BSE,TCSLTD,2024-07-19,dividend,10,',
-      'BSE,ONLYBSE,2024-07-19,dividend,3,',
-      'NSE,UNKNOWN,2024-07-19,split,2:1,',
-    ]),
+    newFile('events.csv', ['exchange,symbol,ex_date,kind,ratio,note', ...events]),
+  ]);
+  return context;
+}
+
+test('market.share_events have one row an event, whichever exchanges list it, so that dividends add up', async () => {
+  const context = await storeWith([
+    'NSE,TCS,2024-01-19,dividend,27,',
+    'NSE,TCS,2024-05-16,dividend,28,',
+    'BSE,TCSLTD,2024-05-16,dividend,28,',
+    'BSE,TCSLTD,2024-07-19,dividend,10,',
+    'BSE,ONLYBSE,2024-07-19,dividend,3,',
+    'NSE,UNKNOWN,2024-07-19,split,2:1,',
   ]);
   const query = async (text: string) => (await context.db.pool.query(text)).rows;
   const events = () =>
@@ -52,23 +57,17 @@ test('market.share_events have one row an event, whichever exchanges list it, so
 });
 
 test('an event that each exchange has on a day of its own is one event, if the days are at most a week apart', async () => {
-  const context = await openStore();
-  await importInto(context, [
-    session('NSE', [11_536, 'TCS', 'EQ']),
-    session('BSE', [532_540, 'TCSLTD', 'A']),
-    newFile('events.csv', [
-      'exchange,symbol,ex_date,kind,ratio,note',
-      'NSE,TCS,2024-05-16,dividend,28,',
-      'BSE,TCSLTD,2024-05-17,dividend,28,',
-      // Of one exchange alone, a week later: another dividend.
-      'NSE,TCS,2024-08-01,dividend,5,',
-      'BSE,TCSLTD,2024-08-12,dividend,5,',
-      // Two of the same amount, each on both exchanges.
-      'NSE,TCS,2024-10-01,dividend,7,',
-      'BSE,TCSLTD,2024-10-02,dividend,7,',
-      'NSE,TCS,2024-10-07,dividend,7,',
-      'BSE,TCSLTD,2024-10-08,dividend,7,',
-    ]),
+  const context = await storeWith([
+    'NSE,TCS,2024-05-16,dividend,28,',
+    'BSE,TCSLTD,2024-05-17,dividend,28,',
+    // Of one exchange alone, a week later: another dividend.
+    'NSE,TCS,2024-08-01,dividend,5,',
+    'BSE,TCSLTD,2024-08-12,dividend,5,',
+    // Two of the same amount, each on both exchanges.
+    'NSE,TCS,2024-10-01,dividend,7,',
+    'BSE,TCSLTD,2024-10-02,dividend,7,',
+    'NSE,TCS,2024-10-07,dividend,7,',
+    'BSE,TCSLTD,2024-10-08,dividend,7,',
   ]);
   const { rows } = await context.db.pool.query<{ line: string }>(
     `select concat_ws(' ', exchange, ex_date, array_to_string(exchanges, '+'), amount) as line
