@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION etl.has_source(settings jsonb) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT (settings ->> 'hasKey')::boolean OR EXISTS (SELECT FROM etl.runs r WHERE r.kind IN ('nightly', 'backfill', 'gap_fill'))
 $$;
-COMMENT ON FUNCTION etl.has_source(jsonb) IS 'Is there a key, or was anything ever requested with one?';
+COMMENT ON FUNCTION etl.has_source(jsonb) IS 'True if there is a key, or if anything was ever requested with one.';
 
 -- Which pairs to look at: those that schedules request, and also what else ever had a record. A pair that somebody once
 -- requested by mistake is forgotten thereby. Without a key, and if nothing was ever requested with one, nobody expects

@@ -94,7 +94,7 @@ async function findStoredNames(
 interface Changed {
   readonly name: string;
   readonly isEnabled: boolean;
-  /** Was it in that state before? */
+  /** Whether it was in that state before. */
   readonly isUnchanged: boolean;
   /** None if its file is away. */
   readonly tables: readonly string[];

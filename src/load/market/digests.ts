@@ -199,7 +199,7 @@ function comparedWith(rebuilds: readonly Rebuild[], load: DigestedLoad) {
   const some = (meets: (rebuild: Rebuild) => boolean) => (name: string) =>
     later.some((one) => one.rebuilt?.includes(name) === true && meets(one));
   return {
-    /** Do rebuilds contain all days, instruments and tables of the load? Then their digests cover all of its rows. */
+    /** Whether rebuilds contain all days, instruments and tables of the load: then their digests cover all of its rows. */
     isCovered:
       names.length > 0 &&
       names.every(some((one) => one.isWhole && isUpTo(one.from, from ?? '') && isUpTo(to ?? '', one.to))),

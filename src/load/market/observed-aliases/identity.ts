@@ -40,8 +40,7 @@ const FUND = 'INF';
  * Finds out which observed aliases belong to the same instrument, by the rules of docs/analysts.md.
  * The result depends on the aliases alone, not on their order.
  *
- * @param aliases of one exchange, in whole families: all that share a symbol, an ISIN (NSE) or a
- *   scrip code (BSE), directly or through others.
+ * @param aliases all of one exchange.
  * @returns one identity per alias, in the same order.
  */
 export function identify(aliases: readonly ObservedAlias[]): Identity[] {

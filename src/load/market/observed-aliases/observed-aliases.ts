@@ -210,12 +210,18 @@ async function readAllNames(tx: Transaction, exchange: string): Promise<void> {
 
 /** Identifies the instrument of each observed alias of an exchange, and writes what differs from what is stored. */
 async function identifyAll(tx: Transaction, exchange: string): Promise<void> {
-  const { id, symbol, series, isin, link, precedence } = observedAliases;
-  const { scrip_code: scripCode, first_seen: firstSeen, instrument_id: instrumentId } = observedAliases;
   const stored = await tx
     .select({
-      ...{ id, exchange: observedAliases.exchange, symbol, series, isin, link, scripCode, firstSeen },
-      ...{ instrumentId, precedence },
+      id: observedAliases.id,
+      exchange: observedAliases.exchange,
+      symbol: observedAliases.symbol,
+      series: observedAliases.series,
+      isin: observedAliases.isin,
+      link: observedAliases.link,
+      scripCode: observedAliases.scrip_code,
+      firstSeen: observedAliases.first_seen,
+      instrumentId: observedAliases.instrument_id,
+      precedence: observedAliases.precedence,
     })
     .from(observedAliases)
     .where(eq(observedAliases.exchange, exchange));

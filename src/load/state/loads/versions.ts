@@ -158,7 +158,7 @@ export async function readRebuilds(db: NodePgDatabase) {
       from: sql<string>`${digestedFrom}::text`,
       to: sql<string>`${digestedTo}::text`,
       rebuilt: rebuiltTables,
-      /** Did it replace the rows of all instruments? */
+      /** Whether it replaced the rows of all instruments. */
       isWhole: sql<boolean>`${loads.instruments} = '{}'`,
     })
     .from(loads)

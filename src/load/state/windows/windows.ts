@@ -230,7 +230,7 @@ export interface Selection {
 interface OlderThan {
   readonly day: Day;
   readonly variant: string;
-  /** Is the day expected to be beyond the history of the source? If not, it is if the source has answered a newer one. */
+  /** Whether the day is expected to be beyond the history of the source. If not, it is where a newer one has a response. */
   readonly isExpected: boolean;
 }
 
