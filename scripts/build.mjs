@@ -1,4 +1,5 @@
-// Builds dist/ from src/: each TypeScript file becomes a JavaScript file, and other files (calendar data) are copied.
+// Builds dist/ from src/: the modules become one file for each way into them, with files that these share in dist/chunks/,
+// and other files (calendar data) are copied.
 //
 //   node scripts/build.mjs             checks types first, fails if they are wrong, and writes those of the exports
 //   node scripts/build.mjs --if-stale  only if src/ has changed, and without the type check, which takes longest
@@ -18,7 +19,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -29,11 +30,17 @@ const COMPILER = at('node_modules', 'esbuild');
 const TYPE_CHECKER = at('node_modules', 'typescript', 'bin', 'tsc');
 /**
  * Packages of many small modules, which would take most of the time in which a command starts. The parts of them that
- * are used are bundled into a few files, `dist/packages/`.
+ * are used are bundled with our own modules.
  */
 const BUNDLED = /^(csv-parse|drizzle-orm|zod)(\/|$)/;
-/** Files that are compiled; the extension becomes `.js`. */
+/** Files that are compiled. */
 const SOURCE = /\.tsx?$/;
+/**
+ * The ways into the bundle, below src/: what the program, users and a test that starts a worker of its own import, and
+ * the operations, which are imported by the names in their folders.
+ */
+const ENTRIES =
+  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
 /** Its time is that at which the build was begun: sources that are newer are not in it. */
@@ -78,10 +85,8 @@ async function build({ types = false } = {}) {
   const [fresh, old] = [at(`dist.new-${process.pid}`), at(`dist.old-${process.pid}`)];
   try {
     if (!(await compile(fresh)) || (types && !writeTypes(fresh))) return false;
-    cpSync(at('src'), fresh, {
-      recursive: true,
-      filter: (path) => statSync(path).isDirectory() || !SOURCE.test(path),
-    });
+    for (const name of filesIn('src').filter((name) => !SOURCE.test(name)))
+      cpSync(at('src', name), join(fresh, name));
     writeFileSync(join(fresh, 'commit'), commit());
     const stamp = join(fresh, 'built-from-sources-until');
     writeFileSync(stamp, '');
@@ -104,13 +109,23 @@ function commit() {
   return asked?.status === 0 ? String(asked.stdout).trim() : '';
 }
 
+/** The names of the files in a folder and below it, as `a/b.ts`. */
+function filesIn(folder) {
+  const entries = readdirSync(at(folder), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  return entries.map((entry) =>
+    relative(at(folder), join(entry.parentPath, entry.name)).replaceAll('\\', '/'),
+  );
+}
+
 /** @returns {Promise<boolean>} false if a file could not be compiled; the errors are printed. */
 async function compile(folder) {
   // Imported here, because most commands need not build.
   const esbuild = await import('esbuild');
-  const files = readdirSync(at('src'), { recursive: true }).filter((name) => SOURCE.test(name));
+  const entries = filesIn('src').filter((name) => ENTRIES.test(name));
   const options = {
-    entryPoints: files.map((name) => at('src', name)),
+    entryPoints: entries.map((name) => at('src', name)),
     outbase: at('src'),
     outdir: folder,
     bundle: true,
@@ -118,12 +133,13 @@ async function compile(folder) {
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    chunkNames: 'packages/[name]-[hash]',
+    // One folder below dist/, as src/core/package-folders.ts expects.
+    chunkNames: 'chunks/[name]-[hash]',
     sourcemap: true,
     sourcesContent: false,
     // esbuild prints warnings to stderr, so that they do not get into the results of a command.
     logLevel: 'warning',
-    plugins: [{ name: 'bundle some packages', setup: resolveImports }],
+    plugins: [{ name: 'leave most packages as imports', setup: resolveImports }],
   };
   return esbuild.build(options).then(
     () => true,
@@ -131,16 +147,11 @@ async function compile(folder) {
   );
 }
 
-/** Keeps our own files separate, and leaves packages that are not bundled as imports. */
+/** Leaves packages that are not bundled as imports. */
 function resolveImports(esbuild) {
-  const own = at('src');
-  esbuild.onResolve({ filter: /./ }, ({ kind, path, importer }) => {
-    if (kind === 'entry-point') return null;
-    if (path.startsWith('.')) {
-      return importer.startsWith(own) ? { path: path.replace(SOURCE, '.js'), external: true } : null;
-    }
-    return BUNDLED.test(path) ? null : { path, external: true };
-  });
+  esbuild.onResolve({ filter: /^[^.]/ }, ({ kind, path }) =>
+    kind === 'entry-point' || BUNDLED.test(path) ? null : { path, external: true },
+  );
 }
 
 /** Writes the types of what the package exports, `eod-pipeline/operations`. */

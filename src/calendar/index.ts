@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
+import { CODE } from '../core/package-folders.ts';
 import { type LearningCalendar, learningCalendar } from './calendar.ts';
 import { type Entry, readEntries } from './entries.ts';
 
@@ -17,7 +18,7 @@ const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
  */
 export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {
   const reviewed = REVIEWED.flatMap((name) => {
-    const path = join(import.meta.dirname, 'data', name);
+    const path = join(CODE, 'calendar', 'data', name);
     return readEntries(readFileSync(path, 'utf8'), path);
   });
   return learningCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../core/config.ts';
 import { defaultDataFolder } from '../core/data-folder.ts';
 import {
@@ -11,6 +10,7 @@ import {
   settingsRedactor,
 } from '../core/environment.ts';
 import { usageError } from '../core/errors.ts';
+import { PACKAGE } from '../core/package-folders.ts';
 import { escapeControls } from '../core/wording.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { wrap } from './output.ts';
@@ -62,8 +62,17 @@ export function processCli(life: Lifecycle): Cli {
   const { env, stdin, stdout, stderr } = process;
   // The question goes to stderr, because stdout is for results.
   const ask = stdin.isTTY && stderr.isTTY ? (question: string) => askOnTerminal(question, life) : undefined;
-  const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/[\\/]$/, '');
-  return { env, cwd: process.cwd(), root, stdout, stderr, stdin: () => stdin, ask, life, exitCode: 0 };
+  return {
+    env,
+    cwd: process.cwd(),
+    root: PACKAGE,
+    stdout,
+    stderr,
+    stdin: () => stdin,
+    ask,
+    life,
+    exitCode: 0,
+  };
 }
 
 /** Reads a line from the terminal; nothing if it is closed (Ctrl-D) or a signal comes. */

@@ -1,23 +1,32 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { PACKAGE } from './package-folders.ts';
 
-const ROOT = new URL('../../', import.meta.url);
+interface Manifest {
+  readonly version: string;
+  readonly engines: { readonly node: string };
+}
+
+function readManifest(): Manifest {
+  return JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as Manifest;
+}
 
 /** The version of eod, from package.json. */
-export function packageVersion(): string {
-  return (JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as { version: string }).version;
-}
+export const packageVersion = (): string => readManifest().version;
+
+/** The versions of Node that this program runs on, from package.json. */
+export const supportedNode = (): string => readManifest().engines.node;
 
 /** The first seven digits of the commit that is checked out or was built; null where it is unknown. */
 export function commit(): string | null {
   // Parent folders are not searched, because an installed package may lie in the checkout of another project.
-  if (existsSync(new URL('.git', ROOT))) {
+  if (existsSync(join(PACKAGE, '.git'))) {
     const asked = ['rev-parse', '--short=7', 'HEAD'];
-    const { status, stdout } = spawnSync('git', asked, { cwd: fileURLToPath(ROOT), encoding: 'utf8' });
+    const { status, stdout } = spawnSync('git', asked, { cwd: PACKAGE, encoding: 'utf8' });
     if (status === 0) return stdout.trim();
   }
-  const stamp = new URL('dist/commit', ROOT);
+  const stamp = join(PACKAGE, 'dist', 'commit');
   return existsSync(stamp) ? readFileSync(stamp, 'utf8').trim() || null : null;
 }
 

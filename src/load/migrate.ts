@@ -7,6 +7,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { ClientBase, PoolClient } from 'pg';
 import { usageError } from '../core/errors.ts';
 import { largest } from '../core/iterables.ts';
+import { PACKAGE } from '../core/package-folders.ts';
 import { type Database, endIfSilent } from './database/database.ts';
 import { databaseError } from './database/database-errors.ts';
 import { readServerFacts } from './database/inspect.ts';
@@ -25,7 +26,7 @@ import { grantReadersAgain } from './state/readers.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {
-  migrationsFolder: join(import.meta.dirname, '../../migrations'),
+  migrationsFolder: join(PACKAGE, 'migrations'),
   migrationsSchema: 'etl',
   migrationsTable: 'migrations',
 };

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isDay } from '../core/days.ts';
 import { either } from '../core/wording.ts';
 import { isSnakeCase } from './column-names.ts';

@@ -4,6 +4,7 @@ import { register } from 'node:module';
 import { basename, dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, usageError } from '../core/errors.ts';
+import { CODE } from '../core/package-folders.ts';
 import type { DeclarationProblem } from './check-declaration.ts';
 import { nameFailures } from './declaration-failures.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
@@ -24,7 +25,8 @@ export interface DeclaredFile {
   readonly from: From;
 }
 
-const CATALOGUE = join(import.meta.dirname, 'catalogue');
+const OWN = join(CODE, 'operations');
+const CATALOGUE = join(OWN, 'catalogue');
 
 /** TypeScript is read by Node from 22.18 and 23.6 on. */
 const MODULE = /^([A-Za-z]\w*)\.(?:mjs|js|mts|ts)$/;
@@ -81,7 +83,7 @@ let canResolve = false;
 function letModulesImport(): void {
   if (canResolve) return;
   canResolve = true;
-  const own = new URL(`./public${extname(import.meta.filename)}`, import.meta.url).href;
+  const own = pathToFileURL(join(OWN, `public${extname(import.meta.filename)}`)).href;
   const hook = `export const resolve = (specifier, context, next) =>
     specifier === 'eod-pipeline/operations' ? { url: ${JSON.stringify(own)}, shortCircuit: true } : next(specifier, context);`;
   register(`data:text/javascript,${encodeURIComponent(hook)}`);
@@ -157,7 +159,7 @@ function fileProblem(path: string, name: string): string | null {
   const same = filesIn(dirname(path), 'folder').filter(isNamed);
   if (same.length > 1)
     return `${same.map((one) => basename(one.path)).join(' and ')} declare the same operation: delete all but one`;
-  if (filesIn(import.meta.dirname, 'default').some(isNamed))
+  if (filesIn(OWN, 'default').some(isNamed))
     return `${name} comes with eod and cannot be declared again: delete the file`;
   const entry = statSync(path, { throwIfNoEntry: false });
   if (entry === undefined) return 'it is a link to a file that does not exist';

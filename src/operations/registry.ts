@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
+import { CODE } from '../core/package-folders.ts';
 import {
   type BrokenFile,
   type DeclaredOperations,
@@ -18,11 +19,11 @@ import type { TableDefinition } from './table.ts';
 /** The default exports of those files in a folder whose names match, sorted by name. */
 const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
   Promise.all(
-    readdirSync(join(import.meta.dirname, folder))
+    readdirSync(join(CODE, 'operations', folder))
       .filter((file) => name.test(file))
       .sort()
       .map(async (file) => {
-        const path = join(import.meta.dirname, folder, file);
+        const path = join(CODE, 'operations', folder, file);
         return ((await import(pathToFileURL(path).href)) as { default: unknown }).default;
       }),
   );

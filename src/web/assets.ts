@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CODE } from '../core/package-folders.ts';
 import { sha256 } from '../core/sha256.ts';
 
 interface Asset {
@@ -9,7 +11,7 @@ interface Asset {
 }
 
 function asset(name: string, type: string): Asset {
-  const body = readFileSync(new URL(`./assets/${name}`, import.meta.url));
+  const body = readFileSync(join(CODE, 'web', 'assets', name));
   const hash = sha256(body).slice(0, 12);
   return { url: `/assets/${hash}/${name}`, type, body };
 }

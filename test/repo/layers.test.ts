@@ -25,6 +25,18 @@ test('no two files of src have one name, but for those that are the entry of a f
   expect(all.filter((_, at) => names.indexOf(nameOf(all[at] ?? '')) !== at)).toEqual([]);
 });
 
+test('no file finds others from its own place, which the build changes: those start from CODE and PACKAGE', () => {
+  const isKept = (code: string) =>
+    code
+      .replaceAll('sampleOf(import.meta.url)', '')
+      .replaceAll('createRequire(import.meta.url)', '')
+      .replaceAll('extname(import.meta.filename)', '')
+      .includes('import.meta.');
+  const files = filesOf('.').filter((file) => isKept(codeOf(file)));
+  // The second only names it in a comment.
+  expect(files).toEqual(['core/package-folders.ts', 'operations/sample.ts']);
+});
+
 test.each(['jobs', 'cli', 'web'])(
   'no file of %s names a table of the schema etl, in SQL or in words',
   (folder) => {

@@ -1,10 +1,11 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { messageOf, usageError } from '../../core/errors.ts';
+import { PACKAGE } from '../../core/package-folders.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 
 /** A `.env` with every setting as a comment: its meaning and its default. */
-const TEMPLATE = new URL('../../../.env.example', import.meta.url);
+const TEMPLATE = join(PACKAGE, '.env.example');
 
 interface InitFlags extends JsonFlag {
   readonly force?: boolean;

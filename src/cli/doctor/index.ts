@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { loadCalendar } from '../../calendar/index.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { readEnvironment } from '../../core/environment.ts';
+import { supportedNode } from '../../core/version.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import { bounded, type Check, skipped } from './check.ts';
@@ -60,7 +60,7 @@ function row<const Name extends Need = never>(
 
 /** All checks, in the order in which to look at them. */
 const CHECKS: readonly Row[] = [
-  row('node', [], () => nodeCheck(process.version, engines())),
+  row('node', [], () => nodeCheck(process.version, supportedNode())),
   row('settings', [], ({ cli, config }) => [
     ...settingsChecks(config),
     ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
@@ -153,9 +153,4 @@ async function made(
   const missing = needs.find((need) => found[need] === undefined);
   if (missing !== undefined) return [skipped(name, found.lacks[missing])];
   return bounded(name, limitMs, remedy, async () => run(found as Examination & Found));
-}
-
-function engines(): string {
-  const file = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { engines: { node: string } }).engines.node;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { CODE } from '../../core/package-folders.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { repeatLoad } from '../../load/market/repeat-load.ts';
@@ -10,36 +10,26 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { AnsweredWindow } from './store-answer.ts';
 
-/** Folders with the code that decides what is stored of an answer. */
-const READING_CODE = ['core', 'extract', 'operations', 'jobs/worker'];
-
-const readingCodeHashes = new Map<string | undefined, string>();
+const codeHashes = new Map<string | undefined, string>();
 
 /**
- * A hash of the code that reads answers, with the user's declarations: after any change of it, they are read again. It is
- * made once, as modules are imported once.
+ * A hash of our code with the user's declarations and what these share: after any change of it, responses are read again.
+ * It is made once, as modules are imported once.
  */
-function hashReadingCode(ownOperations: string | undefined): string {
-  const known = readingCodeHashes.get(ownOperations);
+function hashCode(ownOperations: string | undefined): string {
+  const known = codeHashes.get(ownOperations);
   if (known !== undefined) return known;
   const hash = createHash('sha256');
-  const source = fileURLToPath(new URL('../../', import.meta.url));
-  for (const folder of READING_CODE) {
-    for (const file of readdirSync(join(source, folder), { recursive: true, withFileTypes: true })) {
-      if (file.isFile()) hash.update(file.name).update(readFileSync(join(file.parentPath, file.name)));
-    }
-  }
-  // Also what the declarations of the user share.
-  for (const path of ownOperations === undefined ? [] : modulesIn(ownOperations))
-    hash.update(basename(path)).update(readFileSync(path));
+  for (const folder of ownOperations === undefined ? [CODE] : [CODE, ownOperations])
+    for (const path of modulesIn(folder)) hash.update(basename(path)).update(readFileSync(path));
   const made = hash.digest('hex');
-  readingCodeHashes.set(ownOperations, made);
+  codeHashes.set(ownOperations, made);
   return made;
 }
 
 /** Identifies a body together with the code and the setting that it is read with. */
 export function digestOf({ config }: Pick<Context, 'config'>, bodyHash: string): string {
-  return sha256(`${hashReadingCode(config.EOD_OPERATIONS_DIR)} ${config.EOD_TIMEZONE} ${bodyHash}`);
+  return sha256(`${hashCode(config.EOD_OPERATIONS_DIR)} ${config.EOD_TIMEZONE} ${bodyHash}`);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { canNameFiles } from './relation.ts';

@@ -1,6 +1,6 @@
 import { and, between, count, desc, eq, gte, inArray, isNull, lt, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { DayRange } from '../../core/days.ts';
 import { lockUntilCommit } from '../database/transaction.ts';
 import { loadedSessionsSql } from './coverage/coverage.ts';

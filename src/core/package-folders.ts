@@ -1,0 +1,10 @@
+import { join } from 'node:path';
+
+/**
+ * The folder of our modules: src/, or dist/, where the build bundles them into few files. Both have the files beside the
+ * modules at the same places, and this module is one folder below in both (dist/chunks/).
+ */
+export const CODE = join(import.meta.dirname, '..');
+
+/** The folder of package.json. */
+export const PACKAGE = join(CODE, '..');
