@@ -9,6 +9,8 @@ type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
 export interface Calendar {
   isSession(exchange: string, day: Day): boolean;
   kindOf(exchange: string, day: Day): DayKind;
+  /** Is it a session that is listed, such as one on a Saturday? */
+  isSpecial(exchange: string, day: Day): boolean;
   /** Sessions from `from` to `to`, both included, ascending. */
   sessions(exchange: string, from: Day, to: Day): Day[];
   /** The last `count` sessions up to `day`, which is included, ascending. */
@@ -38,6 +40,7 @@ export function buildCalendar(lists: readonly (readonly Entry[])[]): Calendar {
   return {
     isSession: (exchange, day) => isOpen(kindIn(of(exchange), day)),
     kindOf: (exchange, day) => kindIn(of(exchange), day),
+    isSpecial: (exchange, day) => of(exchange).listed.get(day) === 'session',
     sessions(exchange, from, to) {
       const found: Day[] = [];
       for (let year = yearOf(from); year <= yearOf(to); year++) {
@@ -87,12 +90,20 @@ function isOpen(kind: DayKind): boolean {
 function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;
+  const days = daysIn(year);
+  const first = weekday(days[0] as Day);
+  const sessions = days.filter((day, at) => isOpen(kindIn(market, day, (first + at) % 7)));
+  market.sessions.set(year, sessions);
+  return sessions;
+}
+
+/** The days of each year, for all markets. */
+const daysOfYears = new Map<number, readonly Day[]>();
+
+function daysIn(year: number): readonly Day[] {
   const name = String(year).padStart(4, '0');
-  const first = weekday(`${name}-01-01`);
-  const days = eachDay(`${name}-01-01`, `${name}-12-31`).filter((day, at) =>
-    isOpen(kindIn(market, day, (first + at) % 7)),
-  );
-  market.sessions.set(year, days);
+  const days = daysOfYears.get(year) ?? eachDay(`${name}-01-01`, `${name}-12-31`);
+  daysOfYears.set(year, days);
   return days;
 }
 
@@ -126,6 +137,7 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
     listed,
     isSession: (exchange, day) => current.isSession(exchange, day),
     kindOf: (exchange, day) => current.kindOf(exchange, day),
+    isSpecial: (exchange, day) => current.isSpecial(exchange, day),
     sessions: (exchange, from, to) => current.sessions(exchange, from, to),
     lastSessions: (exchange, day, count) => current.lastSessions(exchange, day, count),
     knows: (exchange, year) => current.knows(exchange, year),

@@ -69,7 +69,7 @@ function listSessions(calendar: Calendar, from: Day, to: Day): ListedSessions {
     calendar.sessions(exchange, from, to).map((day) => ({
       exchange,
       day,
-      kind: calendar.kindOf(exchange, day) === 'special' ? ('special' as const) : ('session' as const),
+      kind: calendar.isSpecial(exchange, day) ? ('special' as const) : ('session' as const),
     })),
   );
   return { rows, digest: digestSessions(rows) };
