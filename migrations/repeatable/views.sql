@@ -18,7 +18,12 @@ CREATE OR REPLACE VIEW market.prices AS
              WHERE c.exchange = r.exchange AND c.symbol = r.symbol AND c.series = r.series AND c.trade_date = r.trade_date),
            (SELECT 'none' FROM etl.coverage k
              WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
-               AND k.instrument = '' AND k.state IN ('loaded', 'empty') LIMIT 1)) AS band_hit
+               AND k.instrument = '' AND k.state IN ('loaded', 'empty')
+               -- A record that could not be read may be of any security.
+               AND NOT EXISTS (SELECT FROM etl.rejects j
+                 WHERE j.operation = k.operation AND j.exchange = k.exchange AND k.day BETWEEN j.from_date AND j.to_date
+                   AND NOT j.is_stray AND j.resolved_at IS NULL)
+             LIMIT 1)) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
              CASE WHEN b.trade_date = ANY (a.first_sessions) THEN (
@@ -85,7 +90,7 @@ COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
 COMMENT ON COLUMN market.prices.trade_count IS 'Number of trades.';
 COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file or answer with it was loaded, or the exchange publishes none. Unit: shares.';
 COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of traded_quantity, as printed. Unit: percent.';
-COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, HL for both, or none; null where the price bands of the day are not loaded.';
+COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, HL for both, or none; null where the price bands of the day are not loaded, or records of them were rejected.';
 
 -- Immutable, so that a wrong period is an error before anything is read.
 CREATE OR REPLACE FUNCTION market.period_unit(period text) RETURNS text

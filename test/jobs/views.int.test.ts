@@ -82,12 +82,21 @@ beforeAll(async () => {
        ('2023-12-29', 'ALPHA', 'EQ', 'H'), ('2023-12-29', 'BETA', 'EQ', 'L'), ('2024-01-03', 'ALPHA', 'EQ', 'H'),
        ('2024-01-03', 'ALPHA', 'EQ', 'L'), ('2024-01-05', 'EPSILON', 'EQ', 'H'), ('2024-01-05', 'NOBODY', 'EQ', 'L')) v(day, symbol, series, band)`,
   );
-  // Nothing is known of the bands of 2024-01-02; on 2024-01-09 there were none.
+  // Nothing is known of the bands of 2024-01-02; on 2024-01-09 there were none. On 2024-01-04 and 2024-01-10 records were
+  // rejected: of these a later response had none, of the others no response came. A stray record is of no day.
   await context.db.pool.query(
     `insert into etl.coverage (operation, exchange, day, last_place, last_said, last_records, loaded_place, loaded_records)
      select 'GetCircuitBreakers', 'NSE', day::date, '2024-02-01', said, records, loaded::timestamptz, nullif(records, 0)
        from (values ('2023-12-29', 'loaded', 2, '2024-02-01'), ('2024-01-03', 'loaded', 2, '2024-02-01'),
-                    ('2024-01-05', 'loaded', 2, '2024-02-01'), ('2024-01-09', 'empty', 0, null)) v(day, said, records, loaded)`,
+                    ('2024-01-05', 'loaded', 2, '2024-02-01'), ('2024-01-09', 'empty', 0, null),
+                    ('2024-01-04', 'loaded', 1, '2024-02-01'), ('2024-01-08', 'loaded', 1, '2024-02-01'),
+                    ('2024-01-10', 'loaded', 1, '2024-02-01')) v(day, said, records, loaded)`,
+  );
+  await context.db.pool.query(
+    `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, problems, is_stray,
+         first_seen_at, last_seen_at, settled_at)
+     select 1, 1, 'GetCircuitBreakers', 'NSE', 0, day::date, day::date, day, '[]', is_stray, '2024-01-31', '2024-01-31', settled::timestamptz
+       from (values ('2024-01-04', false, null), ('2024-01-08', true, null), ('2024-01-10', false, '2024-02-01')) v(day, is_stray, settled)`,
   );
 }, 120_000);
 
@@ -155,6 +164,12 @@ describe('market.prices', () => {
       'DELTA N1 DELTA LTD 999 1 3 - - none',
       'GAMMA EQ GAMMA LTD 33 100 3 - - none',
     ]);
+    expect(
+      await lines(
+        `select distinct trade_date::text, band_hit from market.prices
+          where exchange = 'NSE' and trade_date in ('2024-01-04', '2024-01-08', '2024-01-10') order by 1`,
+      ),
+    ).toEqual(['2024-01-04 -', '2024-01-08 none', '2024-01-10 none']);
   });
 });
 
