@@ -217,6 +217,12 @@ export function readAnyCsv(text: string): object[] {
 /** Has a row more cells than this, other than empty ones? */
 const isLonger = (row: readonly string[], width: number) => row.slice(width).some((cell) => cell !== '');
 
+/** A line with so many times the cells of a row is more than one; a text with commas adds a few. */
+const JOINED_FROM = 1.5;
+
+/** The cells of a line in which ends of lines are missing, so that rows are. */
+export class JoinedRows extends Array<string> {}
+
 /** The record of a row, or of its joined cells if it is too long; a list if these are not as many as there are names. */
 function recordOf(
   row: readonly string[],
@@ -225,7 +231,8 @@ function recordOf(
   width: number,
 ): object | readonly string[] {
   const cells = isLonger(row, width) ? joined : row;
-  if (cells !== row && cells.length !== width) return row;
+  if (cells !== row && cells.length !== width)
+    return row.length > JOINED_FROM * width ? JoinedRows.from(row) : row;
   return Object.fromEntries(columns.map(([name, index]) => [name, cells[index] ?? null]));
 }
 

@@ -8,6 +8,7 @@ import { answersMoreDays } from '../operations/spans.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
+import { JoinedRows } from './csv.ts';
 import { type CountRule, openAnswer } from './envelope.ts';
 import { createFieldObserver } from './observed-fields.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
@@ -128,6 +129,7 @@ function createTaking(
   const strayDays = new Set<string>();
   const changed = isRedacted(raw.body);
   let strays = 0;
+  let joined = 0;
   const also = createAlsoReader(operation, asked, timeZone);
   /** Rows and rejects besides those of the operation's own tables. */
   let besides = 0;
@@ -157,6 +159,7 @@ function createTaking(
         return;
       }
       if (stray !== null) strays += 1;
+      if (record instanceof JoinedRows) joined += 1;
       if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
       if (result.table !== null && stray === null) {
         addRow(result.table, result.row);
@@ -179,6 +182,7 @@ function createTaking(
       fetched: records - leftOut + besides,
       ...withTrialDay(rejects, strays === records && strayDays.size === 1 ? [...strayDays][0] : undefined),
       ...(strays > 0 ? { strays } : {}),
+      ...(joined > 0 ? { joined } : {}),
       warnings: [
         ...warnings,
         ...reader.warnings(),

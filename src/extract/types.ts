@@ -73,7 +73,7 @@ export interface Extracted {
   readonly listsNothing?: boolean;
   /** How many records are of a day, quarter or exchange that was not requested; they are among the rejects. */
   readonly strays?: number;
-  /** For a file: how many of the rejects have the cells of several rows, so that rows are missing. */
+  /** For CSV: how many of the rejects have the cells of several rows, so that rows are missing. */
   readonly joined?: number;
   /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
   readonly trialDay?: string;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readAnyCsv, readCsv, readPlainCsv } from '../../src/extract/csv.ts';
-import type { Extracted } from '../../src/extract/index.ts';
+import { type Extracted, readAnswer } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { readAs } from './support.ts';
+import { ALWAYS, askedOf, raw, readAs, SETTINGS } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
 const rows = (read: Extracted) => read.batches.flatMap((batch) => [...batch.rows]);
@@ -145,6 +145,26 @@ test.each([
   ['inside a quoted text', 'Date,TradeHighlights,ScripsNo\n02-27-2025,"Tot'],
 ])('CSV that breaks off %s is no answer', (_, csv) => {
   expect(() => readAs(NAME, csv)).toThrowError(expect.objectContaining({ kind: 'unreadable' }));
+});
+
+describe('lines in which ends of lines are missing', () => {
+  const [header = '', row = ''] = CSV.split('\r\n');
+  const names = header.split(',').slice(0, 8).join();
+  const lines = Array.from({ length: 6 }, (_, at) => row.replaceAll('"', '').replace('Total', String(at)));
+  const operation = operationNamed(NAME);
+
+  test.each<[string, (csv: string) => Extracted]>([
+    ['parsed', (csv) => readAs(NAME, csv)],
+    ['scanned', (csv) => readAnswer(operation, askedOf(operation), raw(csv), SETTINGS, ALWAYS)],
+    ['inside JSON', (csv) => readAs(NAME, { Value: csv })],
+  ])('are rejects, and counted: %s', (_, read) => {
+    forAll([fc.constantFrom(header, names), fc.subarray([0, 1, 2, 3])], (first, missing) => {
+      const csv = lines.map((line, at) => line + (missing.includes(at) ? '' : '\r\n')).join('');
+      const { joined = 0, rejects } = read(`${first}\r\n${csv}`);
+      const expected = missing.filter((at) => !missing.includes(at - 1)).length;
+      expect([joined, rejects.length]).toEqual([expected, expected]);
+    });
+  });
 });
 
 test('rows without a header row are an error that says what to ask for', () => {

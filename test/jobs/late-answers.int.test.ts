@@ -246,6 +246,27 @@ test('records of a day, quarter or exchange that was not requested are rejected,
   );
 });
 
+test('lines of CSV in which ends of lines are missing leave the session incomplete', async () => {
+  const context = await openStore();
+  const sent = records(0, 30);
+  const lines = sent.map((record) => Object.values(record).join());
+  const csv = `${Object.keys(sent[0] ?? {}).join()}\n${lines.join('\n').replace('\n', '')}\n`;
+  const loaded = await ask(context, {
+    operation: 'GetBhavCopyCM',
+    from: DAY,
+    sent: [],
+    csv,
+    calledAt: Date.UTC(2025, 7, 29, 16, 1),
+    microseconds: 1,
+  });
+  const diagnostic =
+    'a line has the cells of several rows, and it cannot be seen where one ends: its rows are missing';
+  expect(loaded).toMatchObject({ counts: { inserted: 28, rejected: 1 }, suspicious: diagnostic });
+  expect(await all(context, 'select state, diagnostic from etl.coverage')).toEqual([
+    { state: 'failed', diagnostic },
+  ]);
+});
+
 test('records of instruments that were not requested are stored with a warning, and the latest response counts', async () => {
   const closesOf = async (minutes: readonly number[]) => {
     const context = await openStore();

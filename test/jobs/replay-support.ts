@@ -145,6 +145,8 @@ interface Ask {
   readonly sent: readonly SourceRecord[];
   /** What the answer has beside its records. */
   readonly more?: SourceRecord;
+  /** The body, if it is not JSON of these. */
+  readonly csv?: string;
   /** The time of the call, and how many microseconds later than others of that moment. */
   readonly calledAt: number;
   readonly microseconds: number;
@@ -166,7 +168,7 @@ export async function ask(context: Context, one: Ask) {
     [runId, operation.name, exchange, from, to, instruments, params, variant],
   );
   const id = rows[0]?.id ?? 0;
-  const body = Buffer.from(JSON.stringify({ Value: one.sent, ...one.more }));
+  const body = Buffer.from(one.csv ?? JSON.stringify({ Value: one.sent, ...one.more }));
   const contentType = 'application/json';
   const asked = { exchange, from, to, instruments, params, calledOn };
   const settings = { accessKey: '', timeZone: 'Asia/Kolkata', ...(one.count && { count: one.count }) };

@@ -5,6 +5,7 @@ import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
+import { JoinedRows } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
@@ -99,9 +100,6 @@ interface ReadOptions {
   /** How many archives are around it. */
   readonly archives: number;
 }
-
-/** A line with so many times the cells of the header is more than one row; a name with commas adds a few. */
-const JOINED_FROM = 1.5;
 
 /** The data set in which the turnover is quantity times price; that of derivatives is not. */
 const SHARES = 'GetBhavCopyCM';
@@ -227,7 +225,7 @@ export function readCsvFile(
       group = newGroup(columns, exchange, timeZone);
       groups.set(exchange, group);
     }
-    if (Array.isArray(row) && row.length > JOINED_FROM * header.length) group.joined += 1;
+    if (row instanceof JoinedRows) group.joined += 1;
     const found = readRow(group.reader, { columns, row, position, named });
     if (!('row' in found)) {
       group.rejects.push(found);

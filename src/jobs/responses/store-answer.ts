@@ -108,8 +108,14 @@ function daysOfAnswer(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
+  // Of a response nothing is said of what it may lack.
+  const isFile = partial !== undefined;
   const doubtsWithoutReject = miscountText(extracted);
-  const doubts = [...strayRecordsText(extracted), ...joinedRowsText(extracted), ...doubtsWithoutReject];
+  const doubts = [
+    ...strayRecordsText(extracted),
+    ...joinedRowsText(extracted, isFile),
+    ...doubtsWithoutReject,
+  ];
   const sessions =
     trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
   const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
@@ -235,10 +241,11 @@ function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
   ];
 }
 
-function joinedRowsText({ joined = 0 }: Extracted): string[] {
+function joinedRowsText({ joined = 0 }: Extracted, isFile: boolean): string[] {
   if (joined === 0) return [];
+  const remedy = isFile ? 'put the ends of lines back, and import the file again' : 'its rows are missing';
   return [
-    `${joined === 1 ? 'a line has' : `${joined} lines have`} the cells of several rows, and it cannot be seen where one ends: put the ends of lines back, and import the file again`,
+    `${joined === 1 ? 'a line has' : `${joined} lines have`} the cells of several rows, and it cannot be seen where one ends: ${remedy}`,
   ];
 }
 
