@@ -8,7 +8,7 @@ import { decideDuringOutage, longestOutageMs, OPENING_FAILURES, type Outage } fr
 /**
  * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision
  * is made in this file only; outage-policy.ts has its part about a source that does not answer. An error just has data: its kind, the HTTP status, the pause that the source asked for.
- * Everything here is pure. The table in docs/reliability.md is generated from it (`npm run docs:generate`).
+ * Everything here is pure. The table in ARCHITECTURE.md is generated from it (`npm run docs:generate`).
  *
  * Other work has its limits elsewhere: the checks and alerts after a run in jobs/runs/finish.ts, the delivery of alerts
  * in load/state/alerts.ts, lost connections in load/database/retry.ts.
@@ -221,6 +221,10 @@ export const STATUS_RULES: readonly {
   readonly fits: (status: number) => boolean;
   /** The maximum number of attempts, if EOD_ATTEMPTS is larger. */
   readonly attempts: number;
+  /**
+   * `failure`: it counts towards the circuit breaker, and while the source is down `attempts` does not apply. `success`:
+   * the source has answered, and `attempts` always applies.
+   */
   readonly source: Evidence['source'];
 }[] = [
   {

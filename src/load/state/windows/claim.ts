@@ -65,16 +65,16 @@ export async function claimWindow(
   callLimit: CallLimit,
 ): Promise<Claim> {
   const seen = await claimIfAllowed(db, windowId, callLimit, false);
-  const known = outcomeOf(seen, false);
+  const known = claimResult(seen, false);
   if (known !== null) return known;
   if (!(await beginKeyTrial(db, callLimit))) return { outcome: 'probing' };
-  const tried = outcomeOf(await claimIfAllowed(db, windowId, callLimit, true), true);
+  const tried = claimResult(await claimIfAllowed(db, windowId, callLimit, true), true);
   if (tried?.outcome !== 'claimed') await endKeyTrial(db, callLimit.keyHash);
   return tried ?? { outcome: 'spent' };
 }
 
 /** The outcome; null if the claim failed and it is not known whether the key is good, so that it has to be tried. */
-function outcomeOf(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
+function claimResult(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
   if (seen === null) return { outcome: 'gone' };
   if (seen === 'asked') return { outcome: 'waits' };
   if (seen.attempts !== null) return claimedOf(seen, probe);
