@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TickJob } from '../../src/jobs/queue/queue.ts';
-import { handToQueue } from '../../src/jobs/worker/process-window.ts';
+import { handToQueue } from '../../src/jobs/worker/hand-to-queue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { startCli } from '../support/cli.ts';

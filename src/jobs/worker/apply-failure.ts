@@ -35,7 +35,6 @@ import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from '
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { questionsOf } from '../responses/answer-coverage.ts';
-import { advanceRun } from '../runs/advance.ts';
 
 /** A failed window, and what was decided about it. */
 interface Failure {
@@ -55,8 +54,10 @@ type SplitAction = Extract<FailureAction, { act: 'split' }>;
 /**
  * Stores what was decided about a failed window, for it and for the other windows in the scope of the decision. Does
  * not throw if Postgres cannot be reached: then the window stays as it is, and its job is tried again.
+ *
+ * @returns the runs of which windows have ended.
  */
-export async function applyFailure(context: QueueContext, failure: Failure): Promise<void> {
+export async function applyFailure(context: QueueContext, failure: Failure): Promise<readonly number[]> {
   const { job, error, action } = failure;
   const { runId, windowId } = job;
   const { log, db } = context;
@@ -72,18 +73,18 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
       : 'window did not load',
   );
   try {
-    await writeAction(context, failure, info);
+    return await writeAction(context, failure, info);
   } catch (thrown) {
     const err = databaseError(thrown);
     const next = decideLocalFailure(err);
     if (next.act !== 'end') {
       log.warn({ ...facts, err }, 'could not store the failure of the window');
-      return;
+      return [];
     }
     // An open window would be asked for again and again.
     log.error({ ...facts, err }, 'could not store the failure of the window; it ends as failed');
     await transaction(db, (tx) => endWindows(tx, { runId, windowId }, next.state, info));
-    await advanceRun(context, runId);
+    return [runId];
   }
 }
 
@@ -110,43 +111,52 @@ export async function applyLocalFailure({ db }: Context, windowId: number, error
   return problem.message;
 }
 
-async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<void> {
+/** @returns the runs of which windows have ended. */
+async function writeAction(context: QueueContext, failure: Failure, info: FailureInfo): Promise<number[]> {
   const { job, window, callLimit, action } = failure;
   const { db } = context;
   // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
   switch (action.act) {
     case 'keep_answer':
-      return noteNotStored(db.drizzle, job.windowId, info, claim);
+      await noteNotStored(db.drizzle, job.windowId, info, claim);
+      return [];
     case 'retry':
-      return releaseWindow(db.drizzle, job.windowId, info, {
+      await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         counts: true,
         retryInMs: action.delayMs,
       });
+      return [];
     case 'postpone':
-      return releaseWindow(db.drizzle, job.windowId, info, { claim, retryInMs: action.delayMs });
+      await releaseWindow(db.drizzle, job.windowId, info, { claim, retryInMs: action.delayMs });
+      return [];
     case 'await_data':
-      return releaseWindow(db.drizzle, job.windowId, info, {
+      await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         notReadyMs: action.delayMs,
         retryInMs: action.delayMs,
       });
+      return [];
     case 'put_back':
-      return releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
+      await releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
+      return [];
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the answer.
-      return releaseWindow(db.drizzle, job.windowId, info, {
+      await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         restart: true,
         retryInMs: action.delayMs,
       });
+      return [];
     case 'split':
-      return window === null ? undefined : splitAndEnqueue(context, window, action, info.diagnostic ?? null);
+      // The windows that replace it advance the run.
+      if (window !== null) await splitAndEnqueue(context, window, action, info.diagnostic ?? null);
+      return [];
     case 'skip': {
       await skipWindow(db.drizzle, job.windowId, action.reason);
-      return advanceRun(context, job.runId);
+      return [job.runId];
     }
     case 'end': {
       // If the window was not claimed, the key is already known to be refused.
@@ -156,7 +166,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
         const { operation, exchange } = window;
         windowEnded.publish({ operation, exchange, state: action.state, rows: {} });
       }
-      for (const run of runs) await advanceRun(context, run);
+      return runs;
     }
   }
 }

@@ -1,10 +1,9 @@
-import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { today } from '../../core/clock.ts';
 import { type Day, daysBetween } from '../../core/days.ts';
-import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
+import { type ErrorKind, PipelineError } from '../../core/errors.ts';
 import { sourceCallEnded, windowEnded } from '../../core/events.ts';
 import { windowFacts } from '../../core/log.ts';
-import { runStep, type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
+import { type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
 import type { Extracted, RawAnswer } from '../../extract/types.ts';
@@ -12,7 +11,7 @@ import { afterCommit } from '../../load/database/transaction.ts';
 import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { newestAnswers } from '../../load/state/answers/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
-import { type CallLimit, openHour, readHour } from '../../load/state/source/call-budget.ts';
+import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
 import { learnRangeLimit } from '../../load/state/source/range-limits.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
@@ -20,19 +19,11 @@ import type { AskedFor } from '../../operations/fields.ts';
 import { AHEAD, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
-import {
-  decideFailure,
-  evidenceOf,
-  type FailureAction,
-  failureOf,
-  type Situation,
-} from '../policy/failure-policy.ts';
-import { callLimitOf, callsOf } from '../policy/quota.ts';
-import { PRIORITY } from '../queue/enqueue.ts';
+import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/failure-policy.ts';
+import { callLimitOf } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
 import { digestOf, repeatAnswer } from '../responses/repeat-answer.ts';
 import { type Outcome, outcomeOf, storeAnswer } from '../responses/store-answer.ts';
-import { advanceRun } from '../runs/advance.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
@@ -44,32 +35,36 @@ import {
   pause,
   type WorkerContext,
 } from './claim-call.ts';
+import type { QueueAction } from './hand-to-queue.ts';
+
+/** What BullMQ is to do with the job of a window that has not ended well. */
+export interface QueueVerdict {
+  readonly action: QueueAction;
+  readonly error: unknown;
+  /** Whether the queue waits because the hour's budget had no call left, which may have changed since. */
+  readonly isForBudget?: boolean;
+}
+
+/** What became of a window. */
+interface WorkedWindow {
+  /** Undefined: its job is done. */
+  readonly verdict?: QueueVerdict;
+  /** The runs of which windows have ended, which are to be advanced. */
+  readonly runs: readonly number[];
+}
 
 /**
- * Does the work of one window: claims it, fetches outside any transaction, reads, loads in one transaction, and then
- * advances the run. After a failure, the failure policy decides what is done; that is stored and passed to BullMQ.
+ * Does the work of one window: claims it, fetches outside any transaction, reads, and loads in one transaction. After a
+ * failure, the failure policy decides what is done, and that is stored.
  *
- * @returns how the window ended; undefined if there was nothing to do.
+ * @param facts of the step; those of the window, and how it ended, are added.
  */
 export async function processWindow(
   context: WorkerContext,
-  job: Job<WindowJob>,
-  token: string | undefined,
-): Promise<StepFacts[string] | undefined> {
-  const { runId, windowId } = job.data;
-  const facts: StepFacts = { database: context.queues.databaseId, run: runId, window: windowId };
-  await runStep('window', facts, () => workOnWindow(context, job, token, facts));
-  return facts.outcome;
-}
-
-async function workOnWindow(
-  context: WorkerContext,
-  job: Job<WindowJob>,
-  token: string | undefined,
+  job: WindowJob,
   facts: StepFacts,
-): Promise<void> {
+): Promise<WorkedWindow> {
   let waitMs = 0;
-  let wait: Extract<ClaimResult, { outcome: 'wait' }>;
   let call: ClaimedCall | null = null;
   let answer: FetchedAnswer | null = null;
   let storeFailures = 0;
@@ -80,20 +75,17 @@ async function workOnWindow(
       if (answer === null) {
         call = null;
         times = {};
-        const claimed = await timeStep(times, 'claim', () => claimCall(context, job.data));
-        if (claimed.outcome === 'wait') {
-          wait = claimed;
-          break;
-        }
+        const claimed = await timeStep(times, 'claim', () => claimCall(context, job));
+        if (claimed.outcome === 'wait') return waiting(claimed, facts);
         call = claimed.outcome === 'claimed' ? claimed : null;
       }
       if (call !== null) {
         answer ??= await fetchAnswer(context, call, times, facts);
         await storeFetched(context, call, answer, times, facts);
         answer = null;
-        await context.storage.settled(job.data.windowId);
+        await context.storage.settled(job.windowId);
       }
-      return await advanceRun(context, job.data.runId);
+      return { runs: [job.runId] };
     } catch (error) {
       const { config, clock, storage } = context;
       const window: ClaimedWindow | null = call?.claim.window ?? null;
@@ -102,34 +94,32 @@ async function workOnWindow(
       const situation = await situationOf(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
-      await keepUnreadable(context, job.data.windowId, error, answer);
-      await applyFailure(context, { job: job.data, window, callLimit, error, action, times });
+      await keepUnreadable(context, job.windowId, error, answer);
+      const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
       if (action.act === 'keep_answer') {
-        if (action.stopsCalls) await storage.refused(job.data.windowId, failureOf(error));
+        if (action.stopsCalls) await storage.refused(job.windowId, failureOf(error));
         waitMs = action.delayMs;
         continue;
       }
       answer = null;
-      await storage.settled(job.data.windowId);
-      // The windows that replace it advance the run.
-      if (action.act === 'split') return;
-      if (action.act === 'rate_limit') await limitQueue(context, action.delayMs);
-      if (action.act !== 'await_data' || !action.waitInWorker) await handToQueue(job, token, action, error);
-      else waitMs = action.delayMs;
+      await storage.settled(job.windowId);
+      if (action.act === 'split') return { runs };
+      if (action.act !== 'await_data' || !action.waitInWorker) return { verdict: { action, error }, runs };
+      waitMs = action.delayMs;
     }
   }
-  if (wait.for === 'window') {
-    facts.outcome = 'postpone';
-    return postponeJob(job, wait.delayMs, token);
-  }
-  facts.outcome = 'rate_limit';
-  await limitQueue(context, wait.delayMs);
-  await liftNeedlessLimit(context, callLimitOf(context.config, context.clock, context.sourceClock));
-  throw Worker.RateLimitError();
 }
 
-const limitQueue = ({ queue }: WorkerContext, delayMs: number) =>
-  queue.rateLimit(Math.max(1, Math.ceil(delayMs)));
+/** What becomes of a window that could not be claimed yet. */
+function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>, facts: StepFacts): WorkedWindow {
+  const { delayMs } = wait;
+  const isForBudget = wait.for === 'hour';
+  const action: QueueAction = isForBudget
+    ? { act: 'rate_limit', delayMs, closeHour: false }
+    : { act: 'postpone', delayMs };
+  facts.outcome = action.act;
+  return { verdict: { action, error: null, isForBudget }, runs: [] };
+}
 
 /**
  * Notes which answer cannot be read, so that it is recognized if it comes again, and keeps its body, so that people can
@@ -153,7 +143,7 @@ async function keepUnreadable(
 
 async function situationOf(
   context: WorkerContext,
-  job: Job<WindowJob>,
+  job: WindowJob,
   window: ClaimedWindow | null,
   storeFailures: number,
 ): Promise<Situation> {
@@ -166,7 +156,7 @@ async function situationOf(
     isAhead: window?.variant === AHEAD,
     intoHourMs: sourceClock.intoHour(),
     nextHourMs: hourLeft(context),
-    outage: await outageFor(context, job.data).catch(() => longestOutage(context)),
+    outage: await outageFor(context, job).catch(() => longestOutage(context)),
     queue: kind,
     chance: Math.random(),
   };
@@ -175,41 +165,6 @@ async function situationOf(
 /** The number of days of a window if it can be split, otherwise 1: only windows of ranges can. */
 function splittableDays({ operation, from, to }: ClaimedWindow): number {
   return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
-}
-
-/**
- * Tells BullMQ what to do with a job. Always throws, because BullMQ is told by the class of the error. A rate limit of
- * the queue has to be set before.
- */
-export async function handToQueue(
-  job: Job,
-  token: string | undefined,
-  action: Exclude<FailureAction, { act: 'split' | 'keep_answer' }>,
-  error: unknown,
-): Promise<never> {
-  switch (action.act) {
-    case 'retry':
-    case 'postpone':
-      return postponeJob(job, action.delayMs, token);
-    case 'await_data':
-      await job.changePriority({ priority: PRIORITY.prepared });
-      return postponeJob(job, action.delayMs, token);
-    case 'put_back':
-      await job.moveToWait(token);
-      throw new WaitingError();
-    case 'rate_limit':
-      throw Worker.RateLimitError();
-    case 'skip':
-    case 'end':
-      throw new UnrecoverableError(messageOf(error));
-  }
-}
-
-/** Postpones a job without counting an attempt. Always throws, as BullMQ requires. */
-async function postponeJob(job: Job, delayMs: number, token: string | undefined): Promise<never> {
-  // The queue on Postgres takes no parts of a millisecond.
-  await job.moveToDelayed(Date.now() + Math.ceil(delayMs), token);
-  throw new DelayedError();
 }
 
 /** An answer of the source that is not stored yet. */
@@ -390,15 +345,6 @@ async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked
 async function reopenHour({ db, queue }: WorkerContext, callLimit: CallLimit): Promise<void> {
   await openHour(db.drizzle, callLimit);
   await queue.removeRateLimitKey();
-}
-
-/**
- * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
- * hour may have been answered since the claim, and then the limit that it has lifted was set again.
- */
-async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
-  const hour = await readHour(db.drizzle, callLimit).catch(() => null);
-  if (hour !== null && callsOf(kind, callLimit, hour).left > 0) await queue.removeRateLimitKey();
 }
 
 /** Records what a failed call shows about the source and the hour's quota, and about the key if this call tried it. */

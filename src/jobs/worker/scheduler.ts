@@ -12,7 +12,7 @@ import { queuedIds, type TickJob } from '../queue/queue.ts';
 import { nextTicks, nightOfTick, type PlannedSchedule, tickName } from '../runs/night-schedules.ts';
 import { nightlyRequest } from '../runs/nightly-request.ts';
 import { startRun } from '../runs/run-control.ts';
-import { handToQueue } from './process-window.ts';
+import { handToQueue } from './hand-to-queue.ts';
 import { type RunningWorker, workerSettings } from './worker.ts';
 
 /**

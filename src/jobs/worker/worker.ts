@@ -7,9 +7,9 @@ import { createSourceClock } from '../policy/quota.ts';
 import { enqueueReopened, liftRateLimits } from '../queue/enqueue.ts';
 import { WINDOW_QUEUES, type WindowJob, type WorkerSettings } from '../queue/queue.ts';
 import { createBreaker } from './breaker.ts';
-import { processWindow } from './process-window.ts';
 import { startRequeueing } from './requeue.ts';
 import { createStorage } from './storage.ts';
+import { handleWindowJob } from './window-job.ts';
 
 /** How often undelivered alerts are sent again. */
 const ALERTS_MS = 60_000;
@@ -51,7 +51,7 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       kind,
       async (job, token) => {
         inProgress += 1;
-        return processWindow(own, job, token).finally(() => {
+        return handleWindowJob(own, job, token).finally(() => {
           inProgress -= 1;
         });
       },
