@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import { type DayRange, timeAt } from './days.ts';
 import { redactValues, type SECRET_SETTINGS, settingsRedactor } from './environment.ts';
 import { type ErrorKind, isLostConnection, messageOf, PipelineError } from './errors.ts';
-import type { Pair } from './pair.ts';
+import type { Pair } from './exchanges.ts';
 import { escapeControls } from './wording.ts';
 
 export type { Logger } from 'pino';

@@ -9,7 +9,12 @@ import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
 import type { OperationDataSets } from './answer/dataset.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
-import { dataSets } from './datasets/index.ts';
+import { bhavcopy } from './datasets/bhavcopy.ts';
+import { categories } from './datasets/categories.ts';
+import { classification, pledge } from './datasets/company-answers.ts';
+import { corporateActions, declaredActions, publishedActions } from './datasets/corporate-action-answers.ts';
+import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './datasets/market-activity.ts';
+import { financialRatios, ratioFacts } from './datasets/ratios.ts';
 import { Responder } from './http/sandbox-server.ts';
 import type { SandboxStats } from './http/stats.ts';
 import { Market, ZONE } from './market/market.ts';
@@ -113,3 +118,21 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
   };
 }
+
+const ratios: OperationDataSets = { sample: financialRatios, declared: ratioFacts };
+
+/** The data of each operation's answers. An operation that is not listed is answered with invented records. */
+const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, OperationDataSets>([
+  ['GetBhavCopyCM', { sample: bhavcopy }],
+  ['GetCircuitBreakers', { sample: circuitBreakers }],
+  ['GetConsolidatedPledge', { sample: pledge, declared: corporateActions }],
+  ['GetCorporateActions', { sample: publishedActions, declared: declaredActions }],
+  ['GetCorporateActionsCategories', { sample: categories, declared: corporateActions }],
+  ['GetFinancialRatios', ratios],
+  ['GetFinRatioEOD', ratios],
+  ['GetFinRatioSnapshot', ratios],
+  ['GetSectoralClassification', { sample: classification }],
+  ['GetSeriesChange', { sample: seriesChanges }],
+  ['GetTop5GainersLosers', { sample: gainersLosers }],
+  ['GetTotalTradeHighlights', { sample: highlights }],
+]);

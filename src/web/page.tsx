@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { Config } from '../core/config.ts';
 import type { Day } from '../core/days.ts';
-import type { Pair } from '../core/pair.ts';
+import type { Pair } from '../core/exchanges.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { ASSETS } from './assets.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Pair } from '../../src/core/pair.ts';
+import type { Pair } from '../../src/core/exchanges.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readTonight } from '../../src/jobs/runs/read-tonight.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { lostDayChecks } from '../../src/load/market/checks/count-checks.ts';
 import { eventChecks } from '../../src/load/market/checks/event-checks.ts';
 import { checks } from '../../src/load/market/checks/index.ts';
-import { lostDayChecks } from '../../src/load/market/checks/lost-days.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { dataSetNamed } from '../../src/operations/registry.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';

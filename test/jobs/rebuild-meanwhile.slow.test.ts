@@ -4,7 +4,7 @@ import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
-import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
+import { readLostDays } from '../../src/load/market/checks/count-checks.ts';
 import { listFindings } from '../../src/load/state/findings.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { setsOf } from '../support/for-all.ts';

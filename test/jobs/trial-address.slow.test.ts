@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
-import { readLostDays } from '../../src/load/market/checks/lost-days.ts';
+import { readLostDays } from '../../src/load/market/checks/count-checks.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli } from '../support/cli.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';

@@ -1,16 +1,25 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
+import { environmentOfCommand } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { parseChoice } from '../../core/input.ts';
 import { exportTable } from '../../load/export/export-table.ts';
+import { type LakeResult, writeLake } from '../../load/export/lake.ts';
+import {
+  filesOfTables,
+  HANDLED,
+  readHandled,
+  readManifest,
+  writeWhole,
+} from '../../load/export/lake-manifest.ts';
 import { checkNamesFiles } from '../../load/export/relation.ts';
-import { progressLine, sizeText } from '../bytes-read.ts';
-import { type Cli, logNote, print, printJson } from '../cli.ts';
-import { type ExportFlags, exportLake } from '../export-lake.ts';
+import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
-import { FORMATS, parseExchanges, parseOpenRange } from '../options.ts';
-import { plural } from '../output.ts';
+import { FORMATS, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
+import { count, plural } from '../output.ts';
 
 const FLAG_NAMES = { all: '--all', onChange: '--on-change' } as const;
 
@@ -124,4 +133,137 @@ function isOutside(cwd: string, folder: string): boolean {
   let there = folder;
   while (!existsSync(there)) there = dirname(there);
   return relative(realpathSync(cwd), realpathSync(there)).split(sep)[0] === '..';
+}
+
+interface ExportFlags extends RangeFlags, JsonFlag {
+  readonly symbol?: string;
+  readonly series?: string;
+  readonly exchange?: string;
+  readonly format?: string;
+  readonly out?: string;
+  readonly partition?: string;
+  readonly decimals?: boolean;
+  readonly lake?: string;
+  readonly all?: boolean;
+  readonly onChange?: string;
+}
+
+/** Flags that choose rows or another form, which a lake has not. */
+const OF_FILES = ['from', 'to', 'symbol', 'series', 'exchange', 'format', 'out'] as const;
+
+/** `eod export --lake DIR`: brings the lake up to date, and runs a command unless it has succeeded with these files. */
+async function exportLake(
+  cli: Cli,
+  tables: readonly string[],
+  folder: string,
+  flags: ExportFlags,
+): Promise<void> {
+  for (const name of OF_FILES)
+    if (flags[name] !== undefined)
+      throw usageError(`--${name} cannot be used with --lake, which has all rows`);
+  if (flags.all === true && tables.length > 0) throw usageError('name tables, or give --all, but not both');
+  if (flags.all !== true && tables.length === 0)
+    throw usageError('name the tables and views of the lake, or give --all');
+  const by =
+    flags.partition === undefined
+      ? undefined
+      : parseChoice('--partition', flags.partition, ['month', 'year']);
+  if (folder.trim() === '') throw usageError('--lake needs the path of a folder');
+  if (flags.onChange?.trim() === '') throw usageError('--on-change needs a command');
+  const { db } = await openForUser(cli, 'tables');
+  const progress = progressLine(cli, 'lake');
+  const result = await writeLake(
+    db,
+    {
+      folder: resolve(cli.cwd, folder),
+      tables: flags.all === true ? null : tables,
+      by,
+      doubles: flags.decimals !== true,
+    },
+    { timeoutMs: 0, signal: cli.life.signal },
+    progress.add,
+  ).finally(progress.end);
+  for (const notice of result.notices) logNote(cli, `eod: ${notice}`);
+  if (flags.json === true) printJson(cli, result);
+  else print(cli, linesOf(result).join('\n'));
+  if (flags.onChange !== undefined) await onChange(cli, flags.onChange, result);
+}
+
+function linesOf({ tables, state, isChanged }: LakeResult): string[] {
+  if (!isChanged) return [`state ${state}: nothing has changed`];
+  const lines = tables
+    .filter(({ written, replaced }) => written + replaced > 0)
+    .map(({ table, files, rows, written, writtenRows }) =>
+      files === 0
+        ? `${table}  is not part of the lake any more`
+        : `${table}  ${written} of ${plural(files, 'file')} written with ${count(writtenRows)} of ${plural(rows, 'row')}`,
+    );
+  return [...lines, `state ${state}`];
+}
+
+/** Runs the command of --on-change for the tables whose files it has not succeeded with. */
+async function onChange(cli: Cli, command: string, { lake, manifest, state }: LakeResult): Promise<void> {
+  const handled = join(lake, HANDLED);
+  const found = readManifest(lake);
+  const [before, now] = [readHandled(handled), found === null ? {} : filesOfTables(found)];
+  const changed = Object.keys({ ...before, ...now }).filter((table) => before[table] !== now[table]);
+  if (changed.length === 0) return;
+  const { env, cwd, life } = cli;
+  const kill = (child: ChildProcess, signal: NodeJS.Signals) => {
+    const { pid, exitCode, signalCode } = child;
+    // The shell and what it has started are a group of processes.
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
+  };
+  const child = await life.open(
+    async () =>
+      spawn(command, {
+        cwd,
+        shell: true,
+        detached: true,
+        stdio: ['ignore', 2, 2],
+        env: {
+          ...environmentOfCommand(env),
+          EOD_LAKE: lake,
+          EOD_LAKE_MANIFEST: manifest,
+          EOD_LAKE_STATE: String(state),
+          EOD_LAKE_TABLES: changed.sort().join(' '),
+        },
+      }),
+    undefined,
+    (child) => kill(child, 'SIGKILL'),
+  );
+  const stop = () => kill(child, 'SIGTERM');
+  life.signal.addEventListener('abort', stop);
+  const [code, signal] = await (once(child, 'close') as Promise<[number | null, string | null]>);
+  life.signal.removeEventListener('abort', stop);
+  if (code === 0) return writeWhole(handled, JSON.stringify(now));
+  const how = signal === null ? `exit code ${code}` : signal;
+  cli.exitCode = life.cutShort() ?? EXIT.failed;
+  logStderr(
+    cli,
+    `eod: the lake has state ${state}, but the command of --on-change ended with ${how}; the next export with --on-change runs it again`,
+  );
+}
+
+const sizeText = (bytes: number) => (bytes < 1e6 ? `${count(bytes / 1e3)} kB` : `${count(bytes / 1e6)} MB`);
+
+const PROGRESS_EVERY_MS = 500;
+
+/** Shows on a terminal how much has been read; how much there is in all is not known before the end. */
+function progressLine({ stderr, told }: Cli, table: string) {
+  let bytes = 0;
+  let next = Date.now() + PROGRESS_EVERY_MS;
+  let isShown = false;
+  return {
+    add(more: number) {
+      bytes += more;
+      if (stderr.isTTY !== true || told === 'nothing' || Date.now() < next) return;
+      next = Date.now() + PROGRESS_EVERY_MS;
+      isShown = true;
+      stderr.write(`\r${table}: ${sizeText(bytes)} read`);
+    },
+    end() {
+      if (isShown) stderr.write('\n');
+    },
+  };
 }

@@ -1,14 +1,17 @@
 import { clockOf, today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
 import { type CheckResult, checkQuality } from '../../jobs/quality/check-quality.ts';
+import type { Database } from '../../load/database/database.ts';
+import { readLostDays } from '../../load/market/checks/count-checks.ts';
 import { severities } from '../../load/market/checks/index.ts';
+import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
+import { clockLead } from '../../load/state/place-sql.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import type { Check } from '../doctor/check.ts';
+import { bounded, type Check, failed, ok, warning } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
 import { parseChoices, parseOpenRange, parseRange, type RangeFlags } from '../options.ts';
-import { type Column, columnsOf, plural, table } from '../output.ts';
-import { storeChecks } from '../store-checks.ts';
+import { type Column, columnsOf, duration, plural, table } from '../output.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
   ...columnsOf<CheckResult>('check', 'severity', 'open'),
@@ -61,4 +64,82 @@ function summary({ from, to }: DayRange, days: number, results: readonly CheckRe
       ? nothing
       : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/data-quality.md explains it`;
   return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}, ${plural(days, 'day')} with a bhav copy: ${tail}`;
+}
+
+/** Time limit of each check, longer than those of its queries. */
+const LIMIT_MS = 120_000;
+
+/** Checks that what is known of the answers agrees with itself and with the rows, on all days. */
+async function storeChecks(db: Database): Promise<readonly Check[]> {
+  const checks = { rows: lostDaysCheck, coverage: coverageCheck, places: placesCheck };
+  const made: Check[] = [];
+  for (const [name, check] of Object.entries(checks)) {
+    const found = await bounded(name, LIMIT_MS, 'see "eod doctor"', () => check(db));
+    for (const one of found) made.push(one);
+  }
+  return made;
+}
+
+/** `a, b and 3 more`. */
+const some = (list: readonly string[]) =>
+  list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
+
+/** Looks for days that count as loaded and have no row: nothing else asks for them again. */
+async function lostDaysCheck(db: Database): Promise<Check> {
+  const name = 'rows';
+  const lost = await readLostDays(db.pool);
+  const [first] = lost;
+  if (first === undefined) return ok(name, 'every day that counts as loaded has rows');
+  const found = lost.map(
+    ({ operation, exchange, days, from, to }) =>
+      `${operation} ${exchange}, ${plural(days, 'day')} from ${from} to ${to}`,
+  );
+  const asked = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
+  return failed(
+    name,
+    `some days count as loaded, but have no row: ${found.join('; ')}`,
+    `"eod replay ${asked}" loads the kept answers again, "eod backfill ${asked} --force" asks for them; "eod findings" lists the days that were checked`,
+  );
+}
+
+/** How long all coverage is compared with what is kept of the answers. */
+const SUMS_MS = 60_000;
+
+/** Checks that the coverage is the sum of what is kept with the answers. */
+async function coverageCheck(db: Database): Promise<Check> {
+  const name = 'coverage';
+  const { differing, left } = await compareSums(db, SUMS_MS);
+  const [first] = differing;
+  const unknown =
+    left.length === 0
+      ? ''
+      : `; too many questions to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
+  if (first === undefined) {
+    return ok(name, `the coverage is what its answers said${unknown}`);
+  }
+  const found = differing.map(
+    ({ operation, exchange, questions, day, instrument, variant, registers }) =>
+      `${plural(questions, 'question')} of ${operation} ${exchange}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
+  );
+  const { operation, exchange, day } = first;
+  return failed(
+    name,
+    `the coverage is not what the answers said: ${found.join('; ')}${unknown}`,
+    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept answers of a day again`,
+  );
+}
+
+/** From this on, places are ahead because the clock was set back: otherwise they are as many microseconds ahead as were taken at once. */
+const CLOCK_LEAPT_MS = 1_000;
+
+/** Checks that the places of new answers are the times of their calls. */
+async function placesCheck(db: Database): Promise<Check> {
+  const name = 'places';
+  const lead = await clockLead(db.drizzle);
+  if (lead < CLOCK_LEAPT_MS) return ok(name, 'answers get the times of their calls as places in their order');
+  return warning(
+    name,
+    `the last answer has a place ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
+    'correct the clock of that machine if it is wrong now. The order of answers stays right: until the clock has caught up, each gets a place a microsecond after the one before, which does not tell the time of its call',
+  );
 }

@@ -4,7 +4,6 @@ import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
-import { DELIVERY_COLUMNS, isDeliveryPositions, readDeliveryPositions } from './delivery-positions.ts';
 import { type FileRow, formatOf } from './file-columns.ts';
 import { SYMBOL_CHANGES_HEADER } from './formats.ts';
 
@@ -207,4 +206,63 @@ function startOf(bytes: Buffer): string {
   return new TextDecoder(isWide ? (bytes[0] === 0xff ? 'utf-16le' : 'utf-16be') : 'utf-8').decode(
     bytes.subarray(0, START_BYTES),
   );
+}
+
+/** The second line, after a title: kind of file, day, quantity, and count of the records that follow. */
+const FILE_HEADER = /^10,MTO,(\d{2})(\d{2})(\d{4})(?:,\d*)?(?:,(\d+))?/m;
+
+/** Begins the records of a kind of settlement; old files have several. */
+const SETTLEMENT = /^Trade Date\s*<(\d{1,2}-[A-Za-z]{3}-\d{4})>/i;
+
+/** How many fields a record has: type, number, symbol, series, traded and delivered quantity, percent. */
+const FIELDS = 7;
+
+/** The names of its columns: the header of the file lacks one. */
+const DELIVERY_COLUMNS = [
+  'TRADE_DATE',
+  'RECORD_TYPE',
+  'SR_NO',
+  'SYMBOL',
+  'SERIES',
+  'QUANTITY_TRADED',
+  'DELIVERABLE_QUANTITY',
+  'PERCENT_DELIVERABLE',
+] as const;
+
+/** Is this `MTO_DDMMYYYY.DAT` of NSE, whatever it is called? */
+function isDeliveryPositions(text: string): boolean {
+  return FILE_HEADER.test(text.slice(0, 1_000));
+}
+
+/**
+ * The records of NSE's delivery positions (type 20), each with the day of its settlement. Other lines are titles.
+ *
+ * @throws PipelineError `unreadable` if the last line breaks off.
+ */
+function readDeliveryPositions(text: string): { rows: FileRow[]; warnings: string[] } {
+  const [, day, month, year, stated] = FILE_HEADER.exec(text) ?? [];
+  let tradeDate = `${year}-${month}-${day}`;
+  const rows: FileRow[] = [];
+  const lines = text.trimEnd().split(/\r?\n/);
+  for (const [at, line] of lines.entries()) {
+    tradeDate = SETTLEMENT.exec(line)?.[1] ?? tradeDate;
+    if (!/^\s*20,/.test(line)) continue;
+    const values = line.split(',');
+    if (values.length < FIELDS && at === lines.length - 1) throw badFile('breaks off inside its last row');
+    const [type, number, symbol, series, traded, delivered, percent] =
+      values.length === FIELDS ? values : [values[0], values[1], line];
+    rows.push({
+      TRADE_DATE: tradeDate,
+      RECORD_TYPE: type,
+      SR_NO: number,
+      SYMBOL: symbol,
+      SERIES: series ?? null,
+      QUANTITY_TRADED: traded ?? null,
+      DELIVERABLE_QUANTITY: delivered ?? null,
+      PERCENT_DELIVERABLE: percent ?? null,
+    });
+  }
+  const differs = stated !== undefined && Number(stated) !== rows.length;
+  const warnings = differs ? [`its header counts ${Number(stated)} records, but it has ${rows.length}`] : [];
+  return { rows, warnings };
 }

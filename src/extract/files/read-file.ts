@@ -13,10 +13,11 @@ import type { Problem, Reject } from '../types.ts';
 import { checkTurnover } from './check-turnover.ts';
 import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
 import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
-import { gunzipFile, isGzip } from './gzip.ts';
 import { checkFile, isBlankRow, parseRows, splitJoinedRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 import {
+  gunzipFile,
+  isGzip,
   isZip,
   newUnpackLimit,
   refuseArchiveOf,

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
-import { crc32 } from 'node:zlib';
+import { promisify } from 'node:util';
+import { crc32, gunzip } from 'node:zlib';
 import { type Entry, fromBufferPromise, getFileNameLowLevel } from 'yauzl';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { badFile } from '../diagnostics.ts';
@@ -169,4 +170,31 @@ export function refuseArchiveOf(names: readonly string[]): never {
 export function refuseOtherContainers(bytes: Buffer): void {
   const other = OTHER_CONTAINERS.find(({ at, magic }) => bytes.subarray(at, at + magic.length).equals(magic));
   if (other !== undefined) throw badFile(`is ${other.what}, which is not read; ${other.remedy}`);
+}
+
+const decompress = promisify(gunzip);
+
+const FIRST_BYTES = Buffer.from([0x1f, 0x8b]);
+
+const TOO_LARGE = 'the gzip data unpacks to more than may be read';
+
+/** Do these bytes begin like gzip data? */
+export function isGzip(bytes: Buffer): boolean {
+  return bytes.subarray(0, FIRST_BYTES.length).equals(FIRST_BYTES);
+}
+
+/**
+ * Decompresses gzip data. Subtracts what was unpacked from `limit`.
+ *
+ * @throws PipelineError `unreadable` if the data is broken or cut short, and beyond the limit.
+ */
+export async function gunzipFile(bytes: Buffer, limit: UnpackLimit): Promise<Buffer> {
+  const data = await decompress(bytes, { maxOutputLength: Math.max(1, limit.bytes) }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ERR_BUFFER_TOO_LARGE') takeBytes(limit, Infinity, TOO_LARGE);
+      throw badFile(`the gzip data is broken or cut short: ${messageOf(error)}`, { cause: error });
+    },
+  );
+  takeBytes(limit, data.length, TOO_LARGE);
+  return data;
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../../core/config.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { pairName } from '../../core/pair.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 

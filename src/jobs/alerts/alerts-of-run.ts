@@ -1,4 +1,4 @@
-import { pairName } from '../../core/pair.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { changeText, readSchemaChanges } from '../../load/state/answers/schema-changes.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest } from '../../load/state/request.ts';

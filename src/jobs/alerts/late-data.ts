@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type Day } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { subjectsOfAlerts } from '../../load/state/alerts.ts';
 import {

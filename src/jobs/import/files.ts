@@ -3,7 +3,7 @@ import { constants, type Dirent, type Stats } from 'node:fs';
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
-import { compareNames } from '../../core/file-order.ts';
+import { compareNames } from '../../core/place.ts';
 import { badFile } from '../../extract/diagnostics.ts';
 import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
 import { tableGroupOf } from '../../operations/registry.ts';

@@ -1,8 +1,7 @@
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
-import { fileOrder } from '../../core/file-order.ts';
 import { windowFacts } from '../../core/log.ts';
-import type { Place } from '../../core/place.ts';
+import { fileOrder, type Place } from '../../core/place.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { badFile } from '../../extract/diagnostics.ts';

@@ -1,4 +1,4 @@
-import { comesBefore } from '../../core/file-order.ts';
+import { comesBefore } from '../../core/place.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { filesOfSession, type StoredFile } from '../../load/state/answers/files-of-session.ts';
 import type { FileWindow } from '../../load/state/windows/plan.ts';

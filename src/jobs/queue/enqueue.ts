@@ -1,5 +1,5 @@
 import { type Day, daysBetween } from '../../core/days.ts';
-import { pairName } from '../../core/pair.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { runStep } from '../../core/steps.ts';
 import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
 import { countOpenWindows, type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';

@@ -1,6 +1,6 @@
 import { type Clock, today } from '../../core/clock.ts';
 import type { Day } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import type { Place } from '../../core/place.ts';
 import type { RecordCounts } from '../../core/record-counts.ts';
 import { trialAddressText } from '../../extract/read.ts';

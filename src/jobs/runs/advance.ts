@@ -1,5 +1,5 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { pairName } from '../../core/pair.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import type { Target } from '../../load/state/request.ts';
 import { deferTargets, lockOpenRun, readDeferred } from '../../load/state/runs/runs.ts';

@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, DAY_MS, type Day, type DayRange, epochOf } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import type { RunKind, RunRequest, Target } from '../../load/state/request.ts';
 import { medianWindowSeconds } from '../../load/state/runs/outcomes.ts';
 import { readHour } from '../../load/state/source/call-budget.ts';

@@ -2,7 +2,7 @@ import { CronExpressionParser } from 'cron-parser';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import type { Day } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { momentText } from '../../core/wording.ts';
 import {
   cronOf,

@@ -1,7 +1,7 @@
 import type { Calendar } from '../../calendar/calendar.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays, type Day } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { readProgress } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { lastNight } from '../../operations/night-times.ts';

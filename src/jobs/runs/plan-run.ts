@@ -3,7 +3,7 @@ import type { Calendar } from '../../calendar/calendar.ts';
 import { type Clock, today } from '../../core/clock.ts';
 import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
 import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';

@@ -2,7 +2,6 @@ import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import { AHEAD, isDated, partsOf, partVariant, type Question } from '../../operations/operation.ts';
 import { type Answered, areAnswered, questionKey } from './answered.ts';
-import { planRows } from './plan-rows.ts';
 import {
   ASKED,
   COVERED,
@@ -10,15 +9,18 @@ import {
   declaredOptions,
   furtherOptions,
   instrumentBatches,
+  isOneSpan,
   KNOWN,
+  outOfReach,
   ownOptions,
   type PlanInput,
   type PlannedRange,
+  planRows,
+  reachableDays,
   sharedFields,
   skipAll,
   windowOf,
 } from './planned-window.ts';
-import { isOneSpan, outOfReach, reachableDays } from './reachable-days.ts';
 
 /**
  * Plans the windows of several targets, one target after the other (pure). Windows are generated whenever the result is

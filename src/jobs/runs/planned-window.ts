@@ -1,7 +1,7 @@
-import type { Day, DayRange } from '../../core/days.ts';
+import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
-import type { RowQuestions } from '../../load/market/row-questions.ts';
+import { MOST_ROW_QUESTIONS, type RowQuestions, rowVariant } from '../../load/market/row-questions.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   furtherParam,
@@ -9,6 +9,7 @@ import {
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
 } from '../../operations/operation.ts';
+import { spanLimits, spanOf } from '../../operations/spans.ts';
 import type { Answered } from './answered.ts';
 
 // What every way of planning windows shares: what it depends on, and how a window is made of it.
@@ -111,4 +112,73 @@ export function skipAll(input: PlanInput, reason: string): PlannedWindow {
   const { from, to } = input;
   const range = { from, to, params: ownOptions(input), variant: '', state: 'skipped', reason } as const;
   return windowOf(sharedFields(input), range, []);
+}
+
+/** The days of the range that a named span reaches from today. */
+export function reachableDays(input: PlanInput): PlanInput {
+  const { operation, today } = input;
+  const reaches = (day: Day) => spanOf(operation, { from: day, to: day }, today) !== undefined;
+  const days = eachDay(input.from, input.to).filter(reaches);
+  return {
+    ...input,
+    from: days[0] ?? input.from,
+    to: days.at(-1) ?? input.to,
+    sessions: input.sessions.filter(reaches),
+  };
+}
+
+/** One window for the days that no span reaches: nothing is asked. */
+export function outOfReach(asked: PlanInput, { sessions }: PlanInput): PlannedWindow {
+  const left = asked.sessions.filter((day) => !sessions.includes(day));
+  const { name } = asked.operation;
+  const range = { from: left[0] ?? asked.from, to: left.at(-1) ?? asked.to };
+  return skipAll(
+    { ...asked, ...range },
+    `the source answers ${name} only for ${spanLimits(asked.operation)}`,
+  );
+}
+
+/** Can one request ask for the whole range? */
+export const isOneSpan = ({ operation, today }: PlanInput, range: DayRange) =>
+  operation.request.dates !== 'spans' || spanOf(operation, range, today) !== undefined;
+
+const NO_ROWS: RowQuestions = { questions: [], more: false, hasRows: false };
+
+/** One window for each question that the stored rows of another operation leave to be asked. */
+export function* planRows(input: PlanInput): Generator<PlannedWindow> {
+  const { windows, name } = input.operation;
+  if (windows.per !== 'row') return;
+  const { questions, more, hasRows, problem } = input.rows ?? NO_ROWS;
+  if (problem !== undefined) {
+    yield skipAll(input, problem);
+    return;
+  }
+  if (!hasRows) {
+    const whose = input.instruments.length === 0 ? '' : ' about these instruments';
+    const reason = `it asks about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;
+    yield skipAll(input, reason);
+    return;
+  }
+  if (questions.length === 0) {
+    yield skipAll(input, COVERED);
+    return;
+  }
+  const names = Object.keys(windows.params);
+  // What a row gives is not a filter, even if the user has chosen among the rows by it.
+  const others = Object.entries(ownOptions(input)).filter(([param]) => !names.includes(param));
+  const options = Object.fromEntries(others);
+  const shared = sharedFields({ ...input, options });
+  for (const { instrument, values, day } of questions) {
+    const own = Object.fromEntries(names.map((param, at) => [param, values[at] as string]));
+    const variant = rowVariant(values);
+    yield windowOf(shared, { from: day, to: day, params: { ...options, ...own }, variant, ...ASKED }, [
+      instrument,
+    ]);
+  }
+  if (more) {
+    yield skipAll(
+      input,
+      `a run asks at most ${MOST_ROW_QUESTIONS} questions of ${name}: the next one asks for the others`,
+    );
+  }
 }

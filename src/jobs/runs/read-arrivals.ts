@@ -1,5 +1,5 @@
 import type { Day, DayRange } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { readArrivals, readSessionRecords } from '../../load/state/coverage/completeness.ts';
 import { expectedVariants, isQuarterly } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';

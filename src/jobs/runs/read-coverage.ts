@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import {
   type GapReason,
   listExpectedPairs,

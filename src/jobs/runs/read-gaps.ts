@@ -1,5 +1,5 @@
 import type { Day, DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import {
   type CompletenessScope,
   type GapReason,

@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays } from '../../core/days.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { countFound, type FoundState } from '../../load/state/coverage/completeness.ts';
 import { lastRequests } from '../../load/state/coverage/coverage.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';

@@ -1,4 +1,4 @@
-import { pairName } from '../../core/pair.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';

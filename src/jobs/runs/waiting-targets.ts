@@ -1,4 +1,4 @@
-import { type Pair, pairName } from '../../core/pair.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { BHAV_COPY, type Operation } from '../../operations/operation.ts';
 
 /** The operation whose rows tell what another one asks for; null if that is known without rows. */

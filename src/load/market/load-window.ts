@@ -1,4 +1,4 @@
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import type { Place } from '../../core/place.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed } from '../../operations/registry.ts';

@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import type { Place } from '../../core/place.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';

@@ -1,5 +1,6 @@
 import type { Day, DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+
+import type { Pair } from '../../core/exchanges.ts';
 
 /** One operation of one exchange over one range. */
 export interface Target extends Pair, DayRange {

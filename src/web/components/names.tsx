@@ -1,6 +1,6 @@
 import { Fragment } from 'preact';
 import type { Day } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */

@@ -1,7 +1,6 @@
 import { type Day, isDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
-import { EXCHANGE_CODES } from '../../core/exchanges.ts';
-import type { Pair } from '../../core/pair.ts';
+import { EXCHANGE_CODES, type Pair } from '../../core/exchanges.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Asked } from '../page.tsx';
 

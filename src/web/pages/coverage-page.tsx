@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { type Pair, pairName } from '../../core/pair.ts';
 import { plural } from '../../core/wording.ts';
 import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';

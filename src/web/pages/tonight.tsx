@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { today } from '../../core/clock.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { pairName } from '../../core/pair.ts';
 import { within } from '../../core/waits.ts';
 import { count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';

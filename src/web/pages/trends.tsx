@@ -1,6 +1,6 @@
 import { today } from '../../core/clock.ts';
 import { addDays, type DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/pair.ts';
+import type { Pair } from '../../core/exchanges.ts';
 import { count, plural } from '../../core/wording.ts';
 import {
   AWAITED_HOURS,

@@ -2,24 +2,19 @@ import type { Config } from '../../../core/config.ts';
 import { parseChoice } from '../../../core/input.ts';
 import { fromOperations } from '../../../operations/registry.ts';
 import type { Severity } from '../../state/findings.ts';
-import { circuitChecks } from './circuits.ts';
+import { activityChecks } from './activity-checks.ts';
 import { companyChecks } from './company-checks.ts';
+import { lostDayChecks, rowCountChecks } from './count-checks.ts';
 import { eventChecks } from './event-checks.ts';
-import { highlightChecks } from './highlights.ts';
-import { lostDayChecks } from './lost-days.ts';
-import { moverChecks } from './movers.ts';
 import { priceChecks } from './prices.ts';
 import type { Check } from './quality-check.ts';
-import { rowCountChecks } from './row-count.ts';
 
 /** All checks. */
 export const checks: () => readonly Check[] = fromOperations(() => [
   ...priceChecks,
   ...rowCountChecks,
   ...lostDayChecks(),
-  ...moverChecks,
-  ...highlightChecks,
-  ...circuitChecks,
+  ...activityChecks,
   ...companyChecks,
   ...eventChecks,
 ]);

@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { comesBefore, type FileOrder, fileOrder } from '../../../core/file-order.ts';
-import type { Place } from '../../../core/place.ts';
+import { comesBefore, type FileOrder, fileOrder, type Place } from '../../../core/place.ts';
 import { tableGroupOf } from '../../../operations/registry.ts';
 import { placeText } from '../schema/columns.ts';
 import { loads } from '../schema/load-results.ts';

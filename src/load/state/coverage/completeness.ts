@@ -4,7 +4,7 @@ import pg, { type ClientBase } from 'pg';
 import type { Clock } from '../../../core/clock.ts';
 import type { Config } from '../../../core/config.ts';
 import { type Day, type DayRange, dayEnd } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { settings } from '../../../core/settings.ts';
 import { dueMinutes } from '../../../operations/night-times.ts';
 import {

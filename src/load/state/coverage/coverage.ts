@@ -1,7 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { dayEffectsSql } from '../answers/answer-facts.ts';

@@ -1,7 +1,7 @@
 import { and, asc, between, desc, eq, gte, inArray, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
 import { isoText } from '../schema/columns.ts';
 import { coverage, loads } from '../schema/load-results.ts';

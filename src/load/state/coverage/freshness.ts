@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Day } from '../../../core/days.ts';
-import { type Pair, pairName } from '../../../core/pair.ts';
+import { type Pair, pairName } from '../../../core/exchanges.ts';
 import { isInUse } from '../../../operations/registry.ts';
 import {
   type CompletenessContext,

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { addDays, type Day } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { coverage } from '../schema/load-results.ts';
 
 /** Of what was not asked for this long, it does not matter how long it was; a quarter and its answers are within it. */

@@ -1,7 +1,7 @@
 import { and, count, desc, eq, inArray, isNotNull, max, min, ne, not, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { CANNOT_BE_PLANNED } from '../../../core/wording.ts';
 import { type CompletenessContext, sessionStatesIn } from '../coverage/completeness.ts';
 import type { RunState } from '../request.ts';

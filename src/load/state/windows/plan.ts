@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { takeIds } from '../schema/columns.ts';
 import { answers } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';

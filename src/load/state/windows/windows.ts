@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'dr
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import type { Day } from '../../../core/days.ts';
-import type { Pair } from '../../../core/pair.ts';
+import type { Pair } from '../../../core/exchanges.ts';
 import { forEachCount, type RecordCounts } from '../../../core/record-counts.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
 import type { RunKind } from '../request.ts';

@@ -90,4 +90,111 @@ const moverRanks: Check = {
        and (r.exchange, r.trade_date) not in (${EX_DATES})`,
 };
 
-export const moverChecks: readonly Check[] = [moverValues, moverRanks];
+/** Price bands of the exchange in percent; new and special lines may have others. */
+const BANDS = '2, 5, 10, 20, 40';
+
+/** Bands are rounded to the tick; the coarsest one, in rupees. */
+const TICK = '0.05';
+
+/** A hit with its line of the bhav copy. `touched`: the price that reached the band. `before`: null on an ex-date. */
+const HITS = `
+  select c.exchange, c.trade_date, c.symbol, c.scrip_id || ' ' || c.series || ' ' || c.band as instrument,
+         upper(c.band) as band, b.symbol is not null as listed, case when b.symbol is not null and not ${isExDate('b')} then b.previous_close_price end as before,
+         case upper(c.band) when 'H' then b.high_price when 'L' then b.low_price end as touched
+    from market.circuit_breakers c
+    join complete d on d.exchange = c.exchange and d.day = c.trade_date
+    left join market.bhavcopy_cm b on b.exchange = c.exchange and b.trade_date = c.trade_date
+      and b.trade_date between $1 and $2 and b.symbol = c.symbol
+      and (b.series = c.series or (c.series = '' and not ${isT0('b')}))
+   where c.trade_date between $1 and $2`;
+
+const circuitHit: Check = {
+  name: 'circuit_hit',
+  severity: 'warning',
+  operation: 'GetCircuitBreakers',
+  rule: 'A security at its upper band (H) traded above its previous close that day, one at its lower band (L) below.',
+  dated: true,
+  sql: `
+    select exchange, trade_date as date, instrument,
+           case when not listed then 'a line in the bhav copy'
+                when band = 'H' then 'a high above ' || before else 'a low below ' || before end as expected,
+           case when listed then touched::text else 'none' end as found
+      from (${HITS}) as hit
+     where not listed or (before > 0 and ((band = 'H' and touched <= before) or (band = 'L' and touched >= before)))`,
+};
+
+const circuitBand: Check = {
+  name: 'circuit_band',
+  severity: 'info',
+  operation: 'GetCircuitBreakers',
+  rule: `The move to a price band is one of the usual bands (${BANDS} %), to the tick.`,
+  dated: true,
+  sql: `
+    select exchange, trade_date as date, instrument, 'a move of ${BANDS} %' as expected,
+           round((touched - before) * 100 / before, 2) || '% from ' || before || ' to ' || touched as found
+      from (${HITS}) as hit
+     where before > 0 and not exists (
+       select from unnest(array[${BANDS}]) as width
+        where abs(abs(touched - before) - before * width / 100) <= ${TICK})`,
+};
+
+const CRORE = 10_000_000;
+
+interface Sum {
+  readonly name: string;
+  readonly what: string;
+  readonly stated: string;
+  /** Over the lines of the bhav copy, in the unit of the highlights. */
+  readonly exact: string;
+}
+
+const SUMS: readonly Sum[] = [
+  { name: 'scrips', what: 'number of securities', stated: 'scrip_count', exact: 'count(*)' },
+  { name: 'trades', what: 'number of trades', stated: 'trade_count', exact: 'sum(b.trade_count)' },
+  {
+    name: 'volume',
+    what: 'traded quantity (crores of shares)',
+    stated: 'shares_volume_crore',
+    exact: `sum(b.traded_quantity)::numeric / ${CRORE}`,
+  },
+  {
+    name: 'turnover',
+    what: 'traded value (crores of rupees)',
+    stated: 'turnover_crore',
+    exact: `sum(b.turnover) / ${CRORE}`,
+  },
+];
+
+/** `Total` is the sum of the whole bhav copy, `Group A` that of its lines of group A; other labels are not compared. */
+function sumCheck({ name, what, stated, exact }: Sum): Check {
+  return {
+    name: `highlights_${name}`,
+    severity: 'warning',
+    operation: 'GetTotalTradeHighlights',
+    rule: `The ${what} in the highlights is the sum over the bhav copy, to half a unit of the last digit printed.`,
+    dated: true,
+    sql: `
+      select h.exchange, h.trade_date as date, h.trade_highlight as instrument,
+             trim_scale(round(s.exact, scale(h.stated) + 2))::text as expected, h.stated::text as found
+        from (select *, ${stated}::numeric as stated from market.total_trade_highlights) h
+        join complete c on c.exchange = h.exchange and c.day = h.trade_date
+        join (
+          select b.exchange, b.trade_date, b.series, grouping(b.series) = 1 as is_total, (${exact})::numeric as exact
+            from market.bhavcopy_cm b
+           where b.trade_date between $1 and $2
+           group by grouping sets ((b.exchange, b.trade_date), (b.exchange, b.trade_date, b.series))
+        ) as s on s.exchange = h.exchange and s.trade_date = h.trade_date
+          and upper(h.trade_highlight) = case when s.is_total then 'TOTAL' else 'GROUP ' || upper(s.series) end
+       where h.trade_date between $1 and $2
+         and abs(h.stated - s.exact) > ${halfUnit('h.stated')}`,
+  };
+}
+
+/** The day's lists of the source, compared with the lines of its bhav copy. */
+export const activityChecks: readonly Check[] = [
+  moverValues,
+  moverRanks,
+  ...SUMS.map(sumCheck),
+  circuitHit,
+  circuitBand,
+];
