@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
-import { loadCalendar } from '../src/calendar/index.ts';
+import { loadCalendar } from '../src/calendar/calendar.ts';
 import { sourceSettings } from '../src/cli/open-context.ts';
 import { systemClock, today } from '../src/core/clock.ts';
 import { loadConfig } from '../src/core/config.ts';

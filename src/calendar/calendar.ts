@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Day, eachDay, weekday } from '../core/days.ts';
+import { messageOf, usageError } from '../core/errors.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
-import { type Entry, EXCHANGES, type Exchange } from './entries.ts';
+import { type Entry, EXCHANGES, type Exchange, readEntries } from './entries.ts';
 
 /** Why a day is or is not a session. */
 type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
@@ -155,4 +158,31 @@ export function learningCalendar(lists: readonly (readonly Entry[])[]): Learning
 function entryOf({ exchange, day }: ObservedSession): Entry[] {
   const known = EXCHANGES.find((one) => one === exchange);
   return known === undefined ? [] : [{ exchange: known, day, kind: 'session' }];
+}
+
+const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
+
+/**
+ * Loads the trading sessions of NSE and BSE (cash market): reviewed data for 2015 to 2026 (each file in `data/` names
+ * its sources), Monday to Friday for other years. Any other exchange gets the sessions of NSE.
+ *
+ * @param options.file calendar file of the user, which overrides the reviewed data; see docs/completeness.md.
+ * @throws PipelineError `usage` when that file cannot be read or has invalid lines.
+ */
+export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {
+  const reviewed = REVIEWED.flatMap((name) => {
+    const path = join(import.meta.dirname, 'data', name);
+    return readEntries(readFileSync(path, 'utf8'), path);
+  });
+  return learningCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);
+}
+
+function readUserFile(path: string): Entry[] {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw usageError(`calendar file ${path} cannot be read: ${messageOf(error)}`);
+  }
+  return readEntries(text, path);
 }

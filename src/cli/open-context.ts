@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Telemetry } from 'bullmq';
-import { type LearningCalendar, loadCalendar } from '../calendar/index.ts';
+import { type LearningCalendar, loadCalendar } from '../calendar/calendar.ts';
 import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';

@@ -106,11 +106,6 @@ export function idArgument(noun: string, description = `number of the ${noun}`):
   return new Argument('<id>', description).argParser((text: string) => parseId(noun, text));
 }
 
-/** Parses the number of a run. @throws PipelineError `usage` */
-export function parseRunId(text: string): number {
-  return parseId('run', text);
-}
-
 /** Parses the number of one of what is listed. @param noun `reject` @throws PipelineError `usage` */
 export function parseId(noun: string, text: string): number {
   return parseInteger(`the number of the ${noun}`, text, { least: 1 });

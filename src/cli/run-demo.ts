@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { Calendar } from '../calendar/calendar.ts';
-import { loadCalendar } from '../calendar/index.ts';
+import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
 import { type Config, loadConfig } from '../core/config.ts';
 import { addDays, type Day } from '../core/days.ts';
 import { readEnvironment } from '../core/environment.ts';

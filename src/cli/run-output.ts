@@ -4,7 +4,6 @@ import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
 import {
-  bold,
   type Column,
   columnsOf,
   count,
@@ -13,7 +12,6 @@ import {
   momentText,
   plural,
   rangeText,
-  table,
 } from './output.ts';
 
 /** How many failed windows are listed; the JSON document has more. */
@@ -186,29 +184,6 @@ export function exitCodeOf({ windows, state, emptySessions }: RunReport): number
   return bad === 0 && emptySessions.length === 0 && state !== 'failed' && state !== 'cancelled'
     ? EXIT.done
     : EXIT.failed;
-}
-
-/** Rows that differ: one table for each market table, with a column for each column of its key. */
-export function differencesText(rows: readonly RowDifference[], timeZone: string): string {
-  const names = [...new Set(rows.map((row) => row.table))];
-  return names
-    .map((name) => {
-      const own = rows.filter((row) => row.table === name);
-      return `${bold(name)}\n${table(differenceColumns(own, timeZone), own)}`;
-    })
-    .join('\n\n');
-}
-
-function differenceColumns(rows: readonly RowDifference[], timeZone: string): Column<RowDifference>[] {
-  const keys = Object.keys(rows[0]?.key ?? {});
-  return [
-    { head: 'change', cell: (row) => row.change },
-    ...keys.map((key) => ({ head: key, cell: (row: RowDifference) => row.key[key] ?? '' })),
-    // Rows of a first load have no old values.
-    ...(rows.some(({ columns }) => Object.keys(columns).length > 0)
-      ? [{ head: 'columns, old → new', cell: (row: RowDifference) => changedColumns(row, timeZone) }]
-      : []),
-  ];
 }
 
 /** `close_price: 3049.45 → 3333.3`; moments are shown in a time zone, as everywhere in texts for people. */

@@ -6,8 +6,8 @@ import type { Dispatcher } from 'undici';
 import { base64Forms, keyPattern, REDACTED } from '../core/environment.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
-export type Body = Dispatcher.ResponseData['body'];
-export type Headers = Dispatcher.ResponseData['headers'];
+type Body = Dispatcher.ResponseData['body'];
+type Headers = Dispatcher.ResponseData['headers'];
 
 /** More than zlib's default of 16 KB, which means fewer chunks for answers of many megabytes. */
 const CHUNK = { chunkSize: 256 * 1024 };

@@ -150,8 +150,8 @@ export function openEnvelope(
   const placed = isEnvelope
     ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, place(value)]))
     : place(json);
-  const opened = openJson(placed, context, WRAPPINGS);
-  return opened.records === records ? opened : null;
+  const { records: found, ...opened } = openJson(placed, context, WRAPPINGS);
+  return found === records ? opened : null;
 }
 
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */

@@ -1,25 +1,79 @@
+import { errors, request } from 'undici';
 import { type Clock, systemClock } from '../core/clock.ts';
-import { PipelineError } from '../core/errors.ts';
+import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
+import { createDispatcher } from '../core/proxy.ts';
 import type { Operation } from '../operations/operation.ts';
-import { decodeText } from './body.ts';
+import { decodeText, readBody, redactBody } from './body.ts';
 import { buildLimitationUrl, buildUrl, keyRedactor } from './build-request.ts';
-import { createClient } from './client.ts';
-import { diagnose } from './diagnostics.ts';
+import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkAnswer } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
 import { readAnswer } from './read.ts';
-import type { Source, SourceSettings } from './types.ts';
+import type { ObservedDate, RawAnswer, Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
 export type { Allowance, Limitation } from './limitation.ts';
 export { readAnswer } from './read.ts';
 export type * from './types.ts';
 
-/** The source service behind `settings.baseUrl`. Close it to release its connections. */
+/** How much is read of an answer with an error status, which matters only if it is a diagnostic line. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/**
+ * The source service behind `settings.baseUrl`: a pool of persistent connections, and one deadline for each call, until
+ * its answer has arrived. Close it to release its connections.
+ */
 export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
-  const client = createClient(settings, clock);
+  const { timeoutMs, maxResponseBytes } = settings;
   const redact = keyRedactor(settings.accessKey);
+  const dispatcher = createDispatcher(settings.proxies ?? {}, settings);
+  let clockOffset = 0;
+  let lastDate: ObservedDate | null = null;
+
+  /** One GET, without redirects. Throws PipelineError for anything but a 200 with a complete body. */
+  async function get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }> {
+    const sentAt = clock.now();
+    const deadline = AbortSignal.timeout(timeoutMs);
+    let answering = false;
+    try {
+      const { statusCode, headers, body } = await request(url, {
+        dispatcher,
+        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+        headers: { accept: 'application/json, text/plain, text/csv, */*;q=0.1', 'accept-encoding': 'gzip' },
+      });
+      const said = Date.parse(single(headers.date) ?? '');
+      const receivedAt = clock.now();
+      lastDate = Number.isNaN(said) ? null : { said, sentAt, receivedAt };
+      clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
+      if (statusCode !== 200) {
+        const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(
+          () => null,
+        );
+        // A known diagnostic line means the same with any status.
+        throw (
+          diagnose(read?.body.toString('utf8') ?? '', redact) ??
+          statusError(statusCode, single(headers['retry-after']))
+        );
+      }
+      answering = true;
+      const answer = await readBody(body, headers, maxResponseBytes);
+      return {
+        ...answer,
+        body: redactBody(answer.body, settings.accessKey),
+        status: statusCode,
+        contentType: single(headers['content-type']),
+      };
+    } catch (error) {
+      if (signal?.aborted) {
+        throw new PipelineError('the call was aborted', { kind: 'aborted' });
+      }
+      if (error instanceof PipelineError) throw error;
+      if (deadline.aborted) throw timeoutError(timeoutMs);
+      throw transportError(error, { timeoutMs, redact, cutShort: answering });
+    }
+  }
+
   function check(body: Buffer, operation: Operation): void {
     try {
       checkAnswer(body, { operation, redact });
@@ -35,7 +89,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       const start = performance.now();
       const ms = () => Math.round(performance.now() - start);
       try {
-        const { status, ...answer } = await client.get(url, signal);
+        const { status, ...answer } = await get(url, signal);
         log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
         check(answer.body, operation);
         return answer;
@@ -48,16 +102,117 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       }
     },
     async limitation(signal) {
-      const { body } = await client.get(buildLimitationUrl(settings), signal);
+      const { body } = await get(buildLimitationUrl(settings), signal);
       const text = decodeText(body);
       const refused = diagnose(text, redact);
       if (refused !== null) throw refused;
       return parseLimitation(text, settings.timeZone);
     },
-    clockOffsetMs: () => client.clockOffsetMs(),
-    lastDate: () => client.lastDate(),
+    clockOffsetMs: () => clockOffset,
+    lastDate: () => lastDate,
     read: (operation, asked, answer, count = 'check') =>
       readAnswer(operation, asked, answer, { ...settings, count }),
-    close: () => client.close(),
+    close: () => dispatcher.close(),
   };
+}
+
+/** A Date header that differs from the local clock by more than this is ignored. */
+const MAX_CLOCK_OFFSET_MS = 1_800_000;
+
+/**
+ * By how much the source's clock is ahead of the local one: the known offset, moved into the bounds that another Date
+ * header sets. The header is truncated to seconds, and was written at some moment between `sentAt` and `receivedAt`.
+ */
+function correctedOffset(known: number, date: number, sentAt: number, receivedAt: number): number {
+  if (!(Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS)) return known;
+  return Math.min(Math.max(known, date - receivedAt), date + 999 - sentAt);
+}
+
+function single(header: string | string[] | undefined): string | null {
+  return (Array.isArray(header) ? header[0] : header) ?? null;
+}
+
+function statusError(status: number, retryAfter: string | null): PipelineError {
+  // The key was not accepted, either by the source or by a proxy in front of it.
+  if (status === 401) {
+    return new PipelineError('the access key was refused with HTTP status 401', { kind: 'credential' });
+  }
+  const retryAfterMs = retryAfter === null ? null : retryDelay(retryAfter);
+  return new PipelineError(`the source answered with HTTP status ${status}`, {
+    kind: 'http_status',
+    status,
+    ...(retryAfterMs === null ? {} : { retryAfterMs }),
+  });
+}
+
+/** The milliseconds that a Retry-After header asks for, which is in seconds or an HTTP date; null if it is neither. */
+export function retryDelay(header: string, now = Date.now()): number | null {
+  const text = header.trim();
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) || !/[a-z]/i.test(text) ? null : Math.max(0, at - now);
+}
+
+function timeoutError(timeoutMs: number): PipelineError {
+  return new PipelineError(`no complete answer within ${timeoutMs} ms`, { kind: 'timeout' });
+}
+
+const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** Our own aborts are told apart before: apart from them, undici aborts a request if a proxy refuses to connect. */
+const REFUSED_BY_PROXY = 'UND_ERR_ABORTED';
+
+/**
+ * Classifies what undici, zlib or the socket threw. Their errors can contain the request with its key, so they are not
+ * passed on as a cause: only code and message are copied, without the key.
+ */
+function transportError(
+  error: unknown,
+  { timeoutMs, redact, cutShort }: { timeoutMs: number; redact: (text: string) => string; cutShort: boolean },
+): PipelineError {
+  const code = codeOf(error);
+  if (code !== null && TIMEOUT_CODES.has(code)) return timeoutError(timeoutMs);
+  if (code?.startsWith('Z_') || code?.startsWith('ERR_BROTLI') || code?.startsWith('ERR__ERROR')) {
+    return unreadable(`its compression is broken (${code})`, { cutShort });
+  }
+  if (code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('it does not fit into memory');
+  const message = redact(messageOf(error)).trim() || 'connection failed';
+  const wrong = cutShort ? null : problemOfAddress(error, code);
+  if (wrong !== null) {
+    return new PipelineError(`${wrong}: correct EOD_BASE_URL, or the proxy (${code ?? message})`, {
+      kind: 'wrong_address',
+    });
+  }
+  const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
+  const sentence = cutShort
+    ? 'the connection broke in the middle of the answer'
+    : code === REFUSED_BY_PROXY
+      ? 'the proxy does not connect us to the source'
+      : 'the source cannot be reached';
+  return new PipelineError(`${sentence}: ${detail}`, { kind: 'network', cutShort });
+}
+
+/** What OpenSSL says of bytes that are no TLS. */
+const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|HTTPS_PROXY_REQUEST)$/;
+
+/** Whether bytes begin like an alert or a handshake of TLS: with its type and the major version. */
+const isTls = (bytes: string) => [0x15, 0x16].includes(bytes.charCodeAt(0)) && bytes.charCodeAt(1) === 3;
+
+/**
+ * What is wrong with the address, if something responds there that is not what the address says; null if that is not
+ * known. Unlike an outage, this does not pass.
+ */
+function problemOfAddress(error: unknown, code: string | null): string | null {
+  if (code !== null && NO_TLS.test(code))
+    return 'the address begins with https://, and the server there does not speak TLS';
+  if (code === 'UND_ERR_HEADERS_OVERFLOW')
+    return 'the server at this address is another one: its response begins with more headers than are read';
+  if (!(error instanceof errors.HTTPParserError)) return null;
+  return 'data' in error && isTls(String(error.data))
+    ? 'the address begins with http://, and the server there speaks TLS: https://'
+    : 'the server at this address does not speak HTTP';
+}
+
+function codeOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

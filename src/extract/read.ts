@@ -44,30 +44,23 @@ export function readAnswer(
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'> & { readonly count?: CountRule },
   scanFrom = WORTH_SCANNING,
 ): Extracted {
-  const { count = 'check' } = settings;
+  const { count = 'check', timeZone } = settings;
+  const { body } = raw;
   const context = { operation, count, redact: keyRedactor(settings.accessKey) };
   // A record that fills two tables is not scanned.
-  if (raw.body.length >= scanFrom && operation.also === undefined) {
-    const { linesOf, addRow, finishRows } = writeRows();
-    const taking = createTaking(operation, asked, raw, settings, addRow);
-    const reading = {
-      ...context,
-      asked,
-      timeZone: settings.timeZone,
-      reader: taking.reader,
-      observer: taking.observer,
-      linesOf,
-      take: taking.take,
-    };
-    const scanned = scanAnswer(raw.body, reading) ?? scanCsv(raw.body, reading);
+  if (body.length >= scanFrom && operation.also === undefined) {
+    const rows = writeRows();
+    const records = collectRecords(operation, asked, timeZone, body, rows);
+    const reading = { ...context, asked, timeZone, ...records, linesOf: rows.linesOf };
+    const scanned = scanAnswer(body, reading) ?? scanCsv(body, reading);
     if (scanned !== null) {
-      const { records, warnings, ...others } = scanned;
-      return { ...taking.finish(warnings, records), batches: finishRows(), ...others };
+      const { warnings, ...others } = scanned;
+      return { ...records.finish(warnings), ...others };
     }
   }
-  const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(raw.body, context);
-  const { addRow, finishRows } = raw.body.length >= WORTH_WRITING ? writeRows() : keepRows();
-  const { take, finish } = createTaking(operation, asked, raw, settings, addRow);
+  const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(body, context);
+  const rows = body.length >= WORTH_WRITING ? writeRows() : keepRows();
+  const { take, finish } = collectRecords(operation, asked, timeZone, body, rows);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
     // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
@@ -75,29 +68,34 @@ export function readAnswer(
     take(position, record);
   }
   return {
-    ...finish(warnings, records.length),
-    batches: finishRows(),
+    ...finish(warnings),
     ...(lineEnd === undefined ? {} : { lineEnd }),
     ...(miscount === undefined ? {} : { miscount }),
     ...(listsNothing === undefined ? {} : { listsNothing }),
   };
 }
 
-/** Collects rows as objects, by table. */
-function keepRows() {
+/** Collects the rows of an answer, by table. */
+interface RowStore {
+  addRow(table: TableDefinition, row: Row): void;
+  finishRows(): Batch[];
+}
+
+/** Keeps rows as objects. */
+function keepRows(): RowStore {
   const rows = new Map<TableDefinition, Row[]>();
   return {
-    addRow(table: TableDefinition, row: Row): void {
+    addRow(table, row) {
       const batch = rows.get(table);
       if (batch === undefined) rows.set(table, [row]);
       else batch.push(row);
     },
-    finishRows: (): Batch[] => [...rows].map(([table, rows]) => ({ table, rows })),
+    finishRows: () => [...rows].map(([table, rows]) => ({ table, rows })),
   };
 }
 
-/** Collects rows as COPY text, which is kept outside the heap, by table. */
-function writeRows() {
+/** Writes rows as COPY text, which is kept outside the heap. */
+function writeRows(): RowStore & { linesOf(table: TableDefinition): RowsWriter } {
   const writers = new Map<TableDefinition, RowsWriter>();
   const linesOf = (table: TableDefinition): RowsWriter => {
     const lines = writers.get(table) ?? new RowsWriter(table);
@@ -106,94 +104,99 @@ function writeRows() {
   };
   return {
     linesOf,
-    addRow: (table: TableDefinition, row: Row): void => linesOf(table).add(row),
-    finishRows(): Batch[] {
+    addRow: (table, row) => linesOf(table).add(row),
+    finishRows() {
       const written = [...writers.values()].filter(({ ends }) => ends.length > 0);
       return written.map((lines) => ({ table: lines.table, rows: lines.finish() }));
     },
   };
 }
 
-/** Reads the records of one answer, and collects those that are rejected. */
-function createTaking(
+type Rejected = Extract<RecordResult, { readonly table: null }>;
+
+/** Reads the records of one answer: their rows go to `store`, and those that are rejected are collected. */
+function collectRecords(
   operation: Operation,
   asked: AskedFor,
-  raw: RawAnswer,
-  { timeZone }: Pick<SourceSettings, 'timeZone'>,
-  addRow: (table: TableDefinition, row: Row) => void,
+  timeZone: string,
+  body: Buffer,
+  { addRow, finishRows }: RowStore,
 ) {
   const reader = createRecordReader(operation, asked, timeZone);
+  const readAlso = createAlsoReader(operation, asked, timeZone);
   const observer = createFieldObserver();
+  const notes = isRedacted(body) ? [REDACTED_NOTE] : [];
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
   const strayDays = new Set<string>();
-  const changed = isRedacted(raw.body);
-  let strays = 0;
-  let joined = 0;
-  const also = createAlsoReader(operation, asked, timeZone);
-  /** Rows and rejects besides those of the operation's own tables. */
-  let besides = 0;
   /** Records of days that were not asked for, where a request can only name a longer span. */
   let leftOut = 0;
-  const isLeftOut = (result: RecordResult): boolean => {
-    if (!answersMoreDays(operation)) return false;
-    const day = result.table === null ? result.day : dayOfRow(operation, result);
-    return day !== undefined && !isAskedDay(asked, day);
+  let joined = 0;
+
+  const reject = (
+    position: number,
+    record: unknown,
+    { table: _, problems, ...found }: Rejected & Pick<Reject, 'stray'>,
+  ) => {
+    const noted = [...problems, ...notes.map((message) => ({ path: '', message }))];
+    rejects.push({ position, record: sanitizeRecord(record), ...found, problems: noted });
   };
+
+  /** Takes the next record of the answer. */
+  function take(position: number, record: unknown): void {
+    let result: RecordResult;
+    let stray: Stray | null = null;
+    try {
+      result = reader.read(record);
+      stray = result.table === null ? null : strayProblem(operation, asked, result);
+    } catch (error) {
+      result = rejectedBy(error);
+    }
+    const layout = reader.lastLayout();
+    if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
+    if (answersMoreDays(operation) && isOfOtherDay(operation, asked, result)) {
+      leftOut += 1;
+    } else if (result.table === null) {
+      if (record instanceof JoinedRows) joined += 1;
+      reject(position, record, result);
+    } else if (stray !== null) {
+      if (stray.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
+      reject(position, record, { table: null, stray: true, problems: [stray.problem] });
+    } else {
+      addRow(result.table, result.row);
+      const also = readAlso?.(record);
+      if (also?.table === null) reject(position, record, also);
+      else if (also !== undefined) addRow(operation.also?.table ?? also.table, also.row);
+    }
+  }
+
   return {
     reader,
     observer,
-    take(position: number, record: unknown): void {
-      let result: RecordResult;
-      let stray: Stray | null = null;
-      try {
-        result = reader.read(record);
-        stray = result.table === null ? null : strayProblem(operation, asked, result);
-      } catch (error) {
-        result = rejectedBy(error);
-      }
-      const layout = reader.lastLayout();
-      if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
-      if (isLeftOut(result)) {
-        leftOut += 1;
-        return;
-      }
-      if (stray !== null) strays += 1;
-      if (record instanceof JoinedRows) joined += 1;
-      if (stray?.day !== undefined && strayDays.size < 2) strayDays.add(stray.day);
-      if (result.table !== null && stray === null) {
-        addRow(result.table, result.row);
-        const other = also?.(record);
-        if (other === undefined) return;
-        besides += 1;
-        if (other.table === null) rejects.push({ position, record: sanitizeRecord(record), ...other });
-        else addRow(operation.also?.table ?? other.table, other.row);
-        return;
-      }
-      const { table: _, ...reject } =
-        result.table === null
-          ? result
-          : { table: null, stray: true, problems: stray === null ? [] : [stray.problem] };
-      const problems = changed ? [...reject.problems, { path: '', message: REDACTED_NOTE }] : reject.problems;
-      rejects.push({ position, record: sanitizeRecord(record), ...reject, problems });
+    take,
+    finish(warnings: readonly string[]) {
+      const batches = finishRows();
+      const rows = batches.reduce((sum, batch) => sum + batch.rows.length, 0);
+      const strays = rejects.filter(({ stray }) => stray === true).length;
+      const areStrays = rows === 0 && leftOut === 0 && strays === rejects.length;
+      return {
+        batches,
+        fetched: rows + rejects.length,
+        ...withTrialDay(rejects, areStrays && strayDays.size === 1 ? [...strayDays][0] : undefined),
+        ...(strays > 0 ? { strays } : {}),
+        ...(joined > 0 ? { joined } : {}),
+        warnings: [
+          ...warnings,
+          ...reader.warnings(),
+          ...notes,
+          ...(leftOut > 0 ? [leftOutText(leftOut)] : []),
+        ],
+        unknownFields: [...reader.unknownFields()]
+          .slice(0, MAX_UNKNOWN)
+          .map((name) => printable(name.slice(0, 200))),
+        observed: observer.finish(),
+      };
     },
-    /** @param records how many the answer has. */
-    finish: (warnings: readonly string[], records: number) => ({
-      fetched: records - leftOut + besides,
-      ...withTrialDay(rejects, strays === records && strayDays.size === 1 ? [...strayDays][0] : undefined),
-      ...(strays > 0 ? { strays } : {}),
-      ...(joined > 0 ? { joined } : {}),
-      warnings: [
-        ...warnings,
-        ...reader.warnings(),
-        ...(changed ? [REDACTED_NOTE] : []),
-        ...(leftOut > 0 ? [leftOutText(leftOut)] : []),
-      ],
-      unknownFields: [...reader.unknownFields()]
-        .slice(0, MAX_UNKNOWN)
-        .map((name) => printable(name.slice(0, 200))),
-      observed: observer.finish(),
-    }),
   };
 }
 
@@ -229,6 +232,12 @@ function createAlsoReader(
 /** A request can only name more days than were asked for, so this is normal. */
 const leftOutText = (records: number): string =>
   `${records === 1 ? 'a record is' : `${records} records are`} of days that were not asked for, and left out`;
+
+/** True if a record names a day of its own, and that was not asked for. */
+function isOfOtherDay(operation: Operation, asked: AskedFor, result: RecordResult): boolean {
+  const day = result.table === null ? result.day : dayOfRow(operation, result);
+  return day !== undefined && !isAskedDay(asked, day);
+}
 
 /** The day of a row whose records have the day that was asked for; undefined if they have none. */
 function dayOfRow(

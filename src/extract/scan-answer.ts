@@ -31,9 +31,8 @@ const MOST_LAYOUTS = 20;
 /** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
 export const MANY_PARSED = 100;
 
-/** How many records an answer has, and what is told of its envelope. */
+/** What is told of the envelope of an answer. */
 interface ScannedAnswer {
-  readonly records: number;
   readonly warnings: readonly string[];
   readonly miscount?: string;
 }
@@ -42,8 +41,8 @@ interface ScannedAnswer {
  * Reads the records of a JSON answer one by one from its bytes: most with a scanner made from the first record of their
  * layout; the others are parsed one at a time and handed to `take`.
  *
- * @returns how many there are, and warnings about their envelope; null if the answer has to be parsed as a whole, and
- *   then everything that was written or handed over has to be discarded.
+ * @returns warnings about their envelope; null if the answer has to be parsed as a whole, and then everything that was
+ *   written or handed over has to be discarded.
  * @throws PipelineError as `openAnswer` does.
  */
 export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null {
@@ -95,8 +94,7 @@ export function scanAnswer(body: Buffer, reading: Reading): ScannedAnswer | null
     next = skipSpace(body, next);
     if (body[next] !== COMMA) {
       if (body[next] !== CLOSING_BRACKET) return null;
-      const opened = openEnvelope(body, { start, end: next, records }, reading);
-      return opened === null ? null : { ...opened, records };
+      return openEnvelope(body, { start, end: next, records }, reading);
     }
     at = skipSpace(body, next + 1);
   }

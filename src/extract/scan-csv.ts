@@ -25,13 +25,13 @@ const BYTES_OF_A_START = 500;
  * Reads the rows of an answer in CSV one by one from its bytes, as `scanAnswer` reads the records of JSON: rows that are
  * odd in any way are parsed one at a time, with the header.
  *
- * @returns how many records there are; null if the answer has to be parsed as a whole, and then everything that was
+ * @returns that the last line has an end; null if the answer has to be parsed as a whole, and then everything that was
  *   written or handed over has to be discarded.
  */
 export function scanCsv(
   body: Buffer,
   reading: Reading,
-): { readonly records: number; readonly warnings: readonly string[]; readonly lineEnd: true } | null {
+): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
   const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
   if (asksInstruments(operation) || asked.instruments.length > 0) return null;
   // Refused when it is parsed as a whole, if there is room for that.
@@ -97,7 +97,7 @@ export function scanCsv(
     at = next;
     records += 1;
   }
-  return { records, warnings: [], lineEnd: true };
+  return { warnings: [], lineEnd: true };
 }
 
 const TAB = 9;

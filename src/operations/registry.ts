@@ -148,12 +148,6 @@ export async function allOperations(folder?: string): Promise<DeclaredOperations
   return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
 }
 
-/** The operation whose files have this segment, of all that can be asked; see `DataSet.udiff`. */
-export async function operationOfSegment(segment: string, folder?: string): Promise<Operation | undefined> {
-  const { operations: all } = await allOperations(folder);
-  return all.find(({ operation }) => operation.udiff?.segment === segment)?.operation;
-}
-
 /** Is this a data set in use? Windows and answers of others may be stored, whose file is away. */
 export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 

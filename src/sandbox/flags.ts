@@ -1,6 +1,7 @@
+import type { Clock } from '../core/clock.ts';
+import { usageError } from '../core/errors.ts';
 import { parseInteger } from '../core/input.ts';
 import { type Behaviour, POINTS, type Point, type SandboxOptions } from './behaviour.ts';
-import { clockFrom } from './notations.ts';
 
 /** A flag of `eod sandbox`. */
 export interface SandboxFlag {
@@ -135,4 +136,13 @@ export function sandboxOptionsFromFlags(
     for (const one of given) options = merge(options, flag.parse(one));
   }
   return options;
+}
+
+/** A clock that starts at `value`. */
+function clockFrom(value: string): Clock {
+  const start = Date.parse(value);
+  if (Number.isNaN(start))
+    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
+  const offset = start - Date.now();
+  return { now: () => Date.now() + offset };
 }

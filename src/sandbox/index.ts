@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Calendar, loadCalendar } from '../calendar/index.ts';
+import { type Calendar, loadCalendar } from '../calendar/calendar.ts';
 import { systemClock } from '../core/clock.ts';
 import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';

@@ -1,4 +1,3 @@
-import type { Clock } from '../core/clock.ts';
 import { type Day, isDay } from '../core/days.ts';
 import { usageError } from '../core/errors.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
@@ -93,13 +92,4 @@ function parseFaultRule(key: string, setting: string): Partial<Fault> {
       throw usageError('--fault: rate must be above 0 and at most 1');
     }
   }
-}
-
-/** A clock that starts at `value`. */
-export function clockFrom(value: string): Clock {
-  const start = Date.parse(value);
-  if (Number.isNaN(start))
-    throw usageError(`--now: "${value}" is not a time such as 2025-09-05T22:00:00+05:30`);
-  const offset = start - Date.now();
-  return { now: () => Date.now() + offset };
 }

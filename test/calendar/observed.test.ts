@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { eachDay, isWeekend } from '../../src/core/days.ts';
 
 const OBSERVED = resolve('../shared/data/calendar/observed_nse_sessions_2010_2026.csv');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { keyReport, limitationChecks } from '../../src/cli/doctor/limitation-checks.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import type { Limitation } from '../../src/extract/index.ts';

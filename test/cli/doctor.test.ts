@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { certainLead } from '../../src/cli/doctor/check.ts';
 import { nodeCheck } from '../../src/cli/doctor/machine.ts';
 import {

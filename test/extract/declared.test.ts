@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays } from '../../src/core/days.ts';
 import { strayExchange } from '../../src/core/exchanges.ts';
 import { buildUrl, readAnswer } from '../../src/extract/index.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
 import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/responses/answer-coverage.ts';

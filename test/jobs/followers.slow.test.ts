@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import type { Day } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays } from '../../src/core/days.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { exchangesOf } from '../../src/operations/operation.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { learnSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { gapRequest, readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays, eachDay, weekday } from '../../src/core/days.ts';
 import { questionsOf } from '../../src/jobs/responses/answer-coverage.ts';
 import { markAnswered, questionKey } from '../../src/jobs/runs/answered.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import { createPruning, pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
+import { pruneRuns } from '../../src/jobs/runs/prune-runs.ts';
+import { createPruning } from '../../src/jobs/worker/requeue.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { openPipeline } from '../support/pipeline.ts';
 import { BSE_UDIFF, importInto, NSE_UDIFF, query, test } from './import-support.ts';

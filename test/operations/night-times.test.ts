@@ -1,7 +1,7 @@
 import { CronExpressionParser } from 'cron-parser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { addDays, type Day, epochOf, secondsOfDay } from '../../src/core/days.ts';
 import { nightOfTick, plannedSchedules } from '../../src/jobs/runs/night-schedules.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { type Clock, createSettableClock, systemClock, today } from '../../src/core/clock.ts';
 import { addDays, type Day } from '../../src/core/days.ts';
 import { runCli } from '../support/cli.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { daysBetween } from '../../src/core/days.ts';
 import { mostly } from '../support/pipeline.ts';
 import { accountsOf, coverageRows, openSetup, start, windowsOf } from './support.ts';

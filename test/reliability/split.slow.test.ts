@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { dayAt, daysBetween } from '../../src/core/days.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { startServer } from '../support/http-server.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { buildUrl, readAnswer } from '../../src/extract/index.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text as readAll } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { answerFields } from '../../src/sandbox/answer/record.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays } from '../../src/core/days.ts';
 import { buildUrl } from '../../src/extract/index.ts';
 import { dateFormatParam } from '../../src/operations/operation.ts';

@@ -1,4 +1,4 @@
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { type Clock, clockOf } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { loadCalendar } from '../../src/calendar/index.ts';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { prepareQueueTables } from '../../src/jobs/queue/queue.ts';
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';

@@ -9,13 +9,14 @@ import {
 } from '../../load/market/differences.ts';
 import { readMoment, readVersion, versionAt, versionsOfRuns } from '../../load/state/loads/versions.ts';
 import { readRunEnd } from '../../load/state/runs/outcomes.ts';
+import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { findDataSet } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { LISTED, parseMoment, parseRunId } from '../options.ts';
-import { count, momentText, plural } from '../output.ts';
+import { LISTED, parseId, parseMoment } from '../options.ts';
+import { bold, type Column, count, momentText, plural, table } from '../output.ts';
 import { parsedLate } from '../parse-request.ts';
-import { differencesText } from '../run-output.ts';
+import { changedColumns } from '../run-output.ts';
 
 interface Flags extends JsonFlag {
   readonly operation?: string;
@@ -142,4 +143,32 @@ function differenceText(result: VersionDifference, timeZone: string): string {
     ...(rows.length === 0 ? [] : ['', differencesText(rows, timeZone)]),
     ...(notListed === 0 ? [] : ['', `${plural(notListed, 'more row')}; --limit shows more`]),
   ].join('\n');
+}
+
+/** Rows that differ: one table for each market table, with a column for each column of its key. */
+function differencesText(rows: readonly RowDifference[], timeZone: string): string {
+  const names = [...new Set(rows.map((row) => row.table))];
+  return names
+    .map((name) => {
+      const own = rows.filter((row) => row.table === name);
+      return `${bold(name)}\n${table(differenceColumns(own, timeZone), own)}`;
+    })
+    .join('\n\n');
+}
+
+function differenceColumns(rows: readonly RowDifference[], timeZone: string): Column<RowDifference>[] {
+  const keys = Object.keys(rows[0]?.key ?? {});
+  return [
+    { head: 'change', cell: (row) => row.change },
+    ...keys.map((key) => ({ head: key, cell: (row: RowDifference) => row.key[key] ?? '' })),
+    // Rows of a first load have no old values.
+    ...(rows.some(({ columns }) => Object.keys(columns).length > 0)
+      ? [{ head: 'columns, old → new', cell: (row: RowDifference) => changedColumns(row, timeZone) }]
+      : []),
+  ];
+}
+
+/** Parses the number of a run. @throws PipelineError `usage` */
+function parseRunId(text: string): number {
+  return parseId('run', text);
 }

@@ -1,4 +1,4 @@
-import { loadCalendar } from '../../calendar/index.ts';
+import { loadCalendar } from '../../calendar/calendar.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { readEnvironment } from '../../core/environment.ts';

@@ -4,7 +4,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { type FileField, type FileFormat, FORMATS, fileDay, listDay } from './formats.ts';
+import { type FileField, type FileFormat, FORMATS, fileDay } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -144,3 +144,9 @@ function textOf(value: unknown, read?: FileField['read']): string | null {
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);
 }
+
+/**
+ * The same for lists of the exchanges, some of which have `17/12/2020`. Elsewhere, slashes are from a spreadsheet, which
+ * may write the month first.
+ */
+const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));

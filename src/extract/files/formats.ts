@@ -454,12 +454,6 @@ export function fileDay(text: string): string {
 }
 
 /**
- * The same for lists of the exchanges, some of which have `17/12/2020`. Elsewhere, slashes are from a spreadsheet, which
- * may write the month first.
- */
-export const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
-
-/**
  * The day in the name of an old BSE file: `EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`, and what browsers and people make of these,
  * such as `EQDDMMYY (1).CSV` and `Copy of EQDDMMYY.CSV`. Null if there is none, or several.
  */

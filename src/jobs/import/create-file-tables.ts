@@ -2,7 +2,7 @@ import { requesterName } from '../../core/environment.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { type Operation, tablesFilledBy } from '../../operations/operation.ts';
-import { operationOfSegment } from '../../operations/registry.ts';
+import { allOperations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 
 /** Makes the files of a segment known, and creates their tables; false if no operation declares them. */
@@ -31,7 +31,8 @@ async function prepare(
   segment: string,
   onPrepared: (operation: Operation) => void,
 ): Promise<boolean> {
-  const operation = await operationOfSegment(segment, config.EOD_OPERATIONS_DIR);
+  const { operations } = await allOperations(config.EOD_OPERATIONS_DIR);
+  const operation = operations.find((one) => one.operation.udiff?.segment === segment)?.operation;
   if (operation === undefined) return false;
   try {
     await migrateDatabase(db, config, { names: [operation.name], to: 'filled', by: requesterName() });

@@ -1,5 +1,4 @@
 import { DAY_MS } from '../../core/days.ts';
-import { trySessionLock } from '../../load/database/session-lock.ts';
 import { pruneAlerts } from '../../load/state/alerts.ts';
 import { pruneFindings } from '../../load/state/findings.ts';
 import { deleteOldRuns } from '../../load/state/runs/runs.ts';
@@ -27,28 +26,5 @@ export async function pruneRuns(
     withdrawals: await pruneWithdrawals(db.drizzle, before, dryRun),
     findings: await pruneFindings(db.drizzle, before, dryRun),
     hours: await pruneHours(db.drizzle, before, dryRun),
-  };
-}
-
-/** A running service prunes this often. */
-const PRUNE_MS = DAY_MS;
-
-/** Prunes now and then: of several processes that do so at the same time, one. Does not throw. */
-export function createPruning(context: Context): () => Promise<void> {
-  let next = 0;
-  return async () => {
-    const now = context.clock.now();
-    if (now < next) return;
-    next = now + PRUNE_MS;
-    try {
-      const lock = await trySessionLock(context.db, 'eod:prune');
-      if (lock === null) return;
-      const pruned = await pruneRuns(context).finally(() => lock.release());
-      if (Object.values(pruned).some((rows) => rows > 0)) {
-        context.log.info(pruned, 'deleted what old runs left');
-      }
-    } catch (err) {
-      context.log.warn({ err }, 'could not delete what old runs left; tried again in a day');
-    }
   };
 }

@@ -1,14 +1,16 @@
+import { DAY_MS } from '../../core/days.ts';
+import { trySessionLock } from '../../load/database/session-lock.ts';
 import { updateObservedAliases } from '../../load/market/observed-aliases/observed-aliases.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { hasRested } from '../../load/state/source/access-keys.ts';
 import { markWorkerSeen, workerName } from '../../load/state/workers.ts';
-import type { QueueContext } from '../context.ts';
+import type { Context, QueueContext } from '../context.ts';
 import { callLimitOf } from '../policy/quota.ts';
 import { enqueueLostWindows, lacksJobs } from '../queue/enqueue.ts';
 import { learnSessions } from '../responses/sync-sessions.ts';
 import { advanceRun } from '../runs/advance.ts';
 import { followUpRuns } from '../runs/finish.ts';
-import { createPruning } from '../runs/prune-runs.ts';
+import { pruneRuns } from '../runs/prune-runs.ts';
 
 /** How often a worker looks for windows that the queue has lost. */
 const EVERY_MS = 30_000;
@@ -90,5 +92,28 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       stopListening();
       clearTimeout(timer);
     },
+  };
+}
+
+/** A running service prunes this often. */
+const PRUNE_MS = DAY_MS;
+
+/** Prunes now and then: of several processes that do so at the same time, one. Does not throw. */
+export function createPruning(context: Context): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    const now = context.clock.now();
+    if (now < next) return;
+    next = now + PRUNE_MS;
+    try {
+      const lock = await trySessionLock(context.db, 'eod:prune');
+      if (lock === null) return;
+      const pruned = await pruneRuns(context).finally(() => lock.release());
+      if (Object.values(pruned).some((rows) => rows > 0)) {
+        context.log.info(pruned, 'deleted what old runs left');
+      }
+    } catch (err) {
+      context.log.warn({ err }, 'could not delete what old runs left; tried again in a day');
+    }
   };
 }

@@ -70,8 +70,3 @@ function kindOfCode(code: string): ErrorKind {
 /** Did a statement take longer than it may, or was it cancelled? */
 export const isCanceled = (error: unknown): boolean =>
   (databaseError(error).cause as { code?: unknown } | undefined)?.code === CANCELED;
-
-/** May the same statement succeed a moment later? */
-export function mayPass({ kind }: PipelineError): boolean {
-  return kind === 'database_away' || kind === 'database_cannot_store';
-}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PipelineError } from '../../core/errors.ts';
-import { databaseError, mayPass } from './database-errors.ts';
+import { databaseError } from './database-errors.ts';
 
 /** How long to retry while Postgres cannot be reached, and how that is reported. */
 export interface RetryOptions {
@@ -67,4 +67,9 @@ export async function pauseBeforeRetry(signal?: AbortSignal): Promise<void> {
 /** `60 s`. */
 export function inSeconds(milliseconds: number): string {
   return `${Math.ceil(milliseconds / 1000)} s`;
+}
+
+/** May the same statement succeed a moment later? */
+function mayPass({ kind }: PipelineError): boolean {
+  return kind === 'database_away' || kind === 'database_cannot_store';
 }

@@ -1,6 +1,6 @@
 import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import pg, { type PoolClient } from 'pg';
+import pg, { type ClientBase, type PoolClient } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { usageError } from '../../core/errors.ts';
 import type { Database } from '../database/database.ts';
@@ -9,7 +9,6 @@ import {
   chosenRows,
   columnList,
   findRelation,
-  missingSymbols,
   orderSql,
   type Relation,
   type RowChoice,
@@ -205,4 +204,14 @@ export function copied(client: PoolClient, statement: string, onBytes: (bytes: n
     yield Buffer.concat(pieces);
   }
   return { chunks: chunks(), rowCount: () => stream.rowCount };
+}
+
+/** The chosen symbols that none of the chosen rows has. */
+async function missingSymbols(client: ClientBase, relation: Relation, choice: RowChoice): Promise<string[]> {
+  const symbol = pg.escapeIdentifier(relation.symbolColumn ?? '');
+  const { rows } = await client.query<{ symbol: string }>(
+    `select distinct ${symbol} as symbol ${chosenRows(relation, choice)}`,
+  );
+  const found = new Set(rows.map((row) => row.symbol));
+  return (choice.symbols ?? []).filter((wanted) => !found.has(wanted));
 }

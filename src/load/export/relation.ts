@@ -116,20 +116,6 @@ export function chosenRows(relation: Relation, { from, to, symbols, series, exch
   return `from ${nameInSql(relation)}${where}`;
 }
 
-/** The chosen symbols that none of the chosen rows has. */
-export async function missingSymbols(
-  client: ClientBase,
-  relation: Relation,
-  choice: RowChoice,
-): Promise<string[]> {
-  const symbol = pg.escapeIdentifier(relation.symbolColumn ?? '');
-  const { rows } = await client.query<{ symbol: string }>(
-    `select distinct ${symbol} as symbol ${chosenRows(relation, choice)}`,
-  );
-  const found = new Set(rows.map((row) => row.symbol));
-  return (choice.symbols ?? []).filter((wanted) => !found.has(wanted));
-}
-
 /**
  * The years from the first to the last of the chosen rows; none if there are no rows.
  *

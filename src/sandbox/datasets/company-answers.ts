@@ -2,9 +2,8 @@ import { addDays, type Day, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
 import { type DataSet, round2, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
-import type { Company } from '../market/companies.ts';
+import { type Company, type Industry, industries } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
-import { type Industry, industries } from '../market/industries.ts';
 import { companyNumber, type Instrument } from '../market/market-instruments.ts';
 
 /** On this day all companies were classified again. */

@@ -41,16 +41,6 @@ export function Command({ children }: { readonly children: string }) {
   return <code class="command">{children}</code>;
 }
 
-/** SQL or a record; the script adds a button that copies it. */
-export function Copyable({ label, children }: { readonly label: string; readonly children: string }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
-    <section class="scroll" aria-label={label} tabIndex={0}>
-      <pre data-copy="">{children}</pre>
-    </section>
-  );
-}
-
 /** A section with a heading, which is also its label. */
 export function Section({
   id,

@@ -9,7 +9,7 @@ import {
 import { allowedText, tablesFilledBy } from '../../operations/operation.ts';
 import { dataSets } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
-import { Command, Copyable, Empty, Facts, Section } from '../components/basics.tsx';
+import { Command, Empty, Facts, Section } from '../components/basics.tsx';
 import { Table } from '../components/data-table.tsx';
 import { Name } from '../components/names.tsx';
 import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
@@ -210,5 +210,15 @@ function ViewSection({ view }: { readonly view: StoredRelation }) {
         ]}
       />
     </Section>
+  );
+}
+
+/** SQL or a record; the script adds a button that copies it. */
+function Copyable({ label, children }: { readonly label: string; readonly children: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard.
+    <section class="scroll" aria-label={label} tabIndex={0}>
+      <pre data-copy="">{children}</pre>
+    </section>
   );
 }
