@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Day, eachDay, weekday } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
+import { CODE } from '../core/package-folders.ts';
 import { type Entry, EXCHANGES, type Exchange, readEntries } from './entries.ts';
 
 /** Why a day is or is not a session. */
@@ -171,7 +172,7 @@ const REVIEWED = ['holidays.csv', 'special-sessions.csv'];
  */
 export function loadCalendar(options: { readonly file?: string | undefined } = {}): LearningCalendar {
   const reviewed = REVIEWED.flatMap((name) => {
-    const path = join(import.meta.dirname, 'data', name);
+    const path = join(CODE, 'calendar', 'data', name);
     return readEntries(readFileSync(path, 'utf8'), path);
   });
   return learningCalendar([reviewed, options.file === undefined ? [] : readUserFile(options.file)]);
