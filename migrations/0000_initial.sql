@@ -229,7 +229,8 @@ CREATE TABLE "etl"."rejected_records" (
 	"instruments" text[] DEFAULT '{}' NOT NULL,
 	"variant" text DEFAULT '' NOT NULL,
 	"is_dated" boolean DEFAULT true NOT NULL,
-	"settled_at" timestamp with time zone
+	"settled_at" timestamp with time zone,
+	CONSTRAINT "rejected_records_fingerprint_key" UNIQUE("operation","exchange","fingerprint")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."withdrawals" (
@@ -1271,7 +1272,6 @@ CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at")
 CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
 CREATE INDEX "loads_place_idx" ON "etl"."loads" USING btree ("place");--> statement-breakpoint
 CREATE INDEX "rejected_records_window_idx" ON "etl"."rejected_records" USING btree ("window_id");--> statement-breakpoint
-CREATE INDEX "rejected_records_fingerprint_idx" ON "etl"."rejected_records" USING btree ("fingerprint");--> statement-breakpoint
 CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree ("last_seen_at");--> statement-breakpoint
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
 CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint

@@ -96,16 +96,18 @@ test('a record that still fails is said to, with exit code 1', async () => {
   );
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await writeRejects(drizzle({ client }), {
-    runId: 1,
-    windowId: 900,
-    operation: 'GetSeriesChange',
-    exchange: 'BSE',
-    rejects: [{ position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] }],
-    resolvesRejects: false,
-    isReadAgain: false,
-    place: '2025-09-12T16:00:00.000000Z' as Place,
-  });
+  const day = '2025-09-12';
+  const reject = { position: 0, record: { ChangeDate: 'soon', ScripId: 'A' }, problems: [] };
+  await writeRejects(drizzle({ client }), 'BSE', [
+    {
+      runId: 1,
+      windowId: 900,
+      operation: 'GetSeriesChange',
+      asked: { from: day, to: day, instruments: [], variant: '' },
+      rejects: [reject],
+      place: '2025-09-12T16:00:00.000000Z' as Place,
+    },
+  ]);
   await client.end();
   const { json, code } = await runJson<{ resolved: number; open: number[] }>(['rejects', 'retry'], options());
   expect(code).toBe(1);

@@ -76,7 +76,7 @@ describe('a replay', () => {
     expect(await found()).toEqual({ counted: [], listed: [] });
   });
 
-  test('does not take a reject that came again for the one that was resolved before', async ({ context }) => {
+  test('writes nothing about a reject that came again after it was resolved', async ({ context }) => {
     const bad = (at: number) => ({ ...records(at, at + 1)[0], ClosePrice: 'unknown' });
     await fetched(1, [...records(0, 20), bad(20)])(context);
     // It has a reject as well, so that it does not list the whole day, and the first one is replayed too.

@@ -94,17 +94,20 @@ describe('a record that is rejected', () => {
     expect(await rows(pipeline)).toBe(all);
   });
 
-  test('is another one if it comes again after it was resolved, and a rebuild lists neither a second time', async () => {
+  test('is open again under its number if it comes again after it was resolved, also after a rebuild', async () => {
+    const [first] = await rejectsOf(pipeline);
     source.meddle = () => undefined;
     await runToEnd(pipeline, backfill(DAY));
+    expect(await rejectsOf(pipeline)).toEqual([]);
     source.meddle = spoil;
     await runToEnd(pipeline, backfill(DAY));
     const listed = () =>
       pipeline.db.pool.query(
-        'select id, first_seen_at, last_seen_at, resolved_at from etl.rejects order by id',
+        'select id::int, run_id::int, first_seen_at, last_seen_at, resolved_at from etl.rejects order by id',
       );
     const before = (await listed()).rows;
-    expect(before).toMatchObject([{ resolved_at: expect.any(Date) }, { resolved_at: null }]);
+    expect(before).toMatchObject([{ id: first?.id, run_id: 3, resolved_at: null }]);
+    expect(before[0].first_seen_at).toEqual(new Date(first?.firstSeenAt ?? ''));
     await replay(pipeline, {}, { rebuild: true });
     expect((await listed()).rows).toEqual(before);
   });
@@ -207,20 +210,20 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
   const records = Array.from({ length: 60 }, (_, number) => ({ ScripId: `S${number}`, ChangeDate: 'soon' }));
   const load = (windowId: number) =>
     transaction(db, (tx) =>
-      writeRejects(tx, {
-        runId: 1,
-        windowId,
-        operation: 'GetSeriesChange',
-        exchange: 'NSE',
-        // Each begins at another record, and the last ones are no longer sent in the odd ones.
-        rejects: records
-          .slice(0, windowId % 2 === 0 ? 60 : 50)
-          .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
-          .map((record, position) => ({ position, record, problems: [] })),
-        resolvesRejects: true,
-        isReadAgain: false,
-        place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
-      }),
+      writeRejects(tx, 'NSE', [
+        {
+          runId: 1,
+          windowId,
+          operation: 'GetSeriesChange',
+          asked: { from: DAY.from, to: DAY.to, instruments: [], variant: '' },
+          // Each begins at another record, and the last ones are no longer sent in the odd ones.
+          rejects: records
+            .slice(0, windowId % 2 === 0 ? 60 : 50)
+            .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
+            .map((record, position) => ({ position, record, problems: [] })),
+          place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
+        },
+      ]),
     );
   await Promise.all(windows.map(load));
   await load(8);

@@ -75,7 +75,7 @@ interface WindowLoad extends Pair, AnswerSaid {
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
  * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
- * those of the days of its rejects (sorted), rejects by number, coverage rows (sorted), and the advisory lock of versions.
+ * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of versions.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
@@ -166,7 +166,7 @@ async function storeLoad(
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
   const told = { ...load, resolvesRejects, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
   await storeFact(tx, told, begun, merged);
-  await writeRejects(tx, { ...load, resolvesRejects, isReadAgain: false });
+  await writeRejects(tx, load.exchange, [{ ...load, asked: begun }]);
   await writeWithdrawals(
     tx,
     { ...load, loadId },

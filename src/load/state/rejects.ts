@@ -1,12 +1,11 @@
 import { and, asc, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
-import type { Pair } from '../../core/exchanges.ts';
 import type { Place } from '../../core/place.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
-import { locksOn, takeLocks } from './loads/locks.ts';
+import { type LoadGroup, takeLocks } from './loads/locks.ts';
 import { rejectedRecords, rejects, resolving } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
@@ -22,55 +21,37 @@ export interface RejectEntry {
   readonly stray?: boolean;
 }
 
-/** What is needed of a load to store its rejects. */
-interface RejectsOfLoad extends Pair {
-  readonly windowId: number;
-  readonly place: Place;
-  readonly runId: number;
-  readonly rejects: readonly RejectEntry[];
-  /** Is it an answer that was stored before, or what is left of one? */
-  readonly isReadAgain: boolean;
-  /** Were its other records stored? */
-  readonly resolvesRejects: boolean;
-  /** If it is read again for some of its days only: these. */
-  readonly within?: DayRange | null;
-  /** What it was asked for, if not what its window says. */
-  readonly asked?: Asked;
-}
-
 /** What an answer was asked for. */
 interface Asked extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
 }
 
-/**
- * Stores the rejected records of a load, inside its transaction: each once per question, however often it is sent. If the
- * answer is read again, those of its records that are not rejected any more are resolved. Whether a later answer resolves a
- * reject is not stored here but asked of `etl.answers` (see the view `etl.rejects`), so neither has to wait for the other.
- */
-export async function writeRejects(tx: NodePgDatabase & Preparing, load: RejectsOfLoad): Promise<void> {
-  const fingerprints = load.rejects.length === 0 ? [] : await noteSightings(tx, load);
-  if (load.isReadAgain && load.resolvesRejects) await settlePassed(tx, load, fingerprints);
+/** The rejected records of an answer. */
+interface RejectsOfAnswer {
+  readonly operation: string;
+  readonly runId: number;
+  readonly windowId: number;
+  readonly place: Place;
+  readonly asked: Asked;
+  readonly rejects: readonly RejectEntry[];
 }
 
-/** Has one of these operations an open reject? */
-export async function hasOpenRejects(
-  tx: NodePgDatabase,
-  { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
-): Promise<boolean> {
-  const open = tx
-    .select({ id: rejects.id })
-    .from(rejects)
-    .where(isOpen({ operations, exchanges: [exchange] }));
-  return (await open.limit(1)).length > 0;
+/** Those of an answer that is read again. */
+interface RejectsReadAgain extends RejectsOfAnswer {
+  /** Were its other records stored? Null if not all of them are read again yet, or a later answer decides. */
+  readonly resolves: boolean | null;
+  /** If it is read again for some of its days only: these. */
+  readonly within: DayRange | null;
 }
+
+type Writing = NodePgDatabase & Preparing;
 
 /** Do the days of a question, or of a file, say which day a reject is about? */
 const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 
 /** Identifies a record and its question: a record that names no instrument is about the one that was asked for. */
-function fingerprintOf({ operation }: RejectsOfLoad, asked: Asked, { record, day }: RejectEntry): string {
+function fingerprintOf({ operation, asked }: RejectsOfAnswer, { record, day }: RejectEntry): string {
   const { per } = dataSetNamed(operation).windows;
   const days = isDated(operation) ? [day ?? asked.from, day ?? asked.to] : [];
   const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
@@ -83,157 +64,182 @@ function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/**
+ * The locks for rejects of operations, until the transaction ends. Loads, which write them in one order, share them. A
+ * refold resolves others as well, so it waits for the loads and they for it.
+ */
+export const lockRejects = (
+  tx: Preparing,
+  { operations, exchange }: LoadGroup,
+  { shared }: { readonly shared: boolean },
+): Promise<void> =>
+  takeLocks(
+    tx,
+    operations.map((operation) => ({ name: `eod|rejects|${operation}|${exchange}`, shared })),
+  );
+
+/** A rejected record of some answers: when it was sent first, and what is known of it from the last of them. */
+interface Sighting {
+  readonly first: Place;
+  readonly answer: RejectsOfAnswer;
+  readonly entry: RejectEntry;
+}
+
 /** One statement carries at most about this many characters of records. */
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * Notes that an answer contains records: known rejects are extended to its place, forward or back, and others inserted. A
- * record that came again after an answer had resolved it is another reject. An answer that is loaded late does not split
- * one, though it may stand between two answers that had the record: what is open, and where it was seen last, does not
- * depend on the order of loads; how often a resolved record is listed does.
- *
- * @returns the fingerprints of the records.
+ * Stores the rejected records of answers, inside the transaction of their load: each once per question, however often it is
+ * sent, with the places of the first and of the last answer that had it. Whether a later answer resolves a reject is not
+ * stored here but asked of `etl.answers` (see the view `etl.rejects`), so neither has to wait for the other.
  */
-async function noteSightings(tx: NodePgDatabase & Preparing, load: RejectsOfLoad): Promise<string[]> {
-  const asked = load.asked ?? (await askedByWindow(tx, load.windowId));
-  if (asked === undefined) return [];
-  const present = new Map<string, RejectEntry>();
-  for (const entry of load.rejects) {
-    const fingerprint = fingerprintOf(load, asked, entry);
-    // An answer may contain the same record twice.
-    if (!present.has(fingerprint)) present.set(fingerprint, entry);
+export async function writeRejects(
+  tx: Writing,
+  exchange: string,
+  answers: readonly RejectsOfAnswer[],
+): Promise<void> {
+  const sightings = new Map<string, Sighting>();
+  for (const answer of answers) {
+    for (const entry of answer.rejects) {
+      const fingerprint = fingerprintOf(answer, entry);
+      const known = sightings.get(fingerprint);
+      if (known === undefined) sightings.set(fingerprint, { first: answer.place, answer, entry });
+      // An answer may contain the same record twice.
+      else if (answer.place > known.answer.place) sightings.set(fingerprint, { ...known, answer, entry });
+    }
   }
-  await lockRejects(tx, load, [{ asked, rejects: load.rejects }]);
+  if (sightings.size === 0) return;
+  const operations = [...new Set(answers.map(({ operation }) => operation))];
+  await lockRejects(tx, { operations, exchange }, { shared: true });
   let records: string[] = [];
   let characters = 0;
-  for (const [fingerprint, { position, record = null, problems, day, stray = false }] of present) {
-    const text = JSON.stringify({ position, day, fingerprint, record, problems, stray });
+  // In one order, so that two loads cannot deadlock.
+  for (const [fingerprint, sighting] of [...sightings].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const text = sightingText(fingerprint, sighting);
     records.push(text);
     characters += text.length;
     if (characters < STATEMENT_CHARACTERS) continue;
-    await extendOrInsert(tx, load, asked, records);
+    await noteSightings(tx, exchange, records);
     records = [];
     characters = 0;
   }
-  if (records.length > 0) await extendOrInsert(tx, load, asked, records);
-  return [...present.keys()];
+  if (records.length > 0) await noteSightings(tx, exchange, records);
 }
 
-/** Is there an answer that resolves the record `r`, before a place? */
-const isResolvedBefore = (r: string, place: string) =>
-  sql.raw(`exists (select ${resolving(r)} and a.place < ${place})`);
-const isResolved = isResolvedBefore('r', "'infinity'");
+function sightingText(fingerprint: string, { first, answer, entry }: Sighting): string {
+  const { operation, asked, place } = answer;
+  const { day, stray = false, record = null } = entry;
+  return JSON.stringify({
+    fingerprint,
+    run_id: answer.runId,
+    window_id: answer.windowId,
+    operation,
+    position: entry.position,
+    from_date: day ?? asked.from,
+    to_date: day ?? asked.to,
+    instruments: asked.instruments,
+    variant: asked.variant,
+    is_dated: isDated(operation),
+    record,
+    problems: entry.problems,
+    is_stray: stray,
+    first_seen_at: first,
+    last_seen_at: place,
+  });
+}
 
-/** Is the answer that had the record `r` last read again as `s`, after it had passed once, and nothing else resolves it? */
-const failsAgain = sql`(r.settled_at is not null and s.last_seen_at = r.last_seen_at and not ${isResolved} and not exists (
-  select from ${rejectedRecords} n where n.fingerprint = r.fingerprint and n.operation = r.operation
-     and n.exchange = r.exchange and n.last_seen_at > r.last_seen_at))`;
+/** The condition that a later answer resolves the record `r`. */
+const IS_RESOLVED = `exists (select ${resolving('r')})`;
+
+/** The columns of a sighting, and their types. What is in `OF_LAST` is as the last answer with the record has it. */
+const OF_LAST = {
+  run_id: 'bigint',
+  window_id: 'bigint',
+  position: 'integer',
+  from_date: 'date',
+  to_date: 'date',
+  instruments: 'text[]',
+  variant: 'text',
+  last_seen_at: 'timestamptz',
+};
+const OF_READING = { problems: 'jsonb', is_stray: 'boolean' };
+const SIGHTING = {
+  ...OF_LAST,
+  ...OF_READING,
+  operation: 'text',
+  fingerprint: 'text',
+  is_dated: 'boolean',
+  record: 'jsonb',
+  first_seen_at: 'timestamptz',
+};
+
+/** Stores sightings. Of a record that is stored already, the last answer with it counts, whichever is loaded last. */
+async function noteSightings(tx: Writing, exchange: string, sightings: readonly string[]): Promise<void> {
+  const columns = Object.keys(SIGHTING).join(', ');
+  const types = Object.entries(SIGHTING).map((one) => one.join(' '));
+  const isLater = 'excluded.last_seen_at > r.last_seen_at';
+  const isSame = 'excluded.last_seen_at = r.last_seen_at';
+  /** The last answer with it is read again, after it had passed once, and no other one resolves it. */
+  const failsAgain = `(r.settled_at is not null and ${isSame} and not ${IS_RESOLVED})`;
+  const taken = (names: object, condition: string) =>
+    Object.keys(names).map(
+      (name) => `${name} = case when ${condition} then excluded.${name} else r.${name} end`,
+    );
+  const changes = [
+    ...taken(OF_LAST, isLater),
+    ...taken(OF_READING, `${isLater} or ${isSame}`),
+    'first_seen_at = least(r.first_seen_at, excluded.first_seen_at)',
+    `settled_at = case when ${isLater} or ${failsAgain} then null else r.settled_at end`,
+  ];
+  const differs = [
+    isLater,
+    'excluded.first_seen_at < r.first_seen_at',
+    `${isSame} and (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)`,
+    failsAgain,
+  ];
+  await tx.execute(sql`
+    insert into ${rejectedRecords} as r (exchange, ${sql.raw(columns)})
+    select ${exchange}, ${sql.raw(columns)} from jsonb_to_recordset(${`[${sightings.join(',')}]`}::jsonb) as sent(${sql.raw(types.join(', '))})
+     order by fingerprint
+        on conflict (operation, exchange, fingerprint) do update set ${sql.raw(changes.join(', '))} where ${sql.raw(differs.join(' or '))}`);
+}
 
 /**
- * Takes the locks for rejected records of some answers of an operation, until the transaction ends: of two loads with the
- * same record, each finds what the other one has inserted. Whoever writes those of several answers takes all locks first.
+ * Stores the rejects of answers that were read again. Those of their records that are not rejected any more are resolved;
+ * what answers resolved that cannot do so, as they are read now, is open again. Call it with their lock held.
  */
-export async function lockRejects(
-  tx: Preparing,
-  { operation, exchange }: { readonly operation: string; readonly exchange: string },
-  sent: readonly { readonly asked: Pick<Asked, 'from'>; readonly rejects: readonly RejectEntry[] }[],
+export async function rewriteRejects(
+  tx: Writing,
+  group: LoadGroup,
+  answers: readonly RejectsReadAgain[],
 ): Promise<void> {
-  const days = sent.flatMap(({ asked, rejects: some }) => some.map(({ day }) => day ?? asked.from));
-  await takeLocks(tx, locksOn(`eod|rejects|${operation}|${exchange}`, isDated(operation) ? days : null));
-}
-
-async function askedByWindow(tx: NodePgDatabase, windowId: number): Promise<Asked | undefined> {
-  const { from_date, to_date, instruments, variant } = windows;
-  const [asked] = await tx
-    .select({ from: from_date, to: to_date, instruments, variant })
-    .from(windows)
-    .where(eq(windows.id, windowId));
-  return asked;
-}
-
-async function extendOrInsert(
-  tx: NodePgDatabase,
-  { runId, windowId, operation, exchange, place }: RejectsOfLoad,
-  asked: Asked,
-  records: readonly string[],
-): Promise<void> {
-  await tx.execute(sql`
-    with sent as materialized (
-      select ${runId}::bigint as run_id, ${windowId}::bigint as window_id, ${operation}::text as operation, ${exchange}::text as exchange,
-             sent.position, coalesce(day, ${asked.from}) as from_date, coalesce(day, ${asked.to}) as to_date,
-             ${sql.param(asked.instruments)}::text[] as instruments, ${asked.variant}::text as variant, ${isDated(operation)}::boolean as is_dated,
-             fingerprint, record, problems, stray as is_stray, ${place}::timestamptz as first_seen_at, ${place}::timestamptz as last_seen_at
-        from jsonb_to_recordset(${`[${records.join(',')}]`}::jsonb) as sent(
-          position integer, day date, fingerprint text, record jsonb, problems jsonb, stray boolean)
-    ), placed as materialized (
-      select s.*, known.id as known
-        from sent s left join lateral (
-          select r.id
-            from ${rejectedRecords} r, lateral (select s.last_seen_at < r.first_seen_at as is_before, s.last_seen_at > r.last_seen_at as is_after) seen
-           where r.operation = s.operation and r.exchange = s.exchange and r.fingerprint = s.fingerprint
-             and case when is_before then not ${isResolvedBefore('s', 'r.first_seen_at')}
-                      when is_after then coalesce(r.settled_at > s.last_seen_at, true) and not ${isResolvedBefore('r', 's.last_seen_at')}
-                      else true end
-           order by is_before or is_after, is_after, case when is_before then r.first_seen_at end, r.last_seen_at desc limit 1
-        ) known on true
-    ), locked as materialized (
-      -- In the order of the numbers, as everywhere, so that two writers cannot deadlock.
-      select id from ${rejectedRecords} where id in (select known from placed) order by id for update
-    ), moved as (
-      update ${rejectedRecords} r
-         set (run_id, window_id, position, from_date, to_date, instruments, variant, problems, is_stray, last_seen_at, settled_at)
-             = row(s.run_id, s.window_id, s.position, s.from_date, s.to_date, s.instruments, s.variant, s.problems, s.is_stray, s.last_seen_at, null)
-        from placed s join locked on locked.id = s.known
-       where r.id = s.known and s.last_seen_at > r.last_seen_at
-    ), kept as (
-      update ${rejectedRecords} r
-         set first_seen_at = least(r.first_seen_at, s.first_seen_at), problems = s.problems, is_stray = s.is_stray,
-             settled_at = case when ${failsAgain} then null else r.settled_at end
-        from placed s join locked on locked.id = s.known
-       where r.id = s.known and s.last_seen_at <= r.last_seen_at
-         and (s.first_seen_at < r.first_seen_at or s.problems <> r.problems or s.is_stray <> r.is_stray or ${failsAgain})
-    )
-    insert into ${rejectedRecords} (run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
-      is_dated, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at)
-    select run_id, window_id, operation, exchange, position, from_date, to_date, instruments, variant,
-           is_dated, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at
-      from placed where known is null order by fingerprint`);
-}
-
-/** Resolves the open rejects that an answer had when it was read before, and has no longer. */
-async function settlePassed(
-  tx: NodePgDatabase,
-  { operation, exchange, place, within = null }: RejectsOfLoad,
-  present: readonly string[],
-): Promise<void> {
-  await tx.execute(sql`
-    with passed as materialized (
-      select r.id from ${rejectedRecords} r
-       where r.last_seen_at = ${place}::timestamptz and r.operation = ${operation} and r.exchange = ${exchange} and r.settled_at is null
-         and r.fingerprint <> all(${sql.param(present)}::text[]) and not ${isResolved}
-         ${within === null ? sql`` : sql`and r.is_dated and r.from_date >= ${within.from} and r.to_date <= ${within.to}`} order by r.id for update
-    )
-    update ${rejectedRecords} r set settled_at = clock_timestamp() from passed where r.id = passed.id`);
-}
-
-/** Forgets that these answers have resolved rejects: as they are read now, they cannot. */
-export async function forgetResolvedBy(
-  tx: NodePgDatabase,
-  { operations, exchange }: { readonly operations: readonly string[]; readonly exchange: string },
-  places: readonly Place[],
-): Promise<void> {
-  const { settled_at } = rejectedRecords;
+  const { operation, exchange, settled_at } = rejectedRecords;
+  const resolvingNone = answers.filter(({ resolves }) => resolves === false).map(({ place }) => place);
   await tx
     .update(rejectedRecords)
     .set({ settled_at: null })
     .where(
       and(
-        inArray(rejectedRecords.operation, [...operations]),
-        eq(rejectedRecords.exchange, exchange),
-        sql`${settled_at} = any(${sql.param(places)}::timestamptz[])`,
+        inArray(operation, [...group.operations]),
+        eq(exchange, group.exchange),
+        sql`${settled_at} = any(${sql.param(resolvingNone)}::timestamptz[])`,
       ),
     );
+  await writeRejects(tx, group.exchange, answers);
+  const passing = answers.flatMap((one) =>
+    one.resolves === true
+      ? [{ ...one.within, operation: one.operation, place: one.place, present: presentIn(one) }]
+      : [],
+  );
+  await tx.execute(sql`
+    update ${rejectedRecords} r set settled_at = clock_timestamp()
+      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, place timestamptz, "from" date, "to" date, present text[])
+     where r.last_seen_at = s.place and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
+       and r.fingerprint <> all(s.present) and not ${sql.raw(IS_RESOLVED)}
+       and (s."from" is null or r.is_dated and r.from_date >= s."from" and r.to_date <= s."to")`);
 }
+
+const presentIn = (answer: RejectsOfAnswer) => answer.rejects.map((entry) => fingerprintOf(answer, entry));
 
 /** Notes which rejects later answers have resolved, so that these are not looked for at every question. */
 export async function settleRejects(db: NodePgDatabase): Promise<void> {

@@ -1,12 +1,11 @@
 import { type DayRange, eachDay } from '../../../core/days.ts';
-import { groupBy } from '../../../core/iterables.ts';
 import { BEFORE_ALL, type Place } from '../../../core/place.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
 import { dataSetNamed, listedInFull, namesFilling } from '../../../operations/registry.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Database } from '../../database/database.ts';
 import { databaseError } from '../../database/database-errors.ts';
-import { lockUntilCommit, type Transaction, transaction } from '../../database/transaction.ts';
+import { type Transaction, transaction } from '../../database/transaction.ts';
 import {
   type AnswerSaid,
   canResolveRejects,
@@ -24,7 +23,7 @@ import { beginLoad, insertLoad, insertLoads, nextLoadId, widenChanged } from '..
 import { locksOfTable } from '../../state/loads/locks.ts';
 import { notePastBegins } from '../../state/loads/versions.ts';
 import type { CoverageEntry } from '../../state/registers.ts';
-import { forgetResolvedBy, hasOpenRejects, lockRejects, writeRejects } from '../../state/rejects.ts';
+import { lockRejects, rewriteRejects } from '../../state/rejects.ts';
 import { insertCopied } from '../../state/windows/plan.ts';
 import { endingWindow, noteUnsettled } from '../../state/windows/windows.ts';
 import { NO_DAY, writeWithdrawals } from '../../state/withdrawals.ts';
@@ -341,41 +340,34 @@ async function writeFacts(
     tx,
     [...unsettled].map(([id, text]) => ({ windowId: id, unsettled: text })),
   );
-  const resolvingNone = finished.flatMap(({ place, said }) => (canResolveRejects(said) ? [] : [place]));
-  if (resolvingNone.length > 0) await forgetResolvedBy(tx, { operations, exchange }, resolvingNone);
-  const sent = answers.map((one) => ({ ...one, asked: one, rejects: one.said.rejects }));
-  for (const [operation, some] of groupBy(
-    sent.filter(({ rejects }) => rejects.length > 0),
-    (one) => one.operation,
-  )) {
-    await lockRejects(tx, { operation, exchange }, some);
-  }
-  const rejected = await hasOpenRejects(tx, { operations, exchange });
-  for (const one of answers) {
-    const { answerId, operation, place, said } = one;
-    if (!rejected && said.rejects.length === 0) continue;
-    const window = windowsOf.get(answerId);
-    await writeRejects(tx, {
-      ...(window === undefined ? { windowId: one.windowId, runId: one.runId } : { windowId: window, runId }),
-      operation,
-      exchange,
-      place,
-      rejects: said.rejects,
+  // Parts that are refolded beside this one may have answers, and so rejects and questions, in common with it.
+  await lockRejects(tx, { operations, exchange }, { shared: false });
+  const readAgain = answers.map((one) => {
+    const { answerId, said } = one;
+    const by = windowsOf.get(answerId);
+    return {
+      ...one,
+      ...(by !== undefined && { windowId: by, runId }),
       asked: one,
-      isReadAgain: true,
-      resolvesRejects: canResolveRejects(said) && ignoredBy(place).length === 0,
+      rejects: said.rejects,
+      resolves: whatResolves(part, one, ignoredBy(one.place)),
       within: isWithin(part, one) ? null : part.days,
-    });
-  }
+    };
+  });
+  await rewriteRejects(tx, { operations, exchange }, readAgain);
   const asked = [
     ...answers.flatMap(({ from, to, said }) => [from, to, ...said.coverage.map(({ day }) => day)]),
     ...(part.days === null ? [] : [part.days.from, part.days.to]),
   ].sort();
-  // Parts that are refolded beside this one may have answers, and so questions, in common with it.
-  await lockUntilCommit(tx, `eod coverage ${operations.join()} ${exchange}`);
   const [from, to] = [asked[0], asked.at(-1)];
   if (from !== undefined && to !== undefined)
     await sumCoverage(tx, { operations, exchange, days: { from, to } });
+}
+
+/** Can the answer resolve rejects? Null if not all of it is read again yet, or if a later one decides what follows from it. */
+function whatResolves(part: Part, answer: ReadAnswer, ignored: readonly string[]): boolean | null {
+  if (ignored.length > 0) return null;
+  return canResolveRejects(answer.said) || (isFinished(part, answer) ? false : null);
 }
 
 /** Notes the fields of the answers of which they are not known, in one order, so that two refolds cannot deadlock. */

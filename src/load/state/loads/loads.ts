@@ -25,6 +25,7 @@ export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, lo
 export interface BegunLoad extends DayRange {
   readonly loadId: number;
   readonly instruments: readonly string[];
+  readonly variant: string;
 }
 
 /**
@@ -44,15 +45,15 @@ export async function beginLoad(
 
 const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad & Record<string, unknown>>(
   () => {
-    const { id, from_date, to_date, instruments } = windows;
+    const { id, from_date, to_date, instruments, variant } = windows;
     // Without an open window, nothing is locked.
     const locks = sql`(select ${sql.placeholder('rows')}::jsonb from open)`;
     return sql`
     with open as materialized (
-      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}
+      select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}, ${variant}
         from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
     ), locked as materialized (${takingLocks(locks)})
-    select "from", "to", instruments, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
+    select "from", "to", instruments, variant, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
   },
 );
 

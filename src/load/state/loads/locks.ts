@@ -31,7 +31,7 @@ const MOST = 40;
  * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
  * @param options.most how many locks there may be before months, or all of it, are locked instead.
  */
-export function locksOn(
+function locksOn(
   around: string,
   parts: Iterable<string> | null,
   { most = MOST }: { readonly most?: number } = {},

@@ -292,7 +292,7 @@ export const rejectedRecords = etl.table(
   },
   (table) => [
     index('rejected_records_window_idx').on(table.window_id),
-    index('rejected_records_fingerprint_idx').on(table.fingerprint),
+    unique('rejected_records_fingerprint_key').on(table.operation, table.exchange, table.fingerprint),
     index('rejected_records_last_idx').on(table.last_seen_at),
     index('rejected_records_unsettled_idx')
       .on(table.operation, table.exchange)
@@ -311,7 +311,7 @@ const REJECT_COMMENTS = {
   from_date: 'The day that it names; if none can be read, the first day asked for.',
   to_date: 'The day that it names; if none can be read, the last day asked for.',
   fingerprint:
-    'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is open only once.',
+    'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is one reject.',
   record: 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.',
   problems: 'Each problem with the path of its field.',
   is_stray: 'Whether it is of a day, quarter or exchange that was not requested.',
