@@ -57,22 +57,38 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
      AND ($4 OR c.instrument = '') AND ($5 IS NULL OR c.variant = ANY ($5))
 $$;
 
--- What the source or the failure said of a day, if anything.
+-- What the source or the failure said of a day, if anything. In two parts, each of which finds the states in a small index.
 CREATE OR REPLACE FUNCTION etl.diagnostic_of(operation text, exchange text, day date) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT max(c.diagnostic) FROM etl.coverage c
-   WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.state IN ('failed', 'blocked')
+  SELECT max(d.diagnostic) FROM (
+    SELECT c.diagnostic FROM etl.coverage c
+     WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.instrument = '' AND c.state IN ('failed', 'blocked')
+    UNION ALL
+    SELECT c.diagnostic FROM etl.coverage c
+     WHERE (c.operation, c.exchange, c.day) = ($1, $2, $3) AND c.instrument <> '' AND c.state IN ('failed', 'blocked')) d
 $$;
 
--- How many instruments have a response to each variant of a day; without variants, to anything on any day.
+-- How many instruments have a response to each variant of a day; without variants, to anything on any day. A plan for any
+-- arguments has to find those of a day, and those that are named, by the key.
 CREATE OR REPLACE FUNCTION etl.instruments_responded(
   operation text, exchange text, day date, variants text[], instruments text[]) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT count(*) FROM (
-    SELECT FROM etl.coverage c
-     WHERE c.operation = $1 AND c.exchange = $2 AND ($4 IS NULL OR c.day = $3 AND c.variant = ANY ($4))
-       AND c.instrument <> '' AND c.state IN ('loaded', 'empty', 'not_published') AND ($5 IS NULL OR c.instrument = ANY ($5))
-     GROUP BY c.instrument HAVING $4 IS NULL OR count(*) = cardinality($4)) r
+  SELECT CASE WHEN $4 IS NULL THEN (
+    SELECT count(DISTINCT c.instrument) FROM etl.coverage c
+     WHERE c.operation = $1 AND c.exchange = $2 AND c.instrument <> '' AND c.state IN ('loaded', 'empty', 'not_published')
+       AND ($5 IS NULL OR c.instrument = ANY ($5)))
+  WHEN $5 IS NULL THEN (
+    SELECT count(*) FROM (
+      SELECT FROM etl.coverage c
+       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3 AND c.variant = ANY ($4) AND c.instrument <> ''
+         AND c.state IN ('loaded', 'empty', 'not_published')
+       GROUP BY c.instrument HAVING count(*) = cardinality($4)) r)
+  ELSE (
+    SELECT count(*) FROM (
+      SELECT FROM etl.coverage c
+       WHERE c.operation = $1 AND c.exchange = $2 AND c.day = $3 AND c.variant = ANY ($4) AND c.instrument = ANY ($5)
+         AND c.state IN ('loaded', 'empty', 'not_published')
+       GROUP BY c.instrument HAVING count(*) = cardinality($4)) r) END
 $$;
 
 -- What runs request in vain and try again; nothing else is known of these days until the run gives up. With the rights of
@@ -154,10 +170,18 @@ WITH RECURSIVE clock AS (
     FROM kind k CROSS JOIN LATERAL (
       SELECT count(*) AS questions FROM etl.coverage i
        WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
-         AND i.state = k.state AND i.instrument <> ''
-         AND (instruments IS NULL OR i.instrument = ANY (instruments)
-           OR k.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument)))) n
-   WHERE n.questions > 0
+         AND i.state = k.state AND i.instrument <> '') n
+   WHERE instruments IS NULL OR k.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument))
+  UNION ALL
+  -- Named instruments are looked up day by day: neither small index has them.
+  SELECT k.operation, k.exchange, k.day, n.variant, n.state, false, n.questions
+    FROM (SELECT DISTINCT k.operation, k.exchange, k.day FROM kind k
+           WHERE k.operation = ANY (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument))) k
+   CROSS JOIN LATERAL (
+      SELECT i.variant, i.state, count(*) AS questions FROM etl.coverage i
+       WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.instrument = ANY (instruments)
+       GROUP BY i.variant, i.state) n
+   WHERE instruments IS NOT NULL
 ), counted AS (
   SELECT x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal,
          bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
@@ -281,23 +305,26 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
          WHEN j.found = 'never' THEN 'never_asked' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
-         CASE WHEN j.is_share THEN format('%s of %s companies',
-           etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments), j.requested) END,
+         CASE WHEN j.is_share THEN format('%s of %s companies', r.responded, j.requested) END,
          coalesce(j.error, etl.diagnostic_of(j.operation, j.exchange, j.known_on))), '') END,
        j.due_there AT TIME ZONE (settings ->> 'zone'),
        (SELECT min(l.committed_at) FROM etl.loads l
          WHERE l.operation = j.operation AND l.exchange = j.exchange AND l.to_date = j.day AND l.fetched > 0),
        etl.records_of(j.operation, j.exchange, j.known_on, j.is_by_instrument, j.variants),
-       CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments)
+       CASE WHEN j.is_share THEN r.responded
          WHEN j.requested > 0 THEN j.counted END,
        nullif(j.requested, 0),
        CASE WHEN j.is_complete THEN 1 WHEN j.found = 'partial' THEN NULL WHEN j.is_share
-         THEN round(etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments)::numeric / j.requested, 4)
+         THEN round(r.responded::numeric / j.requested, 4)
          ELSE 0 END,
        j.found, j.known_on,
        (SELECT max(c.checked_at) FROM etl.coverage c
          WHERE c.operation = j.operation AND c.exchange = j.exchange AND c.day = j.known_on)
   FROM clock CROSS JOIN judged j
+  -- Counted once a session, and only if it is selected.
+ CROSS JOIN LATERAL (
+   SELECT CASE WHEN j.is_share THEN etl.instruments_responded(j.operation, j.exchange, j.known_on, j.variants, instruments) END AS responded
+   OFFSET 0) r
 $$;
 COMMENT ON FUNCTION etl.session_states(jsonb, boolean, date, date, date, timestamptz, text[], jsonb) IS
   'The sessions that operations should have for exchanges, and whether they are stored; the view etl.completeness says it of everything.';

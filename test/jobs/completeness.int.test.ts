@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../src/core/days.ts';
@@ -316,6 +317,40 @@ test('what failed or was not requested is missing although a company that respon
   expect(await reasonOf()).toEqual([['missing', 'failed']]);
   await cover(pair, responses('not_published', ['B']));
   expect(await reasonOf()).toEqual([['pending', 'not_published']]);
+});
+
+test('of many companies only those that the settings name are looked up, however many responded', async () => {
+  const pair = PAIRS[3] as Pair;
+  const days = ['2025-09-09', '2025-09-10', '2025-09-11'];
+  const others = Array.from({ length: 1_000 }, (_, at) => `X${at}`);
+  const known = days.flatMap((day) =>
+    [...others, 'A', 'B'].flatMap((instrument) =>
+      [0, 1].map((variant) => ({ day, instrument, variant, state: 'loaded' as const })),
+    ),
+  );
+  await cover(pair, known);
+  await pipeline.db.pool.query('vacuum analyze etl.coverage');
+  clock.moveTo(Date.parse('2025-09-12T10:00:00+05:30'));
+  const scope = { expected: [pair], others: false };
+  const client = await pipeline.db.pool.connect();
+  // Parallel workers count for themselves.
+  await client.query('begin; set local max_parallel_workers_per_gather = 0');
+  const rowsRead = async () =>
+    (
+      await client.query<{ rows: number }>(
+        `select (pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))::int as rows from pg_class
+          where oid = 'etl.coverage'::regclass`,
+      )
+    ).rows[0]?.rows ?? 0;
+  const before = await rowsRead();
+  const sessions = await readCompleteness({ ...pipeline, db: { drizzle: drizzle(client) } }, scope);
+  const read = (await rowsRead()) - before;
+  await client.query('rollback');
+  client.release();
+  expect(sessions.filter(({ day }) => days.includes(day)).map(({ detail }) => detail)).toEqual(
+    days.map(() => '2 of 3 companies'),
+  );
+  expect(read).toBeLessThan(known.length / 10);
 });
 
 test('22 of 200 companies are a gap everywhere, until they are filled', async () => {
