@@ -6,40 +6,14 @@ import { testDatabase } from '../support/database.ts';
 import { startServer } from '../support/http-server.ts';
 import { query } from '../support/query.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { declaration } from '../support/voting.ts';
 import { startWebhook } from '../support/webhook.ts';
 
-const DECLARATION = `// @ts-check
-import { date, defineOperation, defineTable, int8, numeric, text } from 'eod-pipeline/operations';
-
-const table = defineTable({
-  name: 'voting',
-  comment: 'Results of votes.',
-  key: ['exchange', 'meeting_date', 'symbol'],
-  fields: [
-    date('meetingDate', 'meeting_date', 'Day of the meeting.', { required: true }),
-    text('symbol', 'symbol', 'Ticker symbol.', { required: true }),
-    int8('votesFor', 'votes_for', 'Votes for it.'),
-    text('venue', 'venue', 'Where it was.'),
-    // more
-  ],
-});
-
-export default defineOperation({
-  name: 'GetVoting',
-  summary: 'Results of votes',
-  exchanges: ['BSE'],
-  request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },
-  shapes: [{ table, has: ['symbol', 'meetingDate'], dated: true, fullSet: 'days' }],
-  windows: { per: 'range', days: 30, everyDay: false },
-  publishedAt: '21:15',
-  schedule: { at: '21:45', on: 'daily', hasLookback: true },
-  emptyIsNormal: true,
-  sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: { Value: [{ MeetingDate: '02-27-2025', Symbol: 'TCS', VotesFor: 12345 }] },
-  },
-});
-`;
+const DECLARATION = declaration({
+  table: 'voting',
+  fields: `text('venue', 'venue', 'Where it was.'),
+    // more`,
+}).replace(", { unit: 'votes', required: true }", '');
 
 type Sent = Readonly<Record<string, unknown>>;
 

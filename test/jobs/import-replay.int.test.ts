@@ -6,7 +6,6 @@ import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { prune } from '../../src/load/state/answers/answers.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -25,20 +24,11 @@ import {
   storedSums,
   test,
 } from './import-support.ts';
-import { replay, rowsOf } from './replay-support.ts';
+import { replay, replayedElsewhere, rowsOf } from './replay-support.ts';
 
 const OLD_ZIP = fixture('files/cm01OCT2019bhav.csv.zip');
 
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
-
-/** A database that took over all kept answers and files of another one, and replayed them. */
-async function replayedElsewhere(original: Context): Promise<Context> {
-  const empty = await openStore();
-  await copyAnswers(original.db, empty.db);
-  const report = await replay(empty, {});
-  expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
-  return empty;
-}
 
 /** Values, revision and withdrawal of every row, and all that were replaced. */
 const contents = async (context: Context) => ({

@@ -16,18 +16,9 @@ import {
   query,
   test,
 } from './import-support.ts';
-import { replay, rowsOf } from './replay-support.ts';
+import { replay, replayedElsewhere, rowsOf } from './replay-support.ts';
 
 const FULL = fixture('files/sec_bhavdata_full_14112024.csv');
-
-/** A database that took over all kept answers and files of another one, and replayed them. */
-async function replayedElsewhere(original: Context): Promise<Context> {
-  const empty = await openStore();
-  await copyAnswers(original.db, empty.db);
-  const report = await replay(empty, {});
-  expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
-  return empty;
-}
 
 describe('files without tickers', () => {
   const head =

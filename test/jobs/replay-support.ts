@@ -1,5 +1,6 @@
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { request } from 'undici';
+import { expect } from 'vitest';
 import { readAnswer } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
@@ -13,8 +14,10 @@ import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
+import { copyAnswers } from '../support/copy-answers.ts';
 import { startServer } from '../support/http-server.ts';
 import { placeOf } from '../support/place.ts';
+import { openStore } from './import-support.ts';
 
 /** A record of an answer, as sent. */
 export type SourceRecord = Record<string, unknown>;
@@ -230,3 +233,12 @@ export const all = async (context: Context, query: string) => (await context.db.
 /** The symbols that are listed. */
 export const live = async (context: Context) =>
   (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
+
+/** A database that took over all kept answers and files of another one, and replayed them. */
+export async function replayedElsewhere(original: Context): Promise<Context> {
+  const empty = await openStore();
+  await copyAnswers(original.db, empty.db);
+  const report = await replay(empty, {});
+  expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
+  return empty;
+}

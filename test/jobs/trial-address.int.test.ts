@@ -1,24 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { tables } from '../../src/operations/registry.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
-import { openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
-
-const TRIAL_DAY = '2025-02-27';
-
-/** The source may have another day for some operations. */
-const MOVERS_DAY = '2025-02-25';
-
-/** A year later, in the morning: nothing of today is published. */
-const clock = { now: () => Date.parse('2026-03-10T09:30:00+05:30') };
-
-const INSTRUMENTS = 3;
-
-async function trialAddress(): Promise<Sandbox> {
-  const behaviour = { trialDay: TRIAL_DAY, trialDays: { GetTop5GainersLosers: MOVERS_DAY } };
-  return openSandbox({ clock, instrumentsPerExchange: 60, behaviour });
-}
+import { type Pipeline, runToEnd } from '../support/pipeline.ts';
+import { MOVERS_DAY, openTrial, TRIAL_DAY, trialAddress } from './trial-address-support.ts';
 
 /** The days in each table that has rows, by its date column or, for ratios, the day they are of. */
 async function storedDays({ db }: Pipeline): Promise<Record<string, string[]>> {
@@ -35,15 +19,9 @@ async function storedDays({ db }: Pipeline): Promise<Record<string, string[]>> {
 }
 
 describe('with EOD_TRIAL_DAY', () => {
-  let sandbox: Sandbox;
   let pipeline: Pipeline;
   beforeAll(async () => {
-    sandbox = await trialAddress();
-    pipeline = await openPipeline({
-      sourceUrl: sandbox.url,
-      clock,
-      settings: { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
-    });
+    pipeline = await openTrial(await trialAddress());
   });
 
   test('a night loads every operation, each record under its own day', async () => {

@@ -3,38 +3,16 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { readLostDays } from '../../src/load/market/checks/count-checks.ts';
-import type { Sandbox } from '../../src/sandbox/index.ts';
 import { runCli } from '../support/cli.ts';
 import { backfill, marketContents, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
-import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { replay } from './replay-support.ts';
-
-const TRIAL_DAY = '2025-02-27';
-
-/** The source may have another day for some operations. */
-const MOVERS_DAY = '2025-02-25';
-
-/** A year later, in the morning: nothing of today is published. */
-const clock = { now: () => Date.parse('2026-03-10T09:30:00+05:30') };
-
-const INSTRUMENTS = 3;
-
-async function trialAddress(): Promise<Sandbox> {
-  const behaviour = { trialDay: TRIAL_DAY, trialDays: { GetTop5GainersLosers: MOVERS_DAY } };
-  return openSandbox({ clock, instrumentsPerExchange: 60, behaviour });
-}
+import { clock, openTrial, TRIAL_DAY, trialAddress } from './trial-address-support.ts';
 
 describe('with EOD_TRIAL_DAY', () => {
-  let sandbox: Sandbox;
   let pipeline: Pipeline;
   beforeAll(async () => {
-    sandbox = await trialAddress();
-    pipeline = await openPipeline({
-      sourceUrl: sandbox.url,
-      clock,
-      settings: { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) },
-    });
+    pipeline = await openTrial(await trialAddress());
     await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   });
 
@@ -73,9 +51,7 @@ describe('with EOD_TRIAL_DAY', () => {
 });
 
 test('a rebuild from the kept answers, on another day and without the setting, has the same rows and coverage', async () => {
-  const { url } = await trialAddress();
-  const settings = { EOD_TRIAL_DAY: TRIAL_DAY, EOD_INSTRUMENT_LIMIT: String(INSTRUMENTS) };
-  const pipeline = await openPipeline({ sourceUrl: url, clock, settings });
+  const pipeline = await openTrial(await trialAddress());
   await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   const known = async () => ({
     market: await marketContents(pipeline),

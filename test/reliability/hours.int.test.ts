@@ -1,27 +1,9 @@
-import type { Queue } from 'bullmq';
 import { expect, test } from 'vitest';
 import { manualClock } from '../sandbox/support.ts';
 import { ended } from '../support/pipeline.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { openSetup, type Setup, start } from './support.ts';
-
-const LIMITED = 'Calls per hour are limited.';
-
-const QUARTER = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-06-16', to: '2025-09-11' };
-
-const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
-
-const queueOf = ({ queues }: Setup) => queues.windows.backfill as unknown as Queue;
-
-/** Milliseconds for which the queue hands out no job. */
-const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);
-
-/** A job that another worker has begun would limit the queue once more, by the time at which it began. */
-const whenLimited = (setup: Setup) =>
-  waitFor(async () => (await queueOf(setup).getActiveCount()) === 0 && (await limitedFor(setup)) > 0);
-
-const closedHours = async ({ db }: Setup) =>
-  (await db.pool.query('select from etl.call_budget where refused_at is not null')).rowCount;
+import { at, closedHours, LIMITED, QUARTER, whenLimited } from './hours-support.ts';
+import { openSetup, start } from './support.ts';
 
 test('an hour that the source closed is tried by one call a minute, and is open again when it answers', async () => {
   const clock = manualClock(at('22:10:00'));

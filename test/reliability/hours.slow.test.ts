@@ -1,5 +1,4 @@
 import { get } from 'node:http';
-import type { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
@@ -11,29 +10,12 @@ import { ended, mostly } from '../support/pipeline.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { at, closedHours, LIMITED, limitedFor, QUARTER, whenLimited } from './hours-support.ts';
 import { openSetup, type Setup, start, tally, windowsOf } from './support.ts';
-
-const LIMITED = 'Calls per hour are limited.';
-
-const QUARTER = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-06-16', to: '2025-09-11' };
-
-const at = (time: string) => Date.parse(`2025-09-12T${time}+05:30`);
-
-const queueOf = ({ queues }: Setup) => queues.windows.backfill as unknown as Queue;
-
-/** Milliseconds for which the queue hands out no job. */
-const limitedFor = (setup: Setup) => queueOf(setup).getRateLimitTtl(1_000_000);
-
-/** A job that another worker has begun would limit the queue once more, by the time at which it began. */
-const whenLimited = (setup: Setup) =>
-  waitFor(async () => (await queueOf(setup).getActiveCount()) === 0 && (await limitedFor(setup)) > 0);
 
 async function stateTally(setup: Setup, runId: number) {
   return tally((await windowsOf(setup, runId)).map(({ state }) => state));
 }
-
-const closedHours = async ({ db }: Setup) =>
-  (await db.pool.query('select from etl.call_budget where refused_at is not null')).rowCount;
 
 test.each(mostly('redis'))(
   'a limit that is raised takes effect when a worker starts (queue on %s)',

@@ -1,24 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { loadCalendar } from '../../src/calendar/calendar.ts';
-import { daysBetween } from '../../src/core/days.ts';
 import { mostly } from '../support/pipeline.ts';
+import { calendar, expectWhole, HIGHLIGHTS, MONTH, span } from './split-support.ts';
 import { accountsOf, coverageRows, openSetup, start, windowsOf } from './support.ts';
-
-/** 26 days with 18 sessions: one window of an operation that takes 30 days a call. */
-const MONTH = { from: '2025-08-11', to: '2025-09-05' };
-
-const HIGHLIGHTS = { ...MONTH, operations: ['GetTotalTradeHighlights'] };
-
-const span = ({ from, to }: { from: string; to: string }) => daysBetween(from, to) + 1;
-
-const calendar = loadCalendar();
-
-/** The pieces hold the sessions of the whole, each once, and none of them is without a session. */
-function expectWhole(pieces: readonly { from: string; to: string }[], { from, to }: typeof MONTH): void {
-  const sessions = pieces.map((piece) => calendar.sessions('NSE', piece.from, piece.to));
-  expect(sessions.flat().sort()).toEqual(calendar.sessions('NSE', from, to));
-  expect(Math.min(...sessions.map((some) => some.length))).toBeGreaterThan(0);
-}
 
 describe.each(mostly('postgres'))('a range that is refused with its limit (queue on %s)', (backend) => {
   test('is split to that many days at once; the limit is remembered and used by the next plan', async () => {
