@@ -195,7 +195,7 @@ test('a record is the same one in an answer about more days; of another instrume
   expect(bare).toHaveLength(4);
 });
 
-test('answers with the same rejects, loaded at the same time, keep each once', async () => {
+test('answers with the same rejects, loaded at the same time, keep each once for each operation', async () => {
   const { db } = await open();
   const windows = Array.from({ length: 8 }, (_, place) => place + 1);
   await db.pool.query(
@@ -210,11 +210,13 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
   const records = Array.from({ length: 60 }, (_, number) => ({ ScripId: `S${number}`, ChangeDate: 'soon' }));
   const load = (windowId: number) =>
     transaction(db, (tx) =>
-      writeRejects(tx, 'NSE', [
-        {
+      writeRejects(
+        tx,
+        'NSE',
+        ['GetSeriesChange', 'GetCircuitBreakers'].map((operation) => ({
           runId: 1,
           windowId,
-          operation: 'GetSeriesChange',
+          operation,
           asked: { from: DAY.from, to: DAY.to, instruments: [], variant: '' },
           // Each begins at another record, and the last ones are no longer sent in the odd ones.
           rejects: records
@@ -222,14 +224,14 @@ test('answers with the same rejects, loaded at the same time, keep each once', a
             .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
             .map((record, position) => ({ position, record, problems: [] })),
           place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
-        },
-      ]),
+        })),
+      ),
     );
   await Promise.all(windows.map(load));
   await load(8);
-  const found = await openRejects(db.drizzle, {}, 100);
+  const found = await openRejects(db.drizzle, {}, 200);
   expect(new Set(found.map(({ windowId }) => windowId))).toEqual(new Set([8]));
-  expect(found).toHaveLength(records.length);
+  expect(found).toHaveLength(2 * records.length);
 });
 
 test('pruning keeps the body of an answer while a record of it is an open reject, and a replay reads it again', async () => {

@@ -78,11 +78,44 @@ export const lockRejects = (
     operations.map((operation) => ({ name: `eod|rejects|${operation}|${exchange}`, shared })),
   );
 
-/** A rejected record of some answers: when it was sent first, and what is known of it from the last of them. */
-interface Sighting {
-  readonly first: Place;
-  readonly answer: RejectsOfAnswer;
-  readonly entry: RejectEntry;
+/** What the last answer that had a record says of it. */
+const OF_LAST = [
+  'run_id',
+  'window_id',
+  'position',
+  'from_date',
+  'to_date',
+  'instruments',
+  'variant',
+  'problems',
+  'is_stray',
+  'last_seen_at',
+] as const;
+
+/** A rejected record as it is stored. */
+type Sighting = ReturnType<typeof sightingOf>;
+
+function sightingOf(exchange: string, answer: RejectsOfAnswer, entry: RejectEntry) {
+  const { operation, asked, place } = answer;
+  const { day, stray = false, record = null } = entry;
+  return {
+    fingerprint: fingerprintOf(answer, entry),
+    operation,
+    exchange,
+    is_dated: isDated(operation),
+    record,
+    first_seen_at: place,
+    run_id: answer.runId,
+    window_id: answer.windowId,
+    position: entry.position,
+    from_date: day ?? asked.from,
+    to_date: day ?? asked.to,
+    instruments: asked.instruments,
+    variant: asked.variant,
+    problems: entry.problems,
+    is_stray: stray,
+    last_seen_at: place,
+  } satisfies Readonly<Record<(typeof OF_LAST)[number], unknown>> & Readonly<Record<string, unknown>>;
 }
 
 /** One statement carries at most about this many characters of records. */
@@ -99,13 +132,14 @@ export async function writeRejects(
   answers: readonly RejectsOfAnswer[],
 ): Promise<void> {
   const sightings = new Map<string, Sighting>();
-  for (const answer of answers) {
+  for (const answer of answers.toSorted((one, other) => (one.place < other.place ? -1 : 1))) {
     for (const entry of answer.rejects) {
-      const fingerprint = fingerprintOf(answer, entry);
-      const known = sightings.get(fingerprint);
-      if (known === undefined) sightings.set(fingerprint, { first: answer.place, answer, entry });
+      const sighting = sightingOf(exchange, answer, entry);
+      const name = `${sighting.fingerprint} ${answer.operation}`;
+      const { first_seen_at, last_seen_at } = sightings.get(name) ?? sighting;
       // An answer may contain the same record twice.
-      else if (answer.place > known.answer.place) sightings.set(fingerprint, { ...known, answer, entry });
+      if (sightings.has(name) && last_seen_at === answer.place) continue;
+      sightings.set(name, { ...sighting, first_seen_at });
     }
   }
   if (sightings.size === 0) return;
@@ -114,94 +148,43 @@ export async function writeRejects(
   let records: string[] = [];
   let characters = 0;
   // In one order, so that two loads cannot deadlock.
-  for (const [fingerprint, sighting] of [...sightings].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const text = sightingText(fingerprint, sighting);
+  for (const [, sighting] of [...sightings].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const text = JSON.stringify(sighting);
     records.push(text);
     characters += text.length;
     if (characters < STATEMENT_CHARACTERS) continue;
-    await noteSightings(tx, exchange, records);
+    await noteSightings(tx, records);
     records = [];
     characters = 0;
   }
-  if (records.length > 0) await noteSightings(tx, exchange, records);
-}
-
-function sightingText(fingerprint: string, { first, answer, entry }: Sighting): string {
-  const { operation, asked, place } = answer;
-  const { day, stray = false, record = null } = entry;
-  return JSON.stringify({
-    fingerprint,
-    run_id: answer.runId,
-    window_id: answer.windowId,
-    operation,
-    position: entry.position,
-    from_date: day ?? asked.from,
-    to_date: day ?? asked.to,
-    instruments: asked.instruments,
-    variant: asked.variant,
-    is_dated: isDated(operation),
-    record,
-    problems: entry.problems,
-    is_stray: stray,
-    first_seen_at: first,
-    last_seen_at: place,
-  });
+  if (records.length > 0) await noteSightings(tx, records);
 }
 
 /** The condition that a later answer resolves the record `r`. */
-const IS_RESOLVED = `exists (select ${resolving('r')})`;
-
-/** The columns of a sighting, and their types. What is in `OF_LAST` is as the last answer with the record has it. */
-const OF_LAST = {
-  run_id: 'bigint',
-  window_id: 'bigint',
-  position: 'integer',
-  from_date: 'date',
-  to_date: 'date',
-  instruments: 'text[]',
-  variant: 'text',
-  last_seen_at: 'timestamptz',
-};
-const OF_READING = { problems: 'jsonb', is_stray: 'boolean' };
-const SIGHTING = {
-  ...OF_LAST,
-  ...OF_READING,
-  operation: 'text',
-  fingerprint: 'text',
-  is_dated: 'boolean',
-  record: 'jsonb',
-  first_seen_at: 'timestamptz',
-};
+const isResolved = sql.raw(`exists (select ${resolving('r')})`);
 
 /** Stores sightings. Of a record that is stored already, the last answer with it counts, whichever is loaded last. */
-async function noteSightings(tx: Writing, exchange: string, sightings: readonly string[]): Promise<void> {
-  const columns = Object.keys(SIGHTING).join(', ');
-  const types = Object.entries(SIGHTING).map((one) => one.join(' '));
-  const isLater = 'excluded.last_seen_at > r.last_seen_at';
-  const isSame = 'excluded.last_seen_at = r.last_seen_at';
+async function noteSightings(tx: Writing, sightings: readonly string[]): Promise<void> {
+  const columns = sql.raw(
+    ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
+  );
+  const isLater = sql`excluded.last_seen_at > r.last_seen_at`;
+  const isSame = sql`excluded.last_seen_at = r.last_seen_at`;
   /** The last answer with it is read again, after it had passed once, and no other one resolves it. */
-  const failsAgain = `(r.settled_at is not null and ${isSame} and not ${IS_RESOLVED})`;
-  const taken = (names: object, condition: string) =>
-    Object.keys(names).map(
-      (name) => `${name} = case when ${condition} then excluded.${name} else r.${name} end`,
-    );
-  const changes = [
-    ...taken(OF_LAST, isLater),
-    ...taken(OF_READING, `${isLater} or ${isSame}`),
-    'first_seen_at = least(r.first_seen_at, excluded.first_seen_at)',
-    `settled_at = case when ${isLater} or ${failsAgain} then null else r.settled_at end`,
-  ];
-  const differs = [
-    isLater,
-    'excluded.first_seen_at < r.first_seen_at',
-    `${isSame} and (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)`,
-    failsAgain,
-  ];
+  const failsAgain = sql`(r.settled_at is not null and ${isSame} and not ${isResolved})`;
+  const taken = OF_LAST.map((name) => {
+    const [theirs, ours] = [sql.raw(`excluded.${name}`), sql.raw(`r.${name}`)];
+    return sql`${sql.raw(name)} = case when ${isLater} or ${isSame} then ${theirs} else ${ours} end`;
+  });
   await tx.execute(sql`
-    insert into ${rejectedRecords} as r (exchange, ${sql.raw(columns)})
-    select ${exchange}, ${sql.raw(columns)} from jsonb_to_recordset(${`[${sightings.join(',')}]`}::jsonb) as sent(${sql.raw(types.join(', '))})
-     order by fingerprint
-        on conflict (operation, exchange, fingerprint) do update set ${sql.raw(changes.join(', '))} where ${sql.raw(differs.join(' or '))}`);
+    insert into ${rejectedRecords} as r (${columns})
+    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${`[${sightings.join(',')}]`}::jsonb)
+     order by fingerprint, operation
+        on conflict (operation, exchange, fingerprint) do update
+       set ${sql.join(taken, sql`, `)}, first_seen_at = least(r.first_seen_at, excluded.first_seen_at),
+           settled_at = case when ${isLater} or ${failsAgain} then null else r.settled_at end
+     where ${isLater} or excluded.first_seen_at < r.first_seen_at or ${failsAgain}
+        or ${isSame} and (excluded.problems, excluded.is_stray) is distinct from (r.problems, r.is_stray)`);
 }
 
 /**
@@ -235,7 +218,7 @@ export async function rewriteRejects(
     update ${rejectedRecords} r set settled_at = clock_timestamp()
       from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, place timestamptz, "from" date, "to" date, present text[])
      where r.last_seen_at = s.place and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
-       and r.fingerprint <> all(s.present) and not ${sql.raw(IS_RESOLVED)}
+       and r.fingerprint <> all(s.present) and not ${isResolved}
        and (s."from" is null or r.is_dated and r.from_date >= s."from" and r.to_date <= s."to")`);
 }
 
@@ -261,8 +244,10 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
 export async function pruneRejects(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
   const isOld = lt(rejects.resolved_at, before.toISOString());
   if (dryRun) return db.$count(rejects, isOld);
-  const old = db.select({ id: rejects.id }).from(rejects).where(isOld);
-  return (await db.delete(rejectedRecords).where(inArray(rejectedRecords.id, old))).rowCount ?? 0;
+  // One that comes again meanwhile has another last answer, and stays.
+  const deleted = await db.execute(sql`
+    delete from ${rejectedRecords} r using ${rejects} where ${isOld} and r.id = ${rejects.id} and r.last_seen_at = ${rejects.last_seen_at}`);
+  return deleted.rowCount ?? 0;
 }
 
 /** The condition that a reject is one of these. One array parameter, because there may be any number of ids. */
