@@ -197,15 +197,17 @@ function widthOf(text: string): number {
   return [...stripVTControlCharacters(text)].length;
 }
 
+/** How many things of one kind are listed among others. */
+export const MOST_LISTED = 20;
+
 /** A line for each of the first items, and one that says how many more there are. */
 export function firstLines<Item>(
   items: readonly Item[],
-  most: number,
   line: (item: Item) => string,
   more: (left: number) => string = (left) => `  … and ${left} more`,
 ): string[] {
-  const left = items.length - most;
-  return [...items.slice(0, most).map(line), ...(left > 0 ? [more(left)] : [])];
+  const left = items.length - MOST_LISTED;
+  return [...items.slice(0, MOST_LISTED).map(line), ...(left > 0 ? [more(left)] : [])];
 }
 
 /** A sentence that says why answers cannot be stored; null if they can. */

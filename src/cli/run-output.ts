@@ -14,9 +14,6 @@ import {
   rangeText,
 } from './output.ts';
 
-/** How many failed windows are listed; the JSON document has more. */
-const MOST_LISTED = 20;
-
 const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
   [operation, exchange].filter(Boolean).join(' ');
 
@@ -76,7 +73,6 @@ export function runText(report: ReportedRun, timeZone: string): string {
 export const retryLines = (retries: readonly Retry[], timeZone: string): string[] =>
   firstLines(
     retries,
-    MOST_LISTED,
     (retry) => retryText(retry, timeZone),
     (left) => `… and ${left} more that failed and are tried again`,
   );
@@ -84,30 +80,24 @@ export const retryLines = (retries: readonly Retry[], timeZone: string): string[
 const stateText = ({ before, after }: RunReport['states']) =>
   before === after ? `${after}, as before` : `${before} → ${after} (every load makes a new one)`;
 
+/** A paragraph with a line for each of the first items; none without items. */
+const paragraph = <Item>(items: readonly Item[], line: (item: Item) => string): string[] =>
+  items.length === 0 ? [] : ['', ...firstLines(items, line, (left) => `… and ${left} more`)];
+
 /** What was odd about answers, each warning once. */
-function warningLines({ warnings }: ReportedRun): string[] {
-  if (warnings.length === 0) return [];
-  const lines = firstLines(
+const warningLines = ({ warnings }: ReportedRun): string[] =>
+  paragraph(
     warnings,
-    MOST_LISTED,
     ({ operation, warning, windows }) =>
       `warning: ${operation}: ${warning}${windows === 1 ? '' : ` (${plural(windows, 'window')})`}`,
-    (left) => `… and ${left} more`,
   );
-  return ['', ...lines];
-}
 
 /** Data sets that were requested, and of which no response had a record. */
-function withoutRecordsLines({ withoutRecords }: ReportedRun): string[] {
-  if (withoutRecords.length === 0) return [];
-  const lines = firstLines(
+const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
+  paragraph(
     withoutRecords,
-    MOST_LISTED,
     (one) => `no records: ${operationName(one)}, in ${plural(one.windows, 'window')}`,
-    (left) => `… and ${left} more`,
   );
-  return ['', ...lines];
-}
 
 /** Sessions that the source answered with nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
@@ -120,29 +110,20 @@ function emptyLines({ emptySessions }: ReportedRun): string[] {
 }
 
 /** Answers that are doubted. */
-function suspiciousLines({ suspicious }: ReportedRun): string[] {
-  if (suspicious.length === 0) return [];
-  const lines = firstLines(
+const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
+  paragraph(
     suspicious,
-    MOST_LISTED,
     (one) => `suspicious: ${one.operation} ${one.exchange} ${rangeText(one)}: ${one.reason}`,
-    (left) => `… and ${left} more`,
   );
-  return ['', ...lines];
-}
 
 /** Days that lost rows; those that lost all of them first. */
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   const done = withdrawals.filter(({ state }) => state === 'withdrawn' || state === 'accepted');
-  if (done.length === 0) return [];
-  const lines = firstLines(
-    [...done].sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
-    MOST_LISTED,
+  return paragraph(
+    done.sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
     ({ operation, exchange, day, gone, left }) =>
       `withdrawn: ${[operation, exchange, day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
-    (more) => `… and ${more} more`,
   );
-  return ['', ...lines];
 }
 
 /** The windows that failed, or null if none did. */
@@ -158,7 +139,7 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
   const byReason = [...groupBy(failures, ({ state, error }) => `${state}: ${error ?? 'no reason is known'}`)];
   if (byReason.length === 1 && failures.length > 1)
     return [`${head} ${byReason[0]?.[0]}`, ...again].join('\n');
-  const lines = firstLines(byReason, MOST_LISTED, ([reason, windows]) => {
+  const lines = firstLines(byReason, ([reason, windows]) => {
     const [state = '', ...texts] = reason.split(': ');
     const named = windows.slice(0, NAMED_WINDOWS).map(windowText).join(', ');
     const more = windows.length - NAMED_WINDOWS;

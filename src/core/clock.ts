@@ -30,10 +30,10 @@ const MAX_CORRECTION_MS = 3_600_000;
  * agree on the order of their calls. It is not set if it differs by more than an hour: whoever runs a command under
  * another date, to see what a night will do, means that date.
  */
-export function createSettableClock(own: Clock = systemClock, trialDay = own.trialDay): SettableClock {
+export function createSettableClock(own: Clock): SettableClock {
   let ahead = 0;
   return {
-    trialDay,
+    trialDay: own.trialDay,
     now: () => Math.floor(own.now() + ahead),
     set(now) {
       const difference = now - own.now();

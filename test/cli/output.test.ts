@@ -83,7 +83,9 @@ test('words for counts, times and ranges', () => {
   expect(clockTime('2025-09-12T13:30:00Z', 'Asia/Kolkata')).toBe('19:00 IST');
   expect(rangeText({ from: '2025-02-27', to: '2025-02-27' })).toBe('2025-02-27');
   expect(rangeText({ from: '2025-02-20', to: '2025-02-27' })).toBe('2025-02-20 to 2025-02-27');
-  expect(firstLines([1, 2, 3], 2, (one) => `${one}`)).toEqual(['1', '2', '  … and 1 more']);
+  const numbers = Array.from({ length: 22 }, (_, at) => at);
+  const lines = firstLines(numbers, (one) => `${one}`);
+  expect(lines).toEqual([...numbers.slice(0, 20).map(String), '  … and 2 more']);
 });
 
 test('changed columns show moments on the clocks of the zone, whatever zone Postgres wrote them in', () => {

@@ -3,12 +3,9 @@ import { type ImportReport, importFiles } from '../../jobs/import/import-files.t
 import type { FileDifference, FileReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, count, firstLines, plural, table } from '../output.ts';
+import { type Column, columnsOf, count, firstLines, MOST_LISTED, plural, table } from '../output.ts';
 import { progressView } from '../progress.ts';
 import { changedColumns, runText } from '../run-output.ts';
-
-/** How many files and differences are printed for people; the JSON document has more. */
-const MOST_LISTED = 20;
 
 const differenceColumns = (timeZone: string): Column<FileDifference>[] => [
   ...columnsOf<FileDifference>('file', 'change'),
@@ -97,7 +94,7 @@ function unknownText(files: readonly FileReport[]): string | null {
   if (unknown.length === 0) return null;
   const forms = new Map<string | null, string[]>();
   for (const { form, file } of unknown) forms.set(form, [...(forms.get(form) ?? []), file]);
-  const lines = firstLines([...forms], MOST_LISTED, ([form, [first, ...others]]) => {
+  const lines = firstLines([...forms], ([form, [first, ...others]]) => {
     const more = others.length === 0 ? '' : ` and ${others.length} more`;
     return `  "${form}": ${first}${more}`;
   });
@@ -107,6 +104,6 @@ function unknownText(files: readonly FileReport[]): string | null {
 function failuresText(files: readonly FileReport[]): string | null {
   const bad = files.filter((file) => file.state === 'failed');
   if (bad.length === 0) return null;
-  const lines = firstLines(bad, MOST_LISTED, ({ file, error }) => `  ${file}: ${error}`);
+  const lines = firstLines(bad, ({ file, error }) => `  ${file}: ${error}`);
   return [`${plural(bad.length, 'file')} not imported:`, ...lines].join('\n');
 }

@@ -17,8 +17,6 @@ interface VerifyFlags extends JsonFlag {
   readonly digest?: string;
 }
 
-const MOST_LISTED = 20;
-
 export async function showState(cli: Cli, flags: Flags): Promise<void> {
   const config = await loadSettings(cli);
   const at = flags.at === undefined ? null : parseMoment('--at', flags.at, { config });
@@ -73,7 +71,6 @@ export function verificationText(found: Verification, isAsNoted: boolean | null)
   return [
     ...firstLines(
       differences,
-      MOST_LISTED,
       (one) =>
         `state ${one.state}: load ${one.load} of ${one.operation} ${one.exchange}${one.from === null ? '' : ` ${one.from} to ${one.to}`}: ${one.problem}`,
     ),

@@ -33,8 +33,6 @@ const EVERY_MS = 2_000;
 
 const DEFAULT_TIMEOUT_MS = 2 * 3_600_000;
 
-const MOST_LISTED = 20;
-
 export async function wait(cli: Cli, flags: Flags): Promise<void> {
   if (flags.night === undefined && flags.state === undefined)
     throw usageError('wait for what? Give --night or --state');
@@ -84,7 +82,6 @@ function foundText(
     `the night of ${night} is not complete: ${plural(missing.length, 'session')} missing; ${now}`,
     ...firstLines(
       missing,
-      MOST_LISTED,
       ({ operation, exchange, day, reason }) => `  ${operation} ${exchange} ${day}: ${reason}`,
     ),
   ].join('\n');

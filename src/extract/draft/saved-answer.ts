@@ -14,9 +14,9 @@ export interface SavedAnswer {
 }
 
 /** Opens an answer with the reader of the pipeline, to which anything, or nothing, is a record of the operation. */
-function open(body: Buffer, has: readonly string[], envelope?: string): readonly unknown[] {
+function open(body: Buffer, has: readonly string[]): readonly unknown[] {
   const shapes = [{ has, table: { fields: [] } }];
-  const operation = { name: 'the draft', shapes, envelope } as unknown as Operation;
+  const operation = { name: 'the draft', shapes } as unknown as Operation;
   return openAnswer(body, { operation, count: 'ignore', redact: (text) => text }).records;
 }
 
