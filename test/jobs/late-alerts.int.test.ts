@@ -60,7 +60,7 @@ const withSettings = (settings: Partial<Pipeline['config']>) => ({
 async function answered(
   operation: string,
   day: string,
-  state: 'loaded' | 'empty' | 'not_published' | 'blocked' = 'loaded',
+  state: 'loaded' | 'empty' | 'not_published' | 'blocked' | 'failed' = 'loaded',
   diagnostic?: string,
 ) {
   await writeCoverage(pipeline.db.drizzle, {
@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `data is not there although it was due: GetBhavCopyCM NSE ${DAY} (never asked); nobody has asked for it: is a scheduler running?; no worker was seen within the last minute`,
+      `data is missing although it was due: GetBhavCopyCM NSE ${DAY} (never asked); it was never requested: are a scheduler and a worker running?; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
@@ -110,6 +110,43 @@ describe('late data', () => {
     await pipeline.db.pool.query("update etl.alerts set raised_at = raised_at - interval '13 hours'");
     await look('23:32:00');
     expect(webhook.heard).toHaveLength(2);
+  });
+
+  test('is told as it is when the webhook is back; what has arrived by then is not told', async () => {
+    const context = withSettings({});
+    webhook.answers = 500;
+    await answered('GetCircuitBreakers', '2025-09-11');
+    await look('23:31:00');
+    expect(webhook.heard.map(({ facts }) => (facts.sessions as unknown[]).length)).toEqual([2]);
+    await raiseAlerts(context, [
+      { kind: 'run_failed', subject: 'backfill', message: 'run 1 failed', facts: {} },
+    ]);
+    await answered('GetBhavCopyCM', DAY);
+    await answered('GetCircuitBreakers', DAY, 'failed', 'HTTP 500');
+    webhook.answers = 200;
+    webhook.heard.length = 0;
+    await pipeline.db.pool.query(
+      "update etl.alerts set next_attempt_at = now(), raised_at = now() - interval '2 hours'",
+    );
+    expect(await deliverAlerts(context)).toBe(2);
+    expect(webhook.heard.map(({ message }) => message.replace(/[\d-]+T[\d:]+Z/, 'then')).toSorted()).toEqual([
+      `data is missing although it was due: GetCircuitBreakers NSE ${DAY} (failed: HTTP 500); no worker was seen within the last minute`,
+      'run 1 failed (as of then)',
+    ]);
+    await pipeline.db.pool.query(
+      'update etl.alerts set next_attempt_at = now() where delivered_at is not null',
+    );
+    expect(await deliverAlerts(context)).toBe(0);
+    // It was never told, so it is once it is missing again.
+    await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetBhavCopyCM'");
+    await look('23:32:00');
+    expect(heard().at(-1)).toBe(`late_data GetBhavCopyCM NSE ${DAY}`);
+    const { rows } = await pipeline.db.pool.query(
+      'select subject, error, delivered_at is not null as sent from etl.alerts order by id',
+    );
+    expect(rows.filter(({ sent }) => !sent)).toEqual([
+      { subject: `GetBhavCopyCM NSE ${DAY}`, error: 'not sent: nothing is missing now', sent: false },
+    ]);
   });
 
   test('is told once by processes that look at the same moment', async () => {

@@ -75,27 +75,37 @@ function messageOf(kind: SessionKind, sessions: readonly AlertedSession[], worke
   if (kind === 'gaps') return `sessions are missing after the night: ${listed}`;
   const unasked = sessions.every(({ reason }) => reason === 'never_asked');
   const hints = [
-    ...(unasked ? ['nobody has asked for it: is a scheduler running?'] : []),
+    ...(unasked ? ['it was never requested: are a scheduler and a worker running?'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
-  return `data is not there although it was due: ${[listed, ...hints].join('; ')}`;
+  return `data is missing although it was due: ${[listed, ...hints].join('; ')}`;
 }
 
 type Joined = Pick<Alert, 'subject' | 'message' | 'facts'> & { readonly kind: string };
+
+const isSessionKind = (kind: string): kind is SessionKind => SESSION_KINDS.some((one) => one === kind);
+
+/** The sessions that an alert names; null if it is about something else. */
+export const sessionsOf = ({ kind, facts }: Joined): readonly AlertedSession[] | null =>
+  isSessionKind(kind) && Array.isArray(facts.sessions) ? facts.sessions : null;
+
+/** An alert about a session with what is known of it now, and how many workers are seen now; others stay as they are (pure). */
+export function asOfNow<One extends Joined>(alert: One, session: AlertedSession, workers: number): One {
+  if (!isSessionKind(alert.kind)) return alert;
+  const facts = { ...alert.facts, ...(alert.facts.workers === undefined ? {} : { workers }) };
+  return { ...alert, ...sessionAlert(alert.kind, session, facts), kind: alert.kind };
+}
 
 /** Joins alerts about single sessions to one of each kind; the others stay as they are (pure). */
 export function joinAlerts<One extends Joined>(
   alerts: readonly One[],
 ): (One & { readonly of: readonly One[] })[] {
-  const isSession = (kind: string): kind is SessionKind => SESSION_KINDS.some((one) => one === kind);
-  const groups = groupBy(alerts, (alert) =>
-    isSession(alert.kind) && Array.isArray(alert.facts.sessions) ? alert.kind : alert,
-  );
+  const groups = groupBy(alerts, (alert) => (sessionsOf(alert) === null ? alert : alert.kind));
   return [...groups.values()].flatMap((of) => {
     const [first] = of;
     if (first === undefined) return [];
-    if (!isSession(first.kind) || of.length === 1) return [{ ...first, of }];
-    const sessions = of.flatMap(({ facts }) => facts.sessions as readonly AlertedSession[]);
+    if (!isSessionKind(first.kind) || of.length === 1) return [{ ...first, of }];
+    const sessions = of.flatMap((alert) => sessionsOf(alert) ?? []);
     const { workers } = first.facts as { readonly workers?: number };
     return [
       {

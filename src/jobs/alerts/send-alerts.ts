@@ -4,10 +4,20 @@ import { request } from 'undici';
 import type { Config } from '../../core/config.ts';
 import { redactValues, settingsRedactor } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
+import { pairName } from '../../core/exchanges.ts';
 import { createDispatcher, type ProxySettings } from '../../core/proxy.ts';
-import { claimDueAlerts, forgetAlerts, noteDelivery, recordAlerts } from '../../load/state/alerts.ts';
+import {
+  claimDueAlerts,
+  forgetAlerts,
+  noteDelivery,
+  recordAlerts,
+  withdrawAlerts,
+} from '../../load/state/alerts.ts';
+import { readCompleteness } from '../../load/state/coverage/completeness.ts';
+import { readWorkers } from '../../load/state/workers.ts';
+import { isInUse } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type Alert, joinAlerts } from './alert.ts';
+import { type Alert, asOfNow, joinAlerts, sessionsOf } from './alert.ts';
 
 /** Kinds of alerts that report a success. */
 const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heartbeat'];
@@ -15,7 +25,7 @@ const SUCCESSES: readonly string[] = ['run_completed', 'night_completed', 'heart
 /** A success is stored for this long, and reported only once in this time. */
 const SUCCESS_DAYS = 60;
 
-type AlertContext = Pick<Context, 'config' | 'db' | 'log'>;
+type AlertContext = Pick<Context, 'clock' | 'config' | 'db' | 'log'>;
 
 /**
  * Stores alerts in the database and tries to deliver them. Never throws: alerts that cannot be stored are logged, and
@@ -88,18 +98,58 @@ export async function deliverAlerts(context: AlertContext, signal?: AbortSignal)
   ];
   if (kinds.length === 0) return 0;
   try {
-    const claimed = await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED);
+    const claimed = await stillTrue(context, await claimDueAlerts(db.drizzle, kinds, MOST_CLAIMED));
     const delivered = await Promise.all(
-      joinAlerts(claimed).map(({ id: _, of, raisedAt, ...alert }) => {
+      joinAlerts(claimed).map(({ id: _, of, raisedAt, isLate, ...alert }) => {
         const seconds = new Date(raisedAt).toISOString().replace(/\.\d+Z$/, 'Z');
         const ids = of.map(({ id }) => id);
-        return deliver(context, ids, { ...alert, raisedAt: seconds }, signal);
+        const message = isLate ? `${alert.message} (as of ${seconds})` : alert.message;
+        return deliver(context, ids, { ...alert, message, raisedAt: seconds }, signal);
       }),
     );
     return delivered.filter(Boolean).length;
   } catch (error) {
     log.warn({ err: error }, 'alerts could not be delivered');
     return 0;
+  }
+}
+
+type ClaimedAlert = Awaited<ReturnType<typeof claimDueAlerts>>[number];
+
+/**
+ * Drops the alerts about sessions that are no longer missing, as after an outage of the webhook, and brings the others
+ * up to date. If that fails, they are sent as they were raised.
+ */
+async function stillTrue(context: AlertContext, alerts: readonly ClaimedAlert[]): Promise<ClaimedAlert[]> {
+  const named = alerts.flatMap((alert) => sessionsOf(alert) ?? []);
+  const from = named.map(({ day }) => day).sort()[0];
+  if (from === undefined) return [...alerts];
+  const { db, log } = context;
+  try {
+    const expected = [...new Map(named.map((pair) => [pairName(pair), pair])).values()];
+    const found = await readCompleteness(context, { expected, areNamed: true, others: false, from });
+    const states = new Map(found.map((session) => [`${pairName(session)} ${session.day}`, session]));
+    const { seen: workers } = await readWorkers(db.drizzle);
+    const isOver = ({ operation, exchange, day }: (typeof named)[number]) => {
+      const { state } = states.get(`${pairName({ operation, exchange })} ${day}`) ?? { state: 'missing' };
+      return state !== 'missing' || !isInUse(operation);
+    };
+    const over = alerts.filter((alert) => sessionsOf(alert)?.every(isOver) === true);
+    if (over.length > 0) {
+      const ids = over.map(({ id }) => id);
+      await withdrawAlerts(db.drizzle, ids);
+      log.info({ alerts: over.map(({ subject }) => subject) }, 'alerts are not sent: nothing is missing now');
+    }
+    return alerts.flatMap((alert) => {
+      if (over.includes(alert)) return [];
+      const session = states.get(alert.subject);
+      return sessionsOf(alert) === null || session === undefined
+        ? [alert]
+        : [{ ...asOfNow(alert, session, workers), isLate: false }];
+    });
+  } catch (error) {
+    log.warn({ err: error }, 'could not check whether alerts still hold; they are sent as they were raised');
+    return [...alerts];
   }
 }
 

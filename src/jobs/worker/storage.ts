@@ -19,7 +19,7 @@ export interface Storage {
 }
 
 /** Creates a breaker whose circuit is closed: Postgres stores what it is given. */
-export function createStorage(context: Pick<Context, 'config' | 'db' | 'log'>): Storage {
+export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' | 'log'>): Storage {
   const { db, log } = context;
   const waiting = new Set<number>();
   let alerted = false;

@@ -11,6 +11,9 @@ const LONGEST_PAUSE_S = 3_600;
 /** An alert that could not be delivered for this long is not sent any more. */
 const SENT_WITHIN = '1 day';
 
+/** What an alert says may have changed if it is sent this long after it was raised. */
+const LATE_AFTER = '2 minutes';
+
 type RaisedAlert = Pick<typeof alerts.$inferInsert, 'kind' | 'subject' | 'message' | 'facts'>;
 
 /**
@@ -33,6 +36,17 @@ export function recordAlerts<One extends RaisedAlert>(
   });
 }
 
+/** A withdrawn alert was never sent, so the same one can be raised again. */
+const isNotWithdrawn = lt(alerts.next_attempt_at, sql`'infinity'`);
+
+/** Withdraws alerts that do not hold any more before they could be sent. */
+export async function withdrawAlerts(db: NodePgDatabase, ids: readonly number[]): Promise<void> {
+  await db
+    .update(alerts)
+    .set({ next_attempt_at: sql`'infinity'`, error: 'not sent: nothing is missing now' })
+    .where(inArray(alerts.id, [...ids]));
+}
+
 async function recordAlert(
   tx: NodePgDatabase,
   { kind, subject, message, facts }: RaisedAlert,
@@ -51,6 +65,7 @@ async function recordAlert(
       and(
         inArray(alerts.id, newest),
         gt(alerts.raised_at, sql`now() - make_interval(hours => ${repeatHours})`),
+        isNotWithdrawn,
       ),
     );
   if (repeated.rowCount === 1) return false;
@@ -94,6 +109,7 @@ export function claimDueAlerts(db: NodePgDatabase, kinds: readonly string[], lim
       message: alerts.message,
       facts: alerts.facts,
       raisedAt: alerts.raised_at,
+      isLate: sql<boolean>`now() - ${alerts.raised_at} > ${LATE_AFTER}::interval`,
     });
 }
 
@@ -123,6 +139,7 @@ export async function subjectsOfAlerts(
       and(
         inArray(alerts.kind, [...kinds]),
         gt(alerts.raised_at, sql`now() - make_interval(days => ${days})`),
+        isNotWithdrawn,
       ),
     );
   return new Set(found.map(({ subject }) => subject));
