@@ -172,6 +172,29 @@ describe('events that one exchange lists', () => {
     );
   });
 
+  test('reach each of two lines with one symbol, in whatever order these are', () => {
+    const old = line('BSE', 'ABCLTD', '2015-01-01');
+    const later = { ...line('BSE', 'ABCLTD', '2024-06-01'), instrumentId: 'BSE:500002' };
+    const lines = [old, later, line('NSE', 'ABC'), { ...line('NSE', 'ABC'), shareId: 'BSE:500002' }];
+    const notices = [
+      notice('NSE', '2024-05-02', 'Bonus issue 1:1'),
+      notice('NSE', '2024-08-02', 'Bonus issue 1:2'),
+      // Here the exchange lists it for one of its lines.
+      notice('BSE', '2024-10-02', 'Bonus issue 1:3', { instrumentId: 'BSE:500002' }),
+      notice('NSE', '2024-10-02', 'Bonus issue 1:3'),
+    ];
+    forAll([fc.shuffledSubarray(lines, { minLength: lines.length })], (shuffled) => {
+      expect(events(notices, { lines: shuffled }).filter((text) => text.startsWith('BSE'))).toEqual([
+        'BSE:500001:2024-08-02:bonus 3/2 applied by NSE',
+        'BSE:500001:2024-10-02:bonus 4/3 applied by NSE',
+        'BSE:500002:2024-05-02:bonus 2/1 applied by NSE',
+        'BSE:ABCLTD:2024-05-02:bonus 2/1 applied by NSE',
+        'BSE:ABCLTD:2024-08-02:bonus 3/2 applied by NSE',
+        'BSE:ABCLTD:2024-10-02:bonus 4/3 applied by BSE',
+      ]);
+    });
+  });
+
   test('give both lines one factor, whichever exchange lists them', () => {
     const purpose = fc.constantFrom('Bonus 1:1', 'Bonus 1:2', 'Stock Split From Rs.10/- to Rs.2/-');
     const day = fc.constantFrom('01-02', '03-04', '05-06', '07-08', '09-10').map((date) => `2024-${date}`);

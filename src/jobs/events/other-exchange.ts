@@ -29,7 +29,7 @@ export function withEventsOfOtherExchange(
   const decided = new Map(decisions.map((decision) => [decision.eventId, decision]));
   const every = [...events.values()].flat();
   const ofShare = groupBy(every, ({ instrumentId }) => instrumentId ?? '');
-  const ids = new Set(every.map(({ eventId }) => eventId));
+  const ids = new Map(every.map(({ eventId, instrumentId }) => [eventId, instrumentId]));
   const added = new Map<string, CorporateEvent>();
   const replaced = new Set<CorporateEvent>();
   for (const [shareId, names] of groupBy(lines, (line) => line.shareId)) {
@@ -43,13 +43,20 @@ export function withEventsOfOtherExchange(
       for (const event of listed) {
         if (isTold(event, telling, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
-        const eventId = eventIdOf({ ...event, exchange, symbol });
+        const named = { symbol, eventId: eventIdOf({ ...event, exchange, symbol }) };
+        const owner = ids.get(named.eventId) ?? holderOn(event.exDate, symbol, names);
+        // Of two lines with one symbol, the other's event has the name that no line shares.
+        const code = instrumentId.slice(instrumentId.indexOf(':') + 1);
+        const { eventId, ...as } =
+          owner === instrumentId
+            ? named
+            : { symbol: code, eventId: eventIdOf({ ...event, exchange, symbol: code }) };
         const less = empty.filter((one) => one.exDate === event.exDate && sortOf(one) === sortOf(event));
         // Of two empty ones the exchange's own stays.
         const isReplaced = less.some((one) => one.eventId === eventId);
         if ((ids.has(eventId) && !isReplaced) || (isEmpty(event) && less.length > 0)) continue;
         for (const one of less) replaced.add(one);
-        const copy = { ...event, eventId, exchange, symbol, instrumentId, scripCode: null };
+        const copy = { ...event, ...as, eventId, exchange, instrumentId, scripCode: null };
         added.set(eventId, decide(copy, decided.get(eventId)));
       }
     }
@@ -101,11 +108,20 @@ function isTold(
   });
 }
 
+/** The line that has a symbol on a day, or had it last before, among those of a share; otherwise its first one. */
+function holderOn(day: string, symbol: string, lines: readonly LineElsewhere[]): string | undefined {
+  const sorted = lines.filter((line) => line.symbol === symbol).toSorted(byFirstSeen);
+  return (sorted.findLast(({ firstSeen }) => firstSeen <= day) ?? sorted[0])?.instrumentId;
+}
+
+const byFirstSeen = (a: LineElsewhere, b: LineElsewhere) => {
+  const [one, other] = [a, b].map((line) => `${line.firstSeen} ${line.symbol} ${line.instrumentId}`);
+  return (one as string) < (other as string) ? -1 : 1;
+};
+
 /** The symbol of a line on a day: the one it had then or last before, otherwise its first one. Later days do not change it. */
 function symbolOn(day: string, names: readonly LineElsewhere[]): string {
-  const order = (a: LineElsewhere, b: LineElsewhere) =>
-    a.firstSeen < b.firstSeen || (a.firstSeen === b.firstSeen && a.symbol < b.symbol) ? -1 : 1;
-  const sorted = names.toSorted(order);
+  const sorted = names.toSorted(byFirstSeen);
   const name = sorted.findLast(({ firstSeen }) => firstSeen <= day) ?? sorted[0];
   return (name as LineElsewhere).symbol;
 }
