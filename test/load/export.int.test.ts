@@ -58,6 +58,7 @@ duck = duckdb.sql(f"select * from '{file}'")
 duckdb.sql("set timezone = 'UTC'")
 same = [[text(v) for v in row] for row in duck.fetchall()]
 frame = pd.read_parquet(file)
+if 'n' in frame: frame = frame.sort_values('n')
 print(json.dumps({
   'arrow': {f.name: str(f.type) for f in table.schema},
   'duckdb': dict(zip(duck.columns, map(str, duck.types))),

@@ -175,7 +175,8 @@ describe('deploy/kubernetes', () => {
       });
       expect({ status, stderr }).toMatchObject({ status: 0 });
     }
-  });
+    // What it needs may have to be installed first.
+  }, 1_000_000);
 
   test('every file is part of a kustomization, and kustomize can put them together', () => {
     for (const part of PARTS) {
