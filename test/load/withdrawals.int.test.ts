@@ -22,7 +22,7 @@ async function answer(
   mayBeEmpty = false,
 ) {
   const runId = await newRun(store);
-  const windowId = await newWindow(store, runId);
+  const windowId = await newWindow(store, runId, 'running', days);
   const fullSets = [{ table: bhavcopy, exchange: 'NSE', days, mayBeEmpty }];
   const records = listed.filter((row) => row.trade_date === DAY).length;
   const state = records > 0 ? ('loaded' as const) : ('empty' as const);

@@ -2,7 +2,7 @@ import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
 import { noteAccepted, replaceDayEffects } from '../state/answers/answer-facts.ts';
-import { acceptEmptyDays, writeCoverage } from '../state/coverage/coverage.ts';
+import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
 import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
@@ -70,16 +70,8 @@ export async function acceptWithdrawal(
     const others = folded?.folded ?? null;
     if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
     else await replaceDayEffects(tx, { exchange, folded: others, effects: folded.effects });
-    await writeCoverage(tx, {
-      operation,
-      exchange,
-      runId,
-      windowId,
-      place,
-      coverage: [],
-      folded: others ?? { operations: [operation], days: day === null ? null : [day] },
-    });
-    await acceptEmptyDays(tx, place);
+    const operations = others?.operations ?? [operation];
+    await sumCoverage(tx, { operations, exchange, days });
     const written = [{ table: table.name, from: day ?? '-infinity', to: day ?? 'infinity' }];
     await insertLoad(tx, {
       loadId,

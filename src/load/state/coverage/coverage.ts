@@ -6,7 +6,7 @@ import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { dayEffectsSql } from '../answers/answer-facts.ts';
 import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from '../registers.ts';
-import { coverage, withdrawals } from '../schema/load-results.ts';
+import { coverage } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
 
 /** The table's name, for SQL that is built as text. */
@@ -139,33 +139,6 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
        sql`, `,
      )})`,
   );
-}
-
-/**
- * Where a person has accepted that an answer has no row of a day, it is known that there is nothing, even if the answer
- * came so early that something was still awaited.
- */
-export async function acceptEmptyDays(db: NodePgDatabase, place: Place): Promise<void> {
-  const { last_place, last_said } = coverage;
-  await db
-    .update(coverage)
-    .set({ last_said: 'empty' })
-    .from(answers)
-    .innerJoin(withdrawals, eq(withdrawals.place, answers.place))
-    .where(
-      and(
-        eq(answers.place, place),
-        eq(withdrawals.state, 'accepted'),
-        eq(withdrawals.rows_left, 0),
-        eq(last_place, answers.place),
-        eq(last_said, 'not_published'),
-        eq(coverage.operation, answers.operation),
-        eq(coverage.exchange, answers.exchange),
-        eq(coverage.variant, answers.variant),
-        eq(coverage.instrument, ''),
-        sql`${coverage.day} = coalesce(${withdrawals.day}, ${answers.called_on})`,
-      ),
-    );
 }
 
 /** The entries of these days that were written by this window. */

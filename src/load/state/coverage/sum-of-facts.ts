@@ -174,7 +174,7 @@ export async function compareSums(database: Database, withinMs: number): Promise
 
 /**
  * Writes the registers of questions as the sum of the facts, where answers that were read again say something else, or
- * something for the first time.
+ * something for the first time, or a person has accepted what one did.
  *
  * @throws PipelineError `database_locked` if other loads kept moving rows meanwhile.
  */
