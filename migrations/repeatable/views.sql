@@ -19,10 +19,11 @@ CREATE OR REPLACE VIEW market.prices AS
            (SELECT 'none' FROM etl.coverage k
              WHERE k.operation = 'GetCircuitBreakers' AND k.exchange = r.exchange AND k.day = r.trade_date
                AND k.instrument = '' AND k.state IN ('loaded', 'empty')
-               -- A record that could not be read may be of any security.
-               AND NOT EXISTS (SELECT FROM etl.rejects j
-                 WHERE j.operation = k.operation AND j.exchange = k.exchange AND k.day BETWEEN j.from_date AND j.to_date
-                   AND NOT j.is_stray AND j.resolved_at IS NULL)
+               -- A record that could not be read may be of any security. These days are found once, not for each row.
+               AND (k.exchange, k.day) NOT IN (
+                 SELECT j.exchange, d.day::date
+                   FROM etl.rejects j CROSS JOIN generate_series(j.from_date::timestamp, j.to_date::timestamp, '1 day') AS d(day)
+                  WHERE j.operation = 'GetCircuitBreakers' AND NOT j.is_stray AND j.resolved_at IS NULL)
              LIMIT 1)) AS band_hit
     FROM (
       SELECT b.*, a.instrument_id, nullif(b.previous_close_price, 0) AS printed_previous,
