@@ -95,7 +95,7 @@ const schema = z.custom<Config>().check(
   ),
   consistent(
     (config) => config.EOD_LOCK_TIMEOUT_MS < config.EOD_STATEMENT_TIMEOUT_MS,
-    'EOD_STATEMENT_TIMEOUT_MS ({EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS ({EOD_LOCK_TIMEOUT_MS}) can report who holds the lock it waits for',
+    'EOD_STATEMENT_TIMEOUT_MS ({EOD_STATEMENT_TIMEOUT_MS}) ends a statement before EOD_LOCK_TIMEOUT_MS ({EOD_LOCK_TIMEOUT_MS}) can end its wait for a lock',
     'set EOD_STATEMENT_TIMEOUT_MS to several times EOD_LOCK_TIMEOUT_MS',
   ),
   consistent(

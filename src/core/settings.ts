@@ -213,7 +213,7 @@ export const settingGroups = {
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       integer(100, 3_600_000).default(120_000),
-      'How long a database session waits for a lock that another one holds. Then the statement fails with an error that names the holder, and the window is tried again later.',
+      'How long a database session waits for a lock that another one holds. Then the statement fails, and the window is tried again later; docs/reliability.md shows how to find the holder.',
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),

@@ -32,24 +32,21 @@ async function openSetup(timeouts: Partial<Database['timeouts']>) {
   const other = new pg.Client({ connectionString: url, application_name: 'psql of ana' });
   await other.connect();
   onTestFinished(() => other.end());
-  const { rows } = await other.query<{ pid: number }>('select pg_backend_pid() as pid');
-  return { db, other, pid: rows[0]?.pid ?? 0, retried };
+  return { db, other, retried };
 }
 
-test('a lock that is not let go of is an error that names its holder, and is not waited for again', async () => {
-  const { db, other, pid, retried } = await openSetup({ lockMs: 900 });
+test('a lock that is not let go of is an error, and is not waited for again', async () => {
+  const { db, other, retried } = await openSetup({ lockMs: 900 });
   await other.query('begin');
   await other.query(LOCK);
-  const named = new RegExp(
-    `held by pid ${pid} \\(psql of ana, user \\w+.*\\), in its transaction since \\d{4}-.*, its last statement began \\d{4}-.*\\(55P03\\)`,
+  const asked = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((answer) =>
+    answer.then(() => null, databaseError),
   );
-  const asked = [
-    // Both connections at once: none is left to look with.
-    transaction(db, (tx) => tx.client.query(READ)),
-    db.pool.query(READ),
-  ].map((answer) => answer.then(() => null, databaseError));
   for (const error of await Promise.all(asked)) {
-    expect(error).toMatchObject({ kind: 'database_locked', message: expect.stringMatching(named) });
+    expect(error).toMatchObject({
+      kind: 'database_locked',
+      message: expect.stringMatching(/lock timeout \(55P03\)$/),
+    });
   }
   expect(retried).toEqual([]);
   await other.query('rollback');
@@ -86,7 +83,7 @@ test('every session lets the server notice a client that vanished', async () => 
   ]);
 });
 
-test('a window that meets a stuck lock says who holds it, and is loaded once it is free', async () => {
+test('a window that meets a stuck lock says so, and is loaded once it is free', async () => {
   const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') };
   const sandbox = await startSandbox({ clock, instrumentsPerExchange: 5 });
   onTestFinished(() => sandbox.close());
@@ -105,7 +102,16 @@ test('a window that meets a stuck lock says who holds it, and is loaded once it 
     const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
     return rows[0]?.error ?? null;
   });
-  expect(error).toMatch(/lock timeout: held by pid \d+ \(psql of ana/);
+  expect(error).toMatch(/lock timeout \(55P03\)/);
+  // As docs/reliability.md says, while it waits again.
+  const holder = await waitFor(async () => {
+    const { rows } = await other.query<{ by: string }>(
+      `select h.application_name as by from pg_stat_activity w join pg_stat_activity h on h.pid = any (pg_blocking_pids(w.pid))
+        where w.datname = current_database() and w.wait_event_type = 'Lock'`,
+    );
+    return rows[0]?.by ?? null;
+  });
+  expect(holder).toBe('psql of ana');
   await other.end();
   expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
   await worker.stop();

@@ -4,7 +4,6 @@ import pg from 'pg';
 import type { Logger } from '../../core/log.ts';
 import { DISCONNECT_WITHIN_MS, endsWithin } from '../../core/waits.ts';
 import { databaseError } from './database-errors.ts';
-import { nameLockHolders } from './lock-waits.ts';
 import type { Preparing } from './prepared.ts';
 import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
@@ -151,10 +150,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   pool.on('connect', (client) => {
     client.on('error', (error) => log?.debug({ err: error }, 'lost a database connection in use'));
   });
-  const stopNaming = nameLockHolders(pool, url, timeouts.lockMs, log);
   const close = async () => {
     closing = true;
-    stopNaming();
     await endsWithin(pool.end(), DISCONNECT_WITHIN_MS);
   };
   const classifying = classifyingPool(pool);
