@@ -56,8 +56,8 @@ describe('two worker processes on one queue', () => {
     openPipeline({ sourceUrl: sandbox.url, backend, settings: SETTINGS });
 
   beforeAll(async () => {
-    // Slow enough that a worker nearly always has a window under way.
-    sandbox = await openSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 150 } });
+    // Slow enough that a worker has a window under way, also a moment after that was seen.
+    sandbox = await openSandbox({ instrumentsPerExchange: 60, behaviour: { delayMs: 500 } });
     const pipeline = await open('postgres');
     const report = await runToEnd(pipeline, REQUEST);
     expect(report).toMatchObject({ state: 'completed', failures: [] });
