@@ -1,6 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
 import type { ErrorKind } from './errors.ts';
-
 import type { Pair } from './exchanges.ts';
 
 /** Something that happens in this process, published for metrics. */

@@ -1,5 +1,4 @@
 import { type DayRange, dayAt, timeAt } from './days.ts';
-
 import { type Pair, pairName } from './exchanges.ts';
 
 // How numbers, ranges, durations and times are written for people, on a terminal and on web pages.

@@ -120,27 +120,27 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   switch (action.act) {
     case 'keep_answer':
       await noteNotStored(db.drizzle, job.windowId, info, claim);
-      return [];
+      break;
     case 'retry':
       await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         counts: true,
         retryInMs: action.delayMs,
       });
-      return [];
+      break;
     case 'postpone':
       await releaseWindow(db.drizzle, job.windowId, info, { claim, retryInMs: action.delayMs });
-      return [];
+      break;
     case 'await_data':
       await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         notReadyMs: action.delayMs,
         retryInMs: action.delayMs,
       });
-      return [];
+      break;
     case 'put_back':
       await releaseWindow(db.drizzle, job.windowId, null, { claim, restart: true });
-      return [];
+      break;
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
       // The wait for the next hour is not counted as time in which the source prepares the answer.
@@ -149,15 +149,14 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
         restart: true,
         retryInMs: action.delayMs,
       });
-      return [];
+      break;
     case 'split':
       // The windows that replace it advance the run.
       if (window !== null) await splitAndEnqueue(context, window, action, info.diagnostic ?? null);
-      return [];
-    case 'skip': {
+      break;
+    case 'skip':
       await skipWindow(db.drizzle, job.windowId, action.reason);
       return [job.runId];
-    }
     case 'end': {
       // If the window was not claimed, the key is already known to be refused.
       if (action.scope === 'key' && window !== null) await pauseForKey(context, callLimit, info);
@@ -169,6 +168,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       return runs;
     }
   }
+  return [];
 }
 
 /** Pauses the queues until a person acts. The worker that records the refusal first raises the alert. */
