@@ -167,11 +167,17 @@ WITH RECURSIVE clock AS (
        AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
   UNION ALL
   SELECT k.operation, k.exchange, k.day, k.variant, k.state, false, n.questions
-    FROM kind k CROSS JOIN LATERAL (
-      SELECT count(*) AS questions FROM etl.coverage i
-       WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
-         AND i.state = k.state AND i.instrument <> '') n
-   WHERE instruments IS NULL OR k.operation <> ALL (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument))
+    FROM (SELECT k.*, x.requested, x.is_of_each_instrument,
+                 bool_or(k.state = 'not_published') OVER (PARTITION BY k.operation, k.exchange, k.day) AS is_awaiting
+            FROM kind k JOIN expected x ON x.operation = k.operation AND x.exchange = k.exchange) k
+   CROSS JOIN LATERAL (
+      SELECT count(*) AS questions FROM (
+        SELECT FROM etl.coverage i
+         WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
+           AND i.state = k.state AND i.instrument <> ''
+         -- More than are requested make no difference, unless those that are awaited are compared with all others.
+         LIMIT CASE WHEN NOT k.is_awaiting THEN greatest(k.requested, 1) END) i) n
+   WHERE instruments IS NULL OR NOT k.is_of_each_instrument
   UNION ALL
   -- Named instruments are looked up day by day: neither small index has them.
   SELECT k.operation, k.exchange, k.day, n.variant, n.state, false, n.questions

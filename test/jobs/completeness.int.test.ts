@@ -24,7 +24,7 @@ import {
   SCHEDULED_WEEKDAYS,
 } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { newRun, newWindow } from '../load/support.ts';
+import { bhavRow, loadBhav, newRun, newWindow } from '../load/support.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -351,6 +351,58 @@ test('of many companies only those that the settings name are looked up, however
     days.map(() => '2 of 3 companies'),
   );
   expect(read).toBeLessThan(known.length / 10);
+});
+
+test('of more companies than are requested, no more are counted, and the sessions are the same', async () => {
+  const pair = PAIRS[3] as Pair;
+  const day = '2025-09-11';
+  const limit = 2;
+  const listed = [...COMPANIES, 'D', 'E'];
+  clock.moveTo(Date.parse('2025-09-12T10:00:00+05:30'));
+  const config = { ...pipeline.config, EOD_INSTRUMENTS: undefined, EOD_INSTRUMENT_LIMIT: limit };
+  await loadBhav(
+    pipeline.db,
+    listed.map((symbol) => bhavRow({ symbol, exchange: 'BSE', trade_date: '2025-09-10' })),
+  );
+  const responses = fc.array(
+    fc.record({
+      instrument: fc.constantFrom(...listed),
+      variant: fc.nat(1),
+      state: fc.constantFrom<CoverageState>('loaded', 'empty', 'failed'),
+    }),
+    { maxLength: 6 },
+  );
+  const mostly = (...states: readonly CoverageState[]) =>
+    fc.array(fc.constantFrom(...states), { minLength: 5, maxLength: 5 });
+  const drawn = [responses, fc.oneof(mostly('loaded', 'failed'), mostly('loaded', 'not_published'))] as const;
+  await forAllAsync([...drawn], { numRuns: 10 }, async (some, all) => {
+    await pipeline.db.pool.query('truncate etl.coverage');
+    const each = listed.flatMap((instrument, at) =>
+      [0, 1].map((variant) => ({ instrument, variant, state: all[at] as CoverageState })),
+    );
+    const once = new Map([...each, ...some].map((one) => [`${one.instrument} ${one.variant}`, one]));
+    const said = [...once.values()].filter((_, at) => at >= some.length / 2);
+    await cover(
+      pair,
+      said.map((one) => ({ ...one, day })),
+    );
+    const count = (state: CoverageState) => said.filter((one) => one.state === state).length;
+    const isAwaited = 2 * count('not_published') > Math.max(said.length, 2 * limit);
+    const responded = [0, 1].map(
+      (variant) => said.filter((one) => one.variant === variant && one.state !== 'failed').length,
+    );
+    const isStored = !isAwaited && count('loaded') > 0;
+    const isAll = Math.min(...responded) >= limit;
+    const [session] = await readCompleteness(
+      { ...pipeline, config },
+      { expected: [pair], others: false, from: day, to: day },
+    );
+    expect(session).toMatchObject({
+      state: isStored && isAll ? 'complete' : isAwaited ? 'pending' : 'missing',
+      detail: isStored && !isAll ? `${Math.min(...responded)} of ${limit} companies` : null,
+    });
+  });
+  await pipeline.db.pool.query('truncate market.bhavcopy_cm');
 });
 
 test('22 of 200 companies are a gap everywhere, until they are filled', async () => {
