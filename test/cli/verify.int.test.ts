@@ -1,20 +1,15 @@
-import { beforeAll, expect, test } from 'vitest';
-import type { RunReport } from '../../src/load/state/runs/reports.ts';
+import { expect, test } from 'vitest';
 import { openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { copyAnswers } from '../support/copy-answers.ts';
 import { testDatabase } from '../support/database.ts';
+import { filledCopy } from '../support/filled-database.ts';
 import { query, withClient } from '../support/query.ts';
-import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { bhavFolder, FOLDER_DAY } from './bhav-folder.ts';
 
 const cwd = temporaryFolder();
-const RANGE = ['--from', FOLDER_DAY, '--to', FOLDER_DAY];
-const DAYS = ['--from', '2025-02-24', '--to', '2025-02-28'];
-
-let url: string;
-const options = () => ({ cwd, env: { DATABASE_URL: url } });
+const { url } = await filledCopy();
+const options = { cwd, env: { DATABASE_URL: url } };
 
 interface Found {
   readonly isIntact: boolean;
@@ -27,28 +22,11 @@ interface Found {
 }
 
 const verify = async (...flags: string[]) => {
-  const { stdout, code } = await runCli(['verify', '--json', ...flags], options());
+  const { stdout, code } = await runCli(['verify', '--json', ...flags], options);
   return { code, found: JSON.parse(stdout) as Found };
 };
 const state = async (...flags: string[]) =>
-  (await runJson<{ state: number; digest: string; content: string }>(['state', ...flags], options())).json;
-
-/** A day, its correction with withdrawals, and a few operations besides. */
-beforeAll(async () => {
-  url = (await testDatabase()).url;
-  const first = await openSandbox({ dataDir: bhavFolder() });
-  const corrected = await openSandbox({
-    dataDir: bhavFolder({ without: ['GAIL', 'ABAN'], close: { TCS: '3333.3' }, added: ['NEWCO'] }),
-  });
-  const load = (source: { readonly url: string }, ...args: string[]) =>
-    runJson<RunReport>(['backfill', ...args], {
-      cwd,
-      env: { DATABASE_URL: url, EOD_BASE_URL: source.url, EOD_ACCESS_KEY: 'kiwi' },
-    });
-  await load(first, 'GetBhavCopyCM', ...RANGE);
-  await load(corrected, 'GetBhavCopyCM', ...RANGE, '--force');
-  await load(first, 'GetCircuitBreakers', 'GetCorporateActionsCategories', 'GetTop5GainersLosers', ...DAYS);
-});
+  (await runJson<{ state: number; digest: string; content: string }>(['state', ...flags], options)).json;
 
 test('the digest of a state is the same whenever it is worked out, and verify finds all as it was', async () => {
   const { state: newest, digest } = await state('--digest');
@@ -63,7 +41,7 @@ test('the digest of a state is the same whenever it is worked out, and verify fi
     strayRows: [],
   });
   expect(found.checked).toBe(newest);
-  const other = await runCli(['verify', '--state', String(newest), '--digest', 'f'.repeat(64)], options());
+  const other = await runCli(['verify', '--state', String(newest), '--digest', 'f'.repeat(64)], options);
   expect(other.code).toBe(1);
   expect(other.stdout).toContain(`the digest of state ${newest} is another than the one given`);
 });
@@ -86,8 +64,8 @@ const tampered: readonly (readonly [what: string, change: string, undo: string])
   ],
   [
     'which load replaced a row',
-    "update market_history.bhavcopy_cm set replaced_by_load_id = load_id where symbol = 'TCS'",
-    "update market_history.bhavcopy_cm h set replaced_by_load_id = t.load_id from market.bhavcopy_cm t where h.symbol = 'TCS' and t.symbol = 'TCS' and t.exchange = h.exchange and t.series = h.series",
+    "update market_history.bhavcopy_cm set replaced_by_load_id = load_id where symbol = 'TCS' and revision = 2",
+    "update market_history.bhavcopy_cm h set replaced_by_load_id = t.load_id from market.bhavcopy_cm t where h.symbol = 'TCS' and h.revision = 2 and t.symbol = 'TCS' and t.exchange = h.exchange and t.series = h.series",
   ],
   [
     'when a row was replaced',
@@ -163,7 +141,7 @@ test('a row that no load wrote is found', async () => {
     url,
     "insert into market.circuit_breakers select exchange, '1999-01-04', scrip_id, series, band, symbol, scrip_name, source_received_at, source_saved_at, first_loaded_at, last_changed_at, revision, run_id, load_id from market.circuit_breakers limit 1",
   );
-  const { code, stdout } = await runCli(['verify'], options());
+  const { code, stdout } = await runCli(['verify'], options);
   expect(code).toBe(1);
   expect(stdout).toContain('market.circuit_breakers: 1 row of no load, or of a day that it did not change');
   await query(url, "delete from market.circuit_breakers where trade_date = '1999-01-04'");
@@ -216,7 +194,7 @@ test('a rebuild from the kept answers in another database has the same content',
 test('after a rebuild the chain still holds, and every row is covered by the load of the rebuild', async () => {
   const before = await state('--digest');
   await query(url, "update market.bhavcopy_cm set close_price = 1 where symbol = 'TCS'");
-  await runJson(['replay', 'GetBhavCopyCM', '--rebuild', '--yes'], options());
+  await runJson(['replay', 'GetBhavCopyCM', '--rebuild', '--yes'], options);
   const { code, found } = await verify('--state', String(before.state), '--digest', before.digest);
   expect({ code, ...found }).toMatchObject({ code: 0, isIntact: true, differences: [], strayRows: [] });
   const now = await verify();
@@ -235,6 +213,6 @@ test.each([
   [['--digest', 'f'.repeat(64)], '--digest: name its state with --state'],
   [['--state', '99999'], 'there is no state 99999'],
 ])('eod verify %j is a mistake', async (flags, message) => {
-  const { code, stderr } = await runCli(['verify', ...flags], options());
+  const { code, stderr } = await runCli(['verify', ...flags], options);
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
 });

@@ -1,11 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runCli } from '../support/cli.ts';
+import { runCli, runJson } from '../support/cli.ts';
+import { filledDatabase } from '../support/filled-database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { manifestOf, openLake } from './lake-support.ts';
+import { manifestOf } from './lake-support.ts';
 
-const { env, exported } = await openLake();
+const env = { DATABASE_URL: await filledDatabase() };
+const exported = (...args: string[]) => runJson(['export', ...args], { cwd: temporaryFolder(), env });
 
 describe('a lake of its own', () => {
   test('runs a command after a change, and again until it succeeds', async () => {

@@ -7,8 +7,9 @@ import { tables } from '../../src/operations/registry.ts';
 import { columnComment } from '../../src/operations/table.ts';
 import { VIEWS } from '../../src/operations/views.ts';
 import { emptyDatabase } from '../support/database.ts';
+import { filledDatabase } from '../support/filled-database.ts';
 import { isSlowLayer } from '../support/layer.ts';
-import { openPool, openStore } from './support.ts';
+import { openPool } from './support.ts';
 
 const LOAD_AUDIT = ['first_loaded_at', 'last_changed_at', 'revision', 'run_id', 'load_id'];
 
@@ -23,7 +24,7 @@ interface Column {
 describe('the schema in the database', () => {
   let store: Database;
   beforeAll(async () => {
-    store = await openStore();
+    store = openPool(await filledDatabase());
   });
 
   async function columnsOf(schema: string): Promise<Column[]> {

@@ -16,7 +16,12 @@ export interface TestDatabase {
  * @param adminUrl another server than the run's, one that has had `prepareTemplate`.
  */
 export function testDatabase(adminUrl?: string): Promise<TestDatabase> {
-  return createDatabase(`template ${templateName()} strategy file_copy`, adminUrl);
+  return cloneOf(templateName(), adminUrl);
+}
+
+/** A clone of a database that nobody is connected to. */
+export function cloneOf(name: string, adminUrl?: string): Promise<TestDatabase> {
+  return createDatabase(`template ${name} strategy file_copy`, adminUrl);
 }
 
 /** The same without a schema, for tests that migrate it themselves. `options`: SQL, how to create it. */

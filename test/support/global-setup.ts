@@ -1,14 +1,17 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import { startPrivatePostgres } from './private-postgres.ts';
 import { startRedis } from './redis-server.ts';
-import { execute, prepareTemplate, templateName } from './template.ts';
+import { execute, prepareTemplate, sharedName, templateName } from './template.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Administrator's address of the server test databases are made on. */
     databaseAdminUrl: string;
+    /** Of the database that `filledCopy` clones; the first suite that needs it makes it. */
+    filledDatabase: string;
     /** Empty where the machine has no redis-server. */
     redisUrl: string;
   }
@@ -21,9 +24,11 @@ declare module 'vitest' {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   buildOnce();
-  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  const filled = `eod_filled_${randomBytes(4).toString('hex')}`;
+  const [postgres, redis] = await Promise.all([startPostgres(filled), startRedis()]);
   await prepareTemplate(postgres.url);
   project.provide('databaseAdminUrl', postgres.url);
+  project.provide('filledDatabase', filled);
   project.provide('redisUrl', redis?.url ?? '');
   return async () => {
     await Promise.all([postgres.stop(), redis?.stop()]);
@@ -36,8 +41,15 @@ function buildOnce(): void {
   execFileSync(process.execPath, [script, '--if-stale'], { stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
-async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
+async function startPostgres(filled: string): Promise<{ url: string; stop(): Promise<void> }> {
   const given = process.env.TEST_DATABASE_ADMIN_URL ?? '';
   if (given === '') return startPrivatePostgres();
-  return { url: given, stop: () => execute(given, `drop database if exists ${templateName()}`) };
+  return {
+    url: given,
+    async stop() {
+      for (const name of [templateName(), filled, sharedName(filled)]) {
+        await execute(given, `drop database if exists ${name} with (force)`);
+      }
+    },
+  };
 }

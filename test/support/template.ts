@@ -54,6 +54,9 @@ export function templateName(): string {
   return `eod_template_${hash.digest('hex').slice(0, 12)}`;
 }
 
+/** The clone of a filled database that suites share. */
+export const sharedName = (filled: string): string => `${filled}_shared`;
+
 /** The same server, another database. */
 export function withDatabase(adminUrl: string, name: string): string {
   const url = new URL(adminUrl);

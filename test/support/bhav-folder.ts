@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 const FIXTURES = resolve('test/fixtures/bhavcopy');
 
