@@ -302,8 +302,6 @@ CREATE TABLE "etl"."answers" (
 	"diagnostic" text,
 	"questions" jsonb,
 	"is_doubted" boolean,
-	"emptied_days" date[],
-	"held_back_days" date[],
 	"is_believed" boolean DEFAULT false NOT NULL,
 	"layout" bigint,
 	"field_counts" integer[],
@@ -1275,6 +1273,7 @@ CREATE INDEX "rejected_records_window_idx" ON "etl"."rejected_records" USING btr
 CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree ("last_seen_at");--> statement-breakpoint
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
 CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
+CREATE INDEX "withdrawals_day_idx" ON "etl"."withdrawals" USING btree ("exchange","day");--> statement-breakpoint
 CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
 CREATE INDEX "answers_asked_idx" ON "etl"."answers" USING btree ("operation","exchange","from_date");--> statement-breakpoint
 CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> statement-breakpoint

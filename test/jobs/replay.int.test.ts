@@ -92,7 +92,7 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
     expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
     expect(await coverageOf(empty)).toEqual(await coverageOf(original));
-    const answers = `select operation, place, said, records, diagnostic, questions, is_doubted, emptied_days, held_back_days, is_believed
+    const answers = `select operation, place, said, records, diagnostic, questions, is_doubted, is_believed
       from etl.answers where ${FROM_SOURCE} order by place`;
     expect((await empty.db.pool.query(answers)).rows).toEqual((await original.db.pool.query(answers)).rows);
     const ofSource = tables.filter(({ name }) => name !== 'corporate_events');

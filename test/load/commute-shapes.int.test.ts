@@ -207,10 +207,10 @@ const stored = async () => ({
     `select concat_ws(' ', operation, exchange, from_date, to_date, record) as row from etl.rejects where resolved_at is null order by 1`,
   ),
   withdrawals: await selected(
-    `select concat_ws(' ', table_name, exchange, day, place, gone, most, rows_left) as row from etl.withdrawals where state = 'refused' order by 1`,
+    `select concat_ws(' ', table_name, exchange, day, place, state, gone, most, rows_left) as row from etl.withdrawals order by 1`,
   ),
   facts: await selected(
-    `select jsonb_build_array(place, said, records, diagnostic, questions, is_doubted, emptied_days, held_back_days)::text as row from etl.answers
+    `select jsonb_build_array(place, said, records, diagnostic, questions, is_doubted)::text as row from etl.answers
       where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
   ),
   differing: (await compareSums(context.db, 60_000)).differing,

@@ -98,9 +98,9 @@ export const NAMED: readonly Mutant[] = [
   },
   {
     name: 'first-of-those-that-emptied-a-day',
-    file: 'src/load/state/answers/answer-facts.ts',
-    from: "max(a.place) filter (where m.effect = 'emptied')",
-    to: "min(a.place) filter (where m.effect = 'emptied')",
+    file: 'src/load/state/withdrawals.ts',
+    from: "max(a.place) filter (where m.state in ('withdrawn', 'accepted'))",
+    to: "min(a.place) filter (where m.state in ('withdrawn', 'accepted'))",
     test: 'test/load/answer-facts.int.test.ts',
   },
   {

@@ -1,11 +1,16 @@
 import { tables } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/transaction.ts';
-import { noteAccepted, replaceDayEffects } from '../state/answers/answer-facts.ts';
 import { sumCoverage } from '../state/coverage/sum-of-facts.ts';
 import { insertLoad, nextLoadId } from '../state/loads/loads.ts';
 import { locksOfTable, takeLocks } from '../state/loads/locks.ts';
-import { markAccepted, NO_DAY, readHeldBack, restartDayRows } from '../state/withdrawals.ts';
+import {
+  markAccepted,
+  NO_DAY,
+  readHeldBack,
+  restartDayRows,
+  writeWithdrawals,
+} from '../state/withdrawals.ts';
 import type { ReadAgain } from './fold/fold.ts';
 import { foldIfLate } from './fold/merge-or-fold.ts';
 import { ensureStage } from './merge/merge.ts';
@@ -66,10 +71,10 @@ export async function acceptWithdrawal(
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
-    if (folded === null) await restartDayRows(tx, { table: table.name, exchange, day, place, rows: left });
     const others = folded?.folded ?? null;
-    if (folded === null || others === null) await noteAccepted(tx, { place, day, isEmpty: left === 0 });
-    else await replaceDayEffects(tx, { exchange, folded: others, effects: folded.effects });
+    if (folded === null || others === null)
+      await restartDayRows(tx, id, { table: table.name, exchange, day, place, rows: left });
+    else await writeWithdrawals(tx, { ...load, operation }, others, folded.withdrawals);
     const operations = others?.operations ?? [operation];
     await sumCoverage(tx, { operations, exchange, days });
     const written = [{ table: table.name, from: day ?? '-infinity', to: day ?? 'infinity' }];

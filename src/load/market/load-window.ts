@@ -7,23 +7,17 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import {
-  type AnswerSaid,
-  canResolveRejects,
-  factOf,
-  replaceDayEffects,
-} from '../state/answers/answer-facts.ts';
+import { type AnswerSaid, canResolveRejects, factOf } from '../state/answers/answer-facts.ts';
 import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { placeOfFile } from '../state/answers/files-of-session.ts';
-import { noteLayout } from '../state/answers/layouts.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
-import type { CoverageEntry, DayEffect, FoldedDays } from '../state/registers.ts';
+import type { CoverageEntry } from '../state/registers.ts';
 import { writeRejects } from '../state/rejects.ts';
 import { endingWindow } from '../state/windows/windows.ts';
-import { type DayWithdrawal, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
+import { type DayWithdrawal, type DecidedDays, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain } from './fold/fold.ts';
 import { hasAskedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
@@ -165,21 +159,18 @@ async function storeLoad(
   const { ignoredDays } = merged;
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
   const told = { ...load, resolvesRejects, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
-  await storeFact(tx, told, begun, merged);
+  const doubted = load.doubts.length > 0;
+  if (load.answer !== undefined) {
+    const fact = factOf({ coverage: told.coverage, doubted }, begun);
+    await keepAnswer(tx, load.windowId, { ...load.answer, place, fact, resolvesRejects });
+  }
   await writeRejects(tx, load.exchange, [{ ...load, asked: begun }]);
-  await writeWithdrawals(
-    tx,
-    { ...load, loadId },
-    merged.folded === null ? load.fullSets.map(({ table, days }) => ({ table: table.name, days })) : [],
-    merged.withdrawals,
-  );
-  await writeCoverage(tx, {
-    ...told,
-    doubted: load.doubts.length > 0,
-    effects: merged.effects,
-    folded: merged.folded,
-  });
-  const ending = endingWindow(tx, load.windowId, endOf(load, merged));
+  const { decided, withdrawals } = merged;
+  const heldBack =
+    decided === null ? [] : await writeWithdrawals(tx, { ...load, loadId }, decided, withdrawals);
+  const mayHaveMoved = withdrawals.length > 0 || decided?.isDecided !== undefined;
+  await writeCoverage(tx, { ...told, doubted, decided: mayHaveMoved ? decided : null });
+  const ending = endingWindow(tx, load.windowId, endOf(load, merged, heldBack));
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
   } else {
@@ -195,30 +186,12 @@ async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTab
   return merged.written.length === 0 && (await wasLoaded(tx, load.place));
 }
 
-/** Keeps the answer, with what it says of its questions and did with rows. */
-async function storeFact(
-  tx: Transaction,
-  load: WindowLoad & { readonly resolvesRejects: boolean },
-  begun: BegunLoad,
-  { effects, folded }: MergedTables,
-): Promise<void> {
-  const { windowId, place, exchange, coverage, doubts, answer, resolvesRejects } = load;
-  const said = { coverage, doubted: doubts.length > 0, effects: folded === null ? effects : [] };
-  if (answer !== undefined) {
-    const sent = folded === null ? answer.sent : undefined;
-    await keepAnswer(tx, windowId, { ...answer, sent, place, fact: factOf(said, begun), resolvesRejects });
-  }
-  if (folded === null) return;
-  await replaceDayEffects(tx, { exchange, folded, effects });
-  // After the locks of other answers, as everywhere, so that two writers cannot deadlock.
-  if (answer?.sent !== undefined) await noteLayout(tx, place, answer.sent);
-}
-
 function endOf(
   { outcome, bytes, warnings, doubts, doubtsWithoutReject }: WindowLoad,
-  { counts, withdrawals, undecided }: MergedTables,
+  { counts, undecided }: MergedTables,
+  heldBack: readonly DayWithdrawal[],
 ) {
-  const reasons = [...doubts, ...withdrawals.flatMap(({ heldBack }) => heldBack ?? []), ...undecided];
+  const reasons = [...doubts, ...heldBack.flatMap((one) => one.heldBack ?? []), ...undecided];
   return {
     ...outcome,
     counts,
@@ -237,10 +210,8 @@ interface MergedTables {
   readonly written: readonly Written[];
   /** May its rows name instruments, or show their names on days, that they did not before? */
   readonly namesChanged: boolean;
-  /** What the answer, or those that were folded, did with the rows of days. */
-  readonly effects: readonly DayEffect[];
-  /** The days whose answers were folded, of the table that they list in full. */
-  readonly folded: FoldedDays | null;
+  /** Of the table that the answer lists in full, its days, or those whose answers were folded. */
+  readonly decided: DecidedDays | null;
   /** Days of which nothing was changed, because later answers about them are pruned. */
   readonly ignoredDays: ReadonlySet<string>;
   /** What could not be decided. */
@@ -260,8 +231,7 @@ async function mergeTables(
   const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
-  const effects: DayEffect[] = [];
-  let folded: FoldedDays | null = null;
+  let decided: DecidedDays | null = null;
   const ignoredDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
@@ -277,11 +247,12 @@ async function mergeTables(
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);
-    for (const one of merged.effects) effects.push(one);
     // A data set lists at most one table in full.
-    folded = merged.folded ?? folded;
+    const days = fullSet?.days === null ? null : daysOf(fullSet);
+    const listed = fullSet && { table: table.name, operations: [load.operation], days };
+    decided = merged.folded ?? listed ?? decided;
     for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.ignoredDays.length > 0) undecided.push(undecidedText(table, merged.ignoredDays.length));
   }
-  return { counts, withdrawals, written, namesChanged, effects, folded, ignoredDays, undecided };
+  return { counts, withdrawals, written, namesChanged, decided, ignoredDays, undecided };
 }

@@ -1,5 +1,3 @@
-import type { Place } from '../../core/place.ts';
-
 // What is known of a question (an operation, an exchange, a day, an instrument and a variant) is a few registers. Each
 // answer, failed call and holiday moves them forward, in whatever order it is stored: the place of an answer in the order
 // of answers decides, not when it is loaded. `etl.coverage` has a column for each register, which `writeCoverage` moves
@@ -17,22 +15,6 @@ export interface CoverageEntry {
   readonly state: CoverageState;
   readonly records: number;
   readonly diagnostic?: string;
-}
-
-/** An answer took the last row of a day, or its withdrawal of rows of the day was held back. */
-export interface DayEffect {
-  readonly effect: 'emptied' | 'held_back';
-  readonly place: Place;
-  /** Null where the table has no days: then it is the day of the call. */
-  readonly day: string | null;
-}
-
-/** Days whose rows were folded. */
-export interface FoldedDays {
-  /** The operations whose answers list these rows in full. */
-  readonly operations: readonly string[];
-  /** Null where the table has no days. */
-  readonly days: readonly string[] | null;
 }
 
 /** Why a day is a gap although its newest answer had no record of it and nothing was wrong with it. */

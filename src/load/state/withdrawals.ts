@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { and, between, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { DayRange } from '../../core/days.ts';
 import type { Place } from '../../core/place.ts';
 import { placeText } from './schema/columns.ts';
-import { dayRows, withdrawals } from './schema/load-results.ts';
+import { coverage, dayRows, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
 import { answers } from './schema/source-tables.ts';
 
 // Rows that full answers no longer listed: those that were withdrawn, and those that were not, because they were too
@@ -13,12 +12,14 @@ import { answers } from './schema/source-tables.ts';
 /** The key of a row, as text. */
 export type RowKey = Readonly<Record<string, string | null>>;
 
-/** What a load did about the rows of one day that its answer did not list. */
+/** What an answer did about the rows of one day that it did not list. */
 export interface DayWithdrawal {
   /** Name of the table in `market`. */
   readonly table: string;
   /** Null where the table has no days. */
   readonly day: string | null;
+  /** The place of the answer. */
+  readonly place: Place;
   /** How many rows were not listed. */
   readonly gone: number;
   /** The most rows that the day ever had, since a person last accepted that it has fewer. */
@@ -29,8 +30,20 @@ export interface DayWithdrawal {
   readonly heldBack: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** The place of the answer that did not list them, if it is not the one that is being loaded. */
-  readonly place?: Place;
+  /** Whether a later answer about the day has decided what was held back. */
+  readonly isOutdated?: boolean;
+}
+
+/** Days of a table of which an answer lists all rows, or of which the answers were folded. */
+export interface DecidedDays {
+  /** Name of the table in `market`. */
+  readonly table: string;
+  /** The operations whose answers list these rows in full. */
+  readonly operations: readonly string[];
+  /** Null where the table has no days. */
+  readonly days: readonly string[] | null;
+  /** Given if they were folded: whether it was decided anew what the answer at a place did about a day. */
+  readonly isDecided?: (place: Place, day: string) => boolean;
 }
 
 /** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
@@ -53,6 +66,9 @@ export const replaceDayRows = (table: string, from: string) => `
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
 
+/** The day of a withdrawal, or NO_DAY. */
+const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}'`)})::text`;
+
 /**
  * The condition that an answer later than the one that a row of `etl.coverage` is about took the last row of its day.
  * For the SQL of checks, which is built as text.
@@ -62,17 +78,34 @@ export const hasEmptiedSql = (tables: readonly string[], row: string) =>
       and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
       and w.place >= ${row}.loaded_place)`;
 
-/** The condition for held-back withdrawals of these tables that nobody has decided yet. */
-const isUndecided = (exchange: string, tables: readonly string[]) =>
-  and(
-    eq(withdrawals.state, 'refused'),
-    inArray(withdrawals.table_name, [...tables]),
-    eq(withdrawals.exchange, exchange),
-  );
+/**
+ * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
+ *
+ * @param condition which answers `a`, and which days `m.day`: null where the table has none. Then it is that of the call.
+ */
+export const dayEffectsSql = (condition: SQL) => sql`
+    select a.operation, a.exchange, coalesce(m.day, a.called_on) as day, a.variant,
+           max(a.place) filter (where m.state in ('withdrawn', 'accepted')) as emptied_place,
+           max(a.place) filter (where m.state in ('refused', 'outdated')) as held_back_place
+      from ${withdrawals} m join ${answers} a on a.place = m.place and a.exchange = m.exchange
+     where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
+
+const factsOf = ({ heldBack, isOutdated, gone, most, left, rows }: DayWithdrawal) => ({
+  state:
+    heldBack === null ? ('withdrawn' as const) : isOutdated ? ('outdated' as const) : ('refused' as const),
+  reason: heldBack,
+  gone,
+  most,
+  rows_left: left,
+  rows,
+});
 
 /**
- * Stores what a load did about rows that were not listed. A withdrawal that was held back stays open until another full answer
- * about its day, or a person, decides.
+ * Stores what answers did about rows of some days that they did not list. A withdrawal that was held back stays open until
+ * another full answer about its day, or a person, decides. After a fold, what is found replaces what the folded answers
+ * did before; that a person has accepted a withdrawal stays.
+ *
+ * @returns those that are held back now, and were not before.
  */
 export async function writeWithdrawals(
   tx: NodePgDatabase,
@@ -82,46 +115,60 @@ export async function writeWithdrawals(
     readonly runId: number;
     readonly operation: string;
     readonly exchange: string;
-    readonly place: Place;
   },
-  decided: readonly {
-    readonly table: string;
-    readonly days: DayRange | null;
-  }[],
+  { table, days, isDecided }: DecidedDays,
   found: readonly DayWithdrawal[],
-): Promise<void> {
-  const inserted = found.filter(({ heldBack }) => heldBack === null);
-  const heldBack = found.flatMap((one) =>
-    one.heldBack === null ? [] : [{ ...one, place: one.place ?? load.place }],
-  );
-  for (const { table, days } of decided) {
-    const ofDays = days === null ? isNull(withdrawals.day) : between(withdrawals.day, days.from, days.to);
-    const ofTable = heldBack.filter((one) => one.table === table);
-    const replaced = { table, exchange: load.exchange, ofDays };
-    for (const one of await replaceHeldBack(tx, replaced, ofTable)) inserted.push(one);
+): Promise<readonly DayWithdrawal[]> {
+  const { id, state, reason, gone, most, rows_left, rows } = withdrawals;
+  const stored = await tx
+    .select({
+      ...{ id, day: dayOrNone, place: placeText(withdrawals.place) },
+      facts: { state, reason, gone, most, rows_left, rows },
+    })
+    .from(withdrawals)
+    .where(
+      and(
+        eq(withdrawals.table_name, table),
+        eq(withdrawals.exchange, load.exchange),
+        days === null ? isNull(withdrawals.day) : sql`${withdrawals.day} = any(${sql.param(days)}::date[])`,
+        isDecided === undefined ? eq(state, 'refused') : undefined,
+      ),
+    );
+  const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.place}`, one]));
+  const before = new Set<DayWithdrawal>();
+  for (const { id: known, day, place, facts } of stored) {
+    const one = added.get(`${day} ${place}`);
+    added.delete(`${day} ${place}`);
+    if (one !== undefined && facts.state === 'refused') before.add(one);
+    const isGone = one === undefined && isDecided?.(place, day) === true;
+    if (isGone && facts.state !== 'accepted') {
+      await tx.delete(withdrawals).where(eq(id, known));
+      continue;
+    }
+    const now =
+      one === undefined
+        ? { ...facts, ...(isGone ? { gone: 0 } : isDecided === undefined && { state: 'outdated' as const }) }
+        : facts.state === 'accepted'
+          ? { ...facts, gone: one.gone, most: one.most, rows_left: one.left }
+          : factsOf(one);
+    if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
-  for (const one of heldBack) {
-    if (!decided.some(({ table }) => table === one.table)) inserted.push(one);
-  }
-  if (inserted.length === 0) return;
+  const heldBack = found.filter((one) => factsOf(one).state === 'refused' && !before.has(one));
+  if (added.size === 0) return heldBack;
   await tx.insert(withdrawals).values(
-    inserted.map(({ table, day, gone, most, left, heldBack, rows, place }) => ({
+    [...added.values()].map((one) => ({
       load_id: load.loadId,
       window_id: load.windowId,
       run_id: load.runId,
       operation: load.operation,
       exchange: load.exchange,
-      place: place ?? load.place,
-      table_name: table,
-      day,
-      state: heldBack === null ? ('withdrawn' as const) : ('refused' as const),
-      reason: heldBack,
-      gone,
-      most,
-      rows_left: left,
-      rows,
+      place: one.place,
+      table_name: one.table,
+      day: one.day,
+      ...factsOf(one),
     })),
   );
+  return heldBack;
 }
 
 /** Days for which a person has accepted that an answer lacks rows, and its place. */
@@ -129,55 +176,15 @@ export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
 ): Promise<{ day: string; place: Place }[]> {
-  const { table_name, state, day } = withdrawals;
+  const { table_name, state } = withdrawals;
   return tx
     .select({
-      day: sql<string>`coalesce(${day}, ${NO_DAY})::text`,
+      day: dayOrNone,
       place: placeText(withdrawals.place),
     })
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')))
     .orderBy(withdrawals.place);
-}
-
-/** The condition that a withdrawal is of one of these days; NO_DAY stands for a table without days. */
-export const onDays = (days: readonly string[]) =>
-  sql`coalesce(${withdrawals.day}, ${NO_DAY}) = any(${sql.param(days)}::date[])`;
-
-/**
- * Updates what was held back on days whose answers were compared again: a withdrawal that is held back once more is
- * updated, the others become outdated.
- *
- * @returns those that are not stored yet.
- */
-export async function replaceHeldBack(
-  tx: NodePgDatabase,
-  { table, exchange, ofDays }: { readonly table: string; readonly exchange: string; readonly ofDays: SQL },
-  heldBack: readonly (DayWithdrawal & { readonly place: Place })[],
-): Promise<DayWithdrawal[]> {
-  const { id, day, gone, most, rows_left, reason, rows } = withdrawals;
-  const stored = await tx
-    .select({ id, day, place: placeText(withdrawals.place), facts: { gone, most, rows_left, reason, rows } })
-    .from(withdrawals)
-    .where(and(isUndecided(exchange, [table]), ofDays));
-  const isSame = (one: (typeof heldBack)[number], other: (typeof stored)[number]) =>
-    one.day === other.day && one.place === other.place;
-  for (const other of stored) {
-    const one = heldBack.find((each) => isSame(each, other));
-    const facts = one && {
-      gone: one.gone,
-      most: one.most,
-      rows_left: one.left,
-      reason: one.heldBack,
-      rows: one.rows,
-    };
-    if (isDeepStrictEqual(facts, other.facts)) continue;
-    await tx
-      .update(withdrawals)
-      .set(facts ?? { state: 'outdated' })
-      .where(eq(id, other.id));
-  }
-  return heldBack.filter((one) => !stored.some((other) => isSame(one, other)));
 }
 
 const asWithdrawal = {
@@ -241,9 +248,10 @@ export async function markAccepted(tx: NodePgDatabase, id: number, by: string): 
     .where(eq(withdrawals.id, id));
 }
 
-/** From now on, a day is compared with these rows that the answer at a place left. */
+/** From now on, a day is compared with these rows that an accepted withdrawal left. */
 export async function restartDayRows(
   tx: NodePgDatabase,
+  id: number,
   left: {
     readonly table: string;
     readonly exchange: string;
@@ -254,6 +262,7 @@ export async function restartDayRows(
 ): Promise<void> {
   const { table, exchange, place, rows } = left;
   const ofDay = { table_name: table, exchange, day: left.day ?? NO_DAY };
+  await tx.update(withdrawals).set({ rows_left: rows }).where(eq(withdrawals.id, id));
   await tx
     .delete(dayRows)
     .where(
@@ -268,14 +277,18 @@ export async function restartDayRows(
 }
 
 /**
- * Deletes withdrawals that were held back before this moment, and that later answers made meaningless. The others say what
- * became of rows, and the folds of answers follow from them.
+ * Deletes withdrawals that were held back before this moment, and that later answers made meaningless, also for the state
+ * of their days. The others say what became of rows, and the folds of answers follow from them.
  *
  * @param dryRun deletes nothing.
  * @returns how many.
  */
 export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
-  const isOld = and(eq(withdrawals.state, 'outdated'), lt(withdrawals.noted_at, before.toISOString()));
+  const isOld = and(
+    eq(withdrawals.state, 'outdated'),
+    lt(withdrawals.noted_at, before.toISOString()),
+    sql`not exists (select from ${coverage} c where c.exchange = ${withdrawals.exchange} and c.held_back_place = ${withdrawals.place})`,
+  );
   if (dryRun) return db.$count(withdrawals, isOld);
   return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;
 }

@@ -31,8 +31,8 @@ export interface Stored {
   readonly states: readonly string[];
   readonly records: readonly string[];
   readonly diagnostics: readonly string[];
-  /** Withdrawals that were held back. */
-  readonly heldBack: readonly string[];
+  /** What answers did about rows that they did not list. */
+  readonly withdrawals: readonly string[];
   readonly openRejects: readonly string[];
   readonly resolvedRejects: readonly string[];
   /** Of the open ones: when they were seen last, and where. */
@@ -172,10 +172,22 @@ interface StoredRow {
 interface FoldedTable {
   readonly rows: readonly StoredRow[];
   readonly past: readonly string[];
-  readonly heldBack: readonly { place: string; day: string; gone: number; most: number; left: number }[];
-  /** Which answers took the last row of which day. */
-  readonly emptied: readonly { place: string; day: string }[];
+  readonly withdrawals: readonly Withdrawal[];
 }
+
+/** What an answer did about the rows of a day that it did not list. */
+interface Withdrawal {
+  readonly place: string;
+  readonly day: string;
+  readonly gone: number;
+  readonly most: number;
+  readonly left: number;
+  state: 'withdrawn' | 'accepted' | 'refused' | 'outdated';
+}
+
+const isHeldBack = ({ state }: Withdrawal) => state === 'refused';
+const hasEmptied = ({ state, left }: Withdrawal) =>
+  left === 0 && (state === 'withdrawn' || state === 'accepted');
 
 /** The rows of an answer for a table: of those with the same key, the one saved last, or else the last one. */
 function rowsOf(fact: Fact, at: number) {
@@ -217,8 +229,7 @@ function foldTable(
   const rows = new Map<string, StoredRow>();
   const past: string[] = [];
   const most = new Map<string, number>();
-  const heldBack = new Map<string, FoldedTable['heldBack'][number]>();
-  const emptied: { place: string; day: string }[] = [];
+  const withdrawals: Withdrawal[] = [];
   const archive = (row: StoredRow, withdrawn: boolean) =>
     past.push(`past ${revisionText(table.name, row)} ${withdrawn}`);
   const liveOn = (day: string) =>
@@ -247,7 +258,7 @@ function foldTable(
       row.saved = saved === 0 ? row.saved : saved;
     }
     for (const day of full) {
-      heldBack.delete(day);
+      for (const one of withdrawals) if (one.day === day && isHeldBack(one)) one.state = 'outdated';
       const live = liveOn(day);
       const gone = live.filter(([key]) => !best.has(key));
       if (gone.length === 0) continue;
@@ -262,7 +273,7 @@ function foldTable(
         !(listsNone && !mayBeEmpty) &&
         top - (was - gone.length) <= Math.max(ALWAYS_WITHDRAWN, Math.floor(top * MAX_WITHDRAW_SHARE));
       if (!isAllowed && !isAccepted) {
-        heldBack.set(day, { place, day, gone: gone.length, most: top, left });
+        withdrawals.push({ place, day, gone: gone.length, most: top, left, state: 'refused' });
         continue;
       }
       for (const [, row] of gone) {
@@ -270,10 +281,11 @@ function foldTable(
         row.live = false;
       }
       most.set(day, isAccepted ? left : top);
-      if (left === 0) emptied.push({ place, day });
+      const state = isAccepted ? 'accepted' : 'withdrawn';
+      withdrawals.push({ place, day, gone: gone.length, most: top, left, state });
     }
   }
-  return { rows: [...rows.values()], past, heldBack: [...heldBack.values()], emptied };
+  return { rows: [...rows.values()], past, withdrawals };
 }
 
 const rowText = (table: string, { day, symbol, value, saved }: StoredRow) =>
@@ -368,7 +380,9 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
     const { operation } = questionOf(fact.answer);
     const isSuspicious =
       strays.some((stray) => stray.fact === fact) ||
-      tables.some(({ heldBack }) => heldBack.some(({ place }) => place === fact.place));
+      tables.some(({ withdrawals }) =>
+        withdrawals.some((one) => isHeldBack(one) && one.place === fact.place),
+      );
     if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
   }
   const live = tables.flatMap(({ table, rows }) =>
@@ -384,10 +398,10 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
     states: sorted(coverage.map(({ question, state }) => `${question} ${state}`)),
     records: sorted(coverage.map(({ question, records }) => `${question} ${records}`)),
     diagnostics: sorted(coverage.map(({ question, diagnostic }) => `${question} ${diagnostic}`)),
-    heldBack: sorted(
-      tables.flatMap(({ table, heldBack }) =>
-        heldBack.map(({ place, day, gone, most, left }) =>
-          [table.name, day, place, gone, most, left].join(' '),
+    withdrawals: sorted(
+      tables.flatMap(({ table, withdrawals }) =>
+        withdrawals.map(({ place, day, gone, most, left, state }) =>
+          [table.name, day, place, gone, most, left, state].join(' '),
         ),
       ),
     ),
@@ -419,8 +433,16 @@ function foldCoverage(
     const lastOf = (places: readonly string[]) => [...places].filter(speaks).sort().at(-1) ?? '';
     const filled = tables.filter((table) => table.operation === operation);
     const onDay = (one: { readonly day: string }) => one.day === day || one.day === NO_DAY;
-    const emptied = lastOf(filled.flatMap((table) => table.emptied.filter(onDay).map(({ place }) => place)));
-    const refused = lastOf(filled.flatMap((table) => table.heldBack.filter(onDay).map(({ place }) => place)));
+    const emptied = lastOf(
+      filled.flatMap((table) =>
+        table.withdrawals.filter((one) => hasEmptied(one) && onDay(one)).map(({ place }) => place),
+      ),
+    );
+    const refused = lastOf(
+      filled.flatMap((table) =>
+        table.withdrawals.filter((one) => isHeldBack(one) && onDay(one)).map(({ place }) => place),
+      ),
+    );
     const last = about.at(-1) as (typeof about)[number];
     const loaded = about.filter(({ said }) => said.state === 'loaded').at(-1);
     const doubted = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.place ?? '';

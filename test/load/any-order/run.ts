@@ -106,8 +106,8 @@ const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks l
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
   union all select topic, ${QUESTION_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
     ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1
-  union all select 'heldBack', concat_ws(' ', table_name, coalesce(day::text, '-'), ${PLACE_SQL}, gone, most, rows_left)
-    from etl.withdrawals where exchange = $1 and state = 'refused'`;
+  union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${PLACE_SQL}, gone, most, rows_left, state)
+    from etl.withdrawals where exchange = $1 and gone > 0`;
 const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
     ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
@@ -177,7 +177,7 @@ async function storedIn(
     states: texts('states'),
     records: texts('records'),
     diagnostics: texts('diagnostics'),
-    heldBack: texts('heldBack'),
+    withdrawals: texts('withdrawals'),
     openRejects: openNames.toSorted(),
     resolvedRejects: [
       ...new Set(rejects.map(({ name }) => name).filter((name) => !openNames.includes(name))),

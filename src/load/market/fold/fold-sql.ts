@@ -99,7 +99,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     storePart: storeStatement(table, market, folded, null),
     withdrawRest: `
     with gone as materialized (
-      select ${list(table.key, 's.')}, ${day === '' ? 'null::date' : `s.${day}`} as _day, ${MOMENT} as _moment from (
+      select ${list(table.key, 's.')}, ${MOMENT} as _moment from (
         select ${list(table.key, 't.')} from ${market.target} t where t.exchange = $2 and ${day === '' ? '$3::date[] is not null' : `t.${day} = any($3::date[])`}
         except select ${list(table.key, 'f.')} from ${tables.target} f) s join ${storedRow(market)} on true
     ), archived as (
@@ -107,9 +107,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     ), withdrawn as (
       delete from ${market.target} t using gone s where ${sameKey('t', 's')}${market.isWithin('t')}
     )
-    select to_char(_day, 'YYYY-MM-DD') as day, count(*)::int as gone,
-      (select count(*) from ${tables.target} f where ${day === '' ? 'true' : `f.${day} = gone._day`})::int as "left"
-      from gone group by _day order by _day`,
+    select from gone`,
     // Where the saved time of a row is that of a call, which call it is depends on all answers that came before.
     hasConflict: `select from ${stage} s join ${storedRow(market)} on true
       where ${differs(market.values, { fetchedAt: '$1' })}

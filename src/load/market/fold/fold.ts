@@ -4,19 +4,11 @@ import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import { countValues, type Rows } from '../../../operations/rows.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { dayEffectsOf } from '../../state/answers/answer-facts.ts';
 import type { KeptAnswer } from '../../state/answers/answers.ts';
 import type { Pruned } from '../../state/answers/pruned.ts';
 import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
-import type { DayEffect, FoldedDays } from '../../state/registers.ts';
-import {
-  acceptedDays,
-  type DayWithdrawal,
-  NO_DAY,
-  onDays,
-  replaceHeldBack,
-} from '../../state/withdrawals.ts';
+import { acceptedDays, type DayWithdrawal, type DecidedDays, NO_DAY } from '../../state/withdrawals.ts';
 import {
   applyStaged,
   copyAsNew,
@@ -30,7 +22,6 @@ import {
   stageRows,
   type TableAnswer,
   type TableRows,
-  withdrawnIn,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import { foldSql } from './fold-sql.ts';
@@ -63,21 +54,11 @@ export interface TableLoad extends TableAnswer {
 
 /** What became of one table's records. */
 export interface MergedTable extends Merged {
-  /** What the answer, or each of those that were folded, did with the rows of days. */
-  readonly effects: readonly DayEffect[];
   /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
-  readonly folded: FoldedDays | null;
+  readonly folded: DecidedDays | null;
   /** Its days of which it changed nothing, because a later answer about them is pruned. */
   readonly ignoredDays: readonly string[];
 }
-
-/** What an answer did with the rows of days. */
-export const effectsOf = ({ withdrawals }: Pick<Merged, 'withdrawals'>, place: Place): DayEffect[] =>
-  withdrawals.flatMap(({ day, left, heldBack }) =>
-    heldBack === null && left > 0
-      ? []
-      : [{ effect: heldBack === null ? ('emptied' as const) : ('held_back' as const), place, day }],
-  );
 
 /** Which rows an answer may be about, and what the loads of these rows are found by. */
 export interface Scope extends LoadScope {
@@ -124,7 +105,7 @@ type ReadAnswer = (answerId: number) => Promise<TableAnswer>;
 /** What became of the rows of a part. */
 export interface RefoldedTable
   extends Pick<Merged, 'inserted' | 'updated' | 'unchanged' | 'withdrawn' | 'withdrawals'>,
-    Pick<MergedTable, 'effects' | 'folded'> {
+    Pick<MergedTable, 'folded'> {
   /** How many rows or revisions differed. */
   readonly changed: number;
   /** By the place of an answer, the days of which it decides nothing, because a later answer about them is pruned. */
@@ -164,7 +145,8 @@ export async function foldInOrder(
    * Of these days an answer decides something: the pruned ones about them are earlier. The last pruned one may be among
    * the answers, because its body is kept for its rejects.
    */
-  const decidedBy = (place: Place) => new Set(days.filter((day) => (lastPruned.get(day) ?? '') <= place));
+  const decides = (place: Place, day: string) => (lastPruned.get(day) ?? '') <= place;
+  const decidedBy = (place: Place) => new Set(days.filter((day) => decides(place, day)));
   const ignored = new Map<Place, readonly string[]>();
   const sql = foldSql(table, asked ?? []);
   await client.query(isRefold ? sql.create : `${sql.create}; ${sql.createOwn}`);
@@ -178,14 +160,9 @@ export async function foldInOrder(
     for (const text of few ? sql.beginOwn : sql.begin)
       await client.query(text, [exchange, days, instruments, pruned.version]);
   }
-  const heldBack = new Map<string, DayWithdrawal & { readonly place: Place }>();
-  const effects: DayEffect[] = [];
-  if (pruned !== null) {
-    const isFolded = new Set(answers.map(({ place }) => place));
-    const isDecided = (one: DayEffect) =>
-      isFolded.has(one.place) && decidedBy(one.place).has(one.day ?? NO_DAY);
-    for (const one of await dayEffectsOf(tx, scope, asked && days)) if (!isDecided(one)) effects.push(one);
-  }
+  const withdrawals: DayWithdrawal[] = [];
+  /** Of each day, the one that was held back last, and that no answer has decided since. */
+  const heldBack = new Map<string, DayWithdrawal>();
   /** Days that the answers so far are about. */
   const seen = new Set<string>();
   const now =
@@ -217,7 +194,7 @@ export async function foldInOrder(
     await stageRows(client, table, rows);
     if (adds) await client.query(sql.skipKnown);
     if (own && !few) await client.query(sql.noteOwn);
-    const { withdrawals, checkedDays } = await applyStaged(
+    const applied = await applyStaged(
       client,
       table,
       { ...answer, rows },
@@ -231,49 +208,36 @@ export async function foldInOrder(
       },
       sql,
     );
-    for (const day of checkedDays) heldBack.delete(day);
-    for (const one of withdrawals) {
-      if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, { ...one, place });
+    for (const day of applied.checkedDays) heldBack.delete(day);
+    for (const one of applied.withdrawals) {
+      withdrawals.push(one);
+      if (one.heldBack !== null) heldBack.set(one.day ?? NO_DAY, one);
     }
-    for (const one of effectsOf({ withdrawals }, place)) effects.push(one);
   }
   if (load.rows !== null && load.preserved !== undefined) {
     // What it does not know agrees with whatever is there in the end.
     await preserveStored(client, table, { into: sql.own, from: sql.target, rows: load.rows }, load.preserved);
   }
   const stored = await storeFolded(tx, load, { sql, days, instruments, history });
-  const withdrawals: DayWithdrawal[] = [];
+  let withdrawn = Number(stored?.withdrawn ?? 0);
   if (lists !== 'none') {
-    const gone =
-      history === true
-        ? { rows: [] }
-        : await client.query<{ day: string | null; gone: number; left: number }>(sql.withdrawRest, [
-            load.loadId,
-            exchange,
-            days,
-          ]);
-    for (const { day, gone: rows, left } of gone.rows) {
-      withdrawals.push({
-        table: table.name,
-        day,
-        gone: rows,
-        left,
-        most: rows + left,
-        heldBack: null,
-        rows: [],
-      });
+    if (history !== true) {
+      const rest = await client.query(sql.withdrawRest, [load.loadId, exchange, days]);
+      withdrawn += rest.rowCount ?? 0;
     }
     await client.query(sql.storeDayRows, [exchange, days]);
-    const replaced = { table: table.name, exchange, ofDays: onDays(days) };
-    for (const one of await replaceHeldBack(tx, replaced, [...heldBack.values()])) {
-      withdrawals.push(one);
-    }
   }
+  const isFolded = new Set(answers.map(({ place }) => place));
+  const folded = {
+    table: table.name,
+    operations: scope.operations,
+    days: asked === null ? null : days,
+    isDecided: (place: Place, day: string) => pruned === null || (isFolded.has(place) && decides(place, day)),
+  };
   const counts = countsOf(stored);
   const ignoredDays = load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
-  const withdrawn = Number(stored?.withdrawn ?? 0) + withdrawnIn(withdrawals);
   return {
     ...counts,
     stale: counts.stale + left,
@@ -282,10 +246,11 @@ export async function foldInOrder(
     changed: Number(stored?.changed ?? 0) + withdrawn,
     ignored,
     withdrawn,
-    withdrawals,
+    withdrawals: withdrawals.map((one) =>
+      one.heldBack === null ? one : { ...one, isOutdated: heldBack.get(one.day ?? NO_DAY) !== one },
+    ),
     checkedDays: [],
-    effects,
-    folded: lists === 'none' ? null : { operations: scope.operations, days: asked === null ? null : days },
+    folded: lists === 'none' ? null : folded,
     ignoredDays,
   };
 }

@@ -18,7 +18,6 @@ import {
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import {
-  effectsOf,
   foldInOrder,
   type MergedTable,
   partOf,
@@ -62,13 +61,10 @@ export async function mergeOrFold(
       scope.lists === 'days'
         ? await copyNewDays(client, load, days)
         : await mergeFew(client, table, load, load);
-    if (added !== null) return { ...added, ...AS_LAST, effects: [] };
+    if (added !== null) return { ...added, ...AS_LAST };
   }
   await stageRows(client, table, rows);
-  const mergeAsLast = async () => {
-    const merged = await applyStaged(client, table, load, load, sql);
-    return { ...merged, ...AS_LAST, effects: effectsOf(merged, place) };
-  };
+  const mergeAsLast = async () => ({ ...(await applyStaged(client, table, load, load, sql)), ...AS_LAST });
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();

@@ -12,7 +12,6 @@ import {
   factOf,
   lockAnswers,
   readSaid,
-  replaceDayEffects,
   replaceFact,
 } from '../../state/answers/answer-facts.ts';
 import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
@@ -183,12 +182,11 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
     rejected,
     withdrawn: total('withdrawn'),
   };
-  await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
-  const place = answers.at(-1)?.place ?? BEFORE_ALL;
-  for (const { table, withdrawals } of folded) {
-    const operation = namesFilling([table])[0] ?? '';
-    await writeWithdrawals(tx, { loadId, windowId, runId, operation, exchange, place }, [], withdrawals);
+  for (const { table, folded: decided, withdrawals } of folded) {
+    const by = { loadId, windowId, runId, operation: namesFilling([table])[0] ?? '', exchange };
+    if (decided !== null) await writeWithdrawals(tx, by, decided, withdrawals);
   }
+  await writeFacts(tx, { ...part, operations: scope.operations }, own, folded);
   const changed = folded.filter((one) => one.changed > 0);
   if (history && changed.some(({ table }) => table.names.length > 0)) await rereadNames(tx, exchange);
   await insertLoads(tx, windowId, loaded);
@@ -322,14 +320,6 @@ async function writeFacts(
   const windowsOf = await insertCopied(tx, runId, copied);
   const ignoredBy = (place: Place) => folded.flatMap(({ ignored }) => ignored?.get(place) ?? []);
   await replaceFacts(tx, part, answers, { windowsOf, ignoredBy });
-  // Once for all tables: an answer may fill several of them.
-  const decided = folded.flatMap((one) => one.folded ?? []);
-  if (decided.length > 0) {
-    const days = decided.some((one) => one.days === null) ? null : decided.flatMap((one) => one.days ?? []);
-    const effects = folded.flatMap((one) => (one.folded === null ? [] : one.effects));
-    const filling = [...new Set(decided.flatMap((one) => one.operations))];
-    await replaceDayEffects(tx, { exchange, folded: { operations: filling, days }, effects });
-  }
   await noteLayouts(tx, answers);
   const finished = answers.filter((one) => isFinished(part, one) && ignoredBy(one.place).length === 0);
   // Of several answers of a window, the last one.

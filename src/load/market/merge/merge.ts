@@ -395,6 +395,7 @@ async function withdraw(
   return result.rows.map((row) => ({
     table: table.name,
     day: days === null ? null : row.day,
+    place,
     gone: row.gone,
     most: row.most,
     left: row.left,

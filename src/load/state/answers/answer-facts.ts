@@ -1,17 +1,14 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce } from '../../database/prepared.ts';
-import type { LoadGroup } from '../loads/locks.ts';
-import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from '../registers.ts';
+import type { CoverageEntry, CoverageState } from '../registers.ts';
 import type { RejectEntry } from '../rejects.ts';
-import { placeText } from '../schema/columns.ts';
-import { answers, HAS_DAY_EFFECT } from '../schema/source-tables.ts';
+import { answers } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import type { SentFields } from './layouts.ts';
 
-// The facts of an answer: what it said of its questions and did with the rows of days, as it is kept with it in
-// `etl.answers`. What follows from all of them is in coverage/sum-of-facts.ts.
+// The facts of an answer: what it said of its questions, as it is kept with it in `etl.answers`. What it did with the rows
+// of days is in `etl.withdrawals`; what follows from all of it is in coverage/sum-of-facts.ts.
 
 /** What an answer says, but for its rows. */
 export interface AnswerSaid {
@@ -40,26 +37,18 @@ export interface AnswerFact {
   /** Its questions, with what differs; null if they are its last day, for each of its instruments. */
   readonly questions: readonly (Partial<CoverageEntry> & Pick<CoverageEntry, 'day'>)[] | null;
   readonly doubted: true | null;
-  /** The days whose last row it took, and those whose rows it lacked but which were kept; a null is the day of its call. */
-  readonly emptied: readonly (string | null)[] | null;
-  readonly heldBack: readonly (string | null)[] | null;
 }
 
 /** The value of all these, or null if they differ. */
 const common = <Value>(values: readonly (Value | null)[]): Value | null =>
   values.every((value) => value === values[0]) ? (values[0] ?? null) : null;
 
-/** What an answer said, and did with rows, as it is kept with it. All its questions have its variant. */
+/** What an answer said, as it is kept with it. All its questions have its variant. */
 export function factOf(
   {
     coverage: entries,
     doubted = false,
-    effects = [],
-  }: {
-    readonly coverage: readonly CoverageEntry[];
-    readonly doubted?: boolean;
-    readonly effects?: readonly DayEffect[];
-  },
+  }: { readonly coverage: readonly CoverageEntry[]; readonly doubted?: boolean },
   { to, instruments }: { readonly to: string; readonly instruments: readonly string[] },
 ): AnswerFact {
   const said = common(entries.map(({ state }) => state));
@@ -76,10 +65,6 @@ export function factOf(
         entry.records === records &&
         (entry.diagnostic ?? null) === diagnostic,
     );
-  const daysOf = (effect: DayEffect['effect']) => {
-    const days = effects.filter((one) => one.effect === effect).map(({ day }) => day);
-    return days.length === 0 ? null : days;
-  };
   return {
     said,
     records,
@@ -94,8 +79,6 @@ export function factOf(
           ...(diagnostic === null && entry.diagnostic !== undefined && { diagnostic: entry.diagnostic }),
         })),
     doubted: doubted ? true : null,
-    emptied: daysOf('emptied'),
-    heldBack: daysOf('held_back'),
   };
 }
 
@@ -123,21 +106,6 @@ export async function readSaid(
   return said;
 }
 
-/** What an answer `a` did with the rows of days, as effect and day. */
-const DAY_EFFECTS = sql`lateral (
-    select 'emptied' as effect, unnest(a.emptied_days) as day union all select 'held_back', unnest(a.held_back_days))`;
-
-/**
- * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
- *
- * @param condition which answers `a`, and which days `m.day`.
- */
-export const dayEffectsSql = (condition: SQL) => sql`
-    select a.operation, a.exchange, m.day, a.variant, max(a.place) filter (where m.effect = 'emptied') as emptied_place,
-           max(a.place) filter (where m.effect = 'held_back') as held_back_place
-      from ${answers} a, ${DAY_EFFECTS} m
-     where ${HAS_DAY_EFFECT} and ${condition} group by 1, 2, 3, 4`;
-
 /** The table's name, for SQL that is built as text. */
 export const ANSWERS = 'etl.answers';
 
@@ -159,10 +127,6 @@ export const factColumns = {
     sql`, `,
   ),
 };
-
-/** The days of what an answer did with rows; a table without days has the day of the call. */
-export const factDays = (name: 'emptied' | 'heldBack', calledOn: unknown) =>
-  sql`array_replace(${sql.placeholder(name)}::date[], null, ${calledOn}::date)`;
 
 /** What the statements that keep a fact are given. */
 export const factValues = ({ questions, doubted, ...fact }: AnswerFact) => ({
@@ -206,69 +170,4 @@ export async function lockAnswers(tx: NodePgDatabase, ids: readonly number[]): P
   await tx.execute(
     sql`select from ${answers} where id = any(${sql.param(ids)}::bigint[]) order by id for update`,
   );
-}
-
-/** What answers did with the rows of some days; with null as days, of a table without days. */
-export async function dayEffectsOf(
-  tx: NodePgDatabase,
-  { operations, exchange }: LoadGroup,
-  days: readonly string[] | null,
-): Promise<DayEffect[]> {
-  const found = await tx.execute<{ effect: DayEffect['effect']; place: Place; day: string | null }>(sql`
-    select m.effect, ${placeText(sql`a.place`)} as place, ${days === null ? sql`null` : sql`m.day::text`} as day
-      from ${answers} a, ${DAY_EFFECTS} m
-     where ${HAS_DAY_EFFECT} and a.exchange = ${exchange} and a.operation = any(${sql.param(operations)}::text[])
-       and m.day = any(coalesce(${sql.param(days)}::date[], array[m.day]))`);
-  return found.rows;
-}
-
-/** Replaces what the answers about folded days did with their rows. */
-export async function replaceDayEffects(
-  tx: NodePgDatabase,
-  {
-    exchange,
-    folded,
-    effects,
-  }: { readonly exchange: string; readonly folded: FoldedDays; readonly effects: readonly DayEffect[] },
-): Promise<void> {
-  const days = sql`${sql.param(folded.days)}::date[]`;
-  const isOf = sql`exchange = ${exchange} and operation = any(${sql.param(folded.operations)}::text[]) and ${HAS_DAY_EFFECT}`;
-  const now = (column: string) =>
-    inOrder(
-      sql`array(select day from unnest(a.${sql.identifier(column)}) day where day <> all(${days})) || m.${sql.identifier(column)}`,
-    );
-  // Locked in the order of their numbers, as everywhere, so that two writers cannot deadlock.
-  await tx.execute(sql`
-    with effects as (
-      select a.id, array_agg(coalesce(m.day, a.called_on)) filter (where m.effect = 'emptied') as emptied_days,
-             array_agg(coalesce(m.day, a.called_on)) filter (where m.effect = 'held_back') as held_back_days
-        from jsonb_to_recordset(${JSON.stringify(effects)}::jsonb) as m(effect text, place timestamptz, day date)
-        join ${answers} a on a.place = m.place group by a.id
-    ), touched as materialized (
-      select id from ${answers} where ${isOf} and (${days} is null or emptied_days && ${days} or held_back_days && ${days})
-          or id in (select id from effects) order by id for update
-    )
-    update ${answers} a set emptied_days = ${now('emptied_days')}, held_back_days = ${now('held_back_days')}
-      from touched t left join effects m using (id)
-     where a.id = t.id and (a.emptied_days, a.held_back_days) is distinct from (${now('emptied_days')}, ${now('held_back_days')})`);
-}
-
-/** Days of effects, each once and in order: the order in which they were stored or accepted is no difference. */
-export const inOrder = (days: SQL): SQL =>
-  sql`nullif(array(select distinct day from unnest(${days}) day order by day), '{}')`;
-
-/** Stores that a person has accepted the withdrawal of an answer, and whether that took the last row of the day. */
-export async function noteAccepted(
-  tx: NodePgDatabase,
-  { place, day, isEmpty }: { readonly place: Place; readonly day: string | null; readonly isEmpty: boolean },
-): Promise<void> {
-  const { called_on, emptied_days, held_back_days } = answers;
-  const itsDay = sql`coalesce(${day}::date, ${called_on})`;
-  await tx
-    .update(answers)
-    .set({
-      held_back_days: sql`nullif(array_remove(${held_back_days}, ${itsDay}), '{}')`,
-      ...(isEmpty && { emptied_days: inOrder(sql`${emptied_days} || ${itsDay}`) }),
-    })
-    .where(eq(answers.place, place));
 }

@@ -14,7 +14,7 @@ import { answers, responseBodies } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { noteFailedAnswer } from '../windows/windows.ts';
 import type { AnswerFact } from './answer-facts.ts';
-import { factColumns, factDays, factValues, inOrder } from './answer-facts.ts';
+import { factColumns, factValues } from './answer-facts.ts';
 import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
 import { groupsToPrune, isUpTo, notePruned, type Pruned, placeToPrune } from './pruned.ts';
 
@@ -154,18 +154,16 @@ const insertAnswer = prepareOnce(() => {
       on conflict do nothing
     ), noted as (
     insert into ${answers} (place, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
-      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, emptied_days, held_back_days, layout, field_counts)
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, layout, field_counts)
     select ${value('place')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
       w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
-      ${value('resolvesRejects')}::boolean, ${factColumns.values}, ${factDays('emptied', value('calledOn'))}, ${factDays('heldBack', value('calledOn'))},
+      ${value('resolvesRejects')}::boolean, ${factColumns.values},
       coalesce(${value('layout')}::bigint, same.layout), coalesce(${value('fieldCounts')}::integer[], same.field_counts)
       from ${windows} w left join lateral (
         select a.layout, a.field_counts from ${answers} a
          where ${value('isRepeated')}::boolean and a.hash = ${value('hash')}::text and a.operation = w.operation
            and a.exchange = w.exchange and a.layout is not null limit 1) same on true where w.id = ${value('windowId')}
     on conflict (place) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
-      emptied_days = ${inOrder(sql`${answers}.emptied_days || excluded.emptied_days`)},
-      held_back_days = ${inOrder(sql`${answers}.held_back_days || excluded.held_back_days`)},
       is_believed = ${answers}.is_believed or excluded.is_believed
     returning operation, exchange, place, run_id, layout, field_counts, xmax = 0 as is_new
     ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;

@@ -4,10 +4,9 @@ import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
 import type { Place } from '../../../core/place.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
-import { dayEffectsSql } from '../answers/answer-facts.ts';
-import type { CoverageEntry, CoverageState, DayEffect, FoldedDays } from '../registers.ts';
+import type { CoverageEntry, CoverageState } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
-import { answers } from '../schema/source-tables.ts';
+import { type DecidedDays, dayEffectsSql } from '../withdrawals.ts';
 
 /** The table's name, for SQL that is built as text. */
 export const COVERAGE = 'etl.coverage';
@@ -27,10 +26,8 @@ interface CoverageFacts extends Pair {
   readonly coverage: readonly CoverageOfWindow[];
   /** Are the answer's days not loaded, whatever was before? */
   readonly doubted?: boolean;
-  /** What the answer did with the rows of days. */
-  readonly effects?: readonly DayEffect[];
-  /** Given if it was decided anew what the answers about some days did with their rows: then that counts which is kept with them. */
-  readonly folded?: FoldedDays | null;
+  /** Given if what answers did with the rows of some days may have changed. */
+  readonly decided?: DecidedDays | null;
 }
 
 /** The column of each register, and how the registers of a question move with those that come in: the one with the later place counts, at the same place the one that comes in. */
@@ -44,13 +41,13 @@ const moved = (() => {
   const isLast = sql`${incoming('last_place')} >= ${column('last_place')}`;
   const isLoaded = sql`${incoming('loaded_place')} >= coalesce(${column('loaded_place')}, '-infinity')`;
   const newest = (name: string) => [name, sql`greatest(${incoming(name)}, ${column(name)})`] as const;
-  return (isFolded: SQL) => [
+  return (isDecided: SQL) => [
     ...choose(['last_place', 'last_said', 'last_records', 'last_diagnostic'], isLast),
     ...choose(['loaded_place', 'loaded_records'], isLoaded),
     newest('doubted_place'),
     ...['emptied_place', 'held_back_place'].map(
       (name) =>
-        [name, sql`case when ${isFolded} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
+        [name, sql`case when ${isDecided} then ${incoming(name)} else ${newest(name)[1]} end`] as const,
     ),
   ];
 })();
@@ -58,52 +55,38 @@ const moved = (() => {
 /**
  * Records what an answer, a failed call or a holiday says of questions: one statement moves their registers forward
  * (registers.ts), on the newest version of each row, so that it does not matter in which order loads come here.
- * The state follows from the registers. After a fold it also writes which answers about its days took the last row of a
- * day or were held back, for every question about them. Rows are written in key order, so that two writers cannot
- * deadlock.
+ * The state follows from the registers. For every question about the days that were decided it also writes which answers
+ * took the last row of a day or were held back. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
-  const {
-    operation,
-    exchange,
-    runId,
-    windowId,
-    place,
-    coverage: entries,
-    folded = null,
-    effects = [],
-  } = facts;
-  if (entries.length === 0 && folded === null) return;
+  const { operation, exchange, runId, windowId, place, coverage: entries, decided = null } = facts;
+  if (entries.length === 0 && decided === null) return;
   const { day, instrument, variant } = coverage;
-  const isFolded =
-    folded === null
+  const days = sql`${sql.param(decided?.days ?? null)}::date[]`;
+  const operations = sql`${sql.param(decided?.operations ?? [])}::text[]`;
+  const isDecided =
+    decided === null
       ? sql`false`
-      : sql`(${coverage.operation} = any(${sql.param(folded.operations)}::text[]) and ${instrument} = ''
-          and ${day} = any(coalesce(${sql.param(folded.days)}::date[], array[${day}])))`;
+      : sql`(${coverage.operation} = any(${operations}) and ${instrument} = '' and ${day} = any(coalesce(${days}, array[${day}])))`;
   const own = sql`
     select ${operation}::text as operation, e.day, e.instrument, e.variant, ${place}::timestamptz as place, e.state, e.records, e.diagnostic,
            e."runId" as run_id, e."windowId" as window_id
       from jsonb_to_recordset(${JSON.stringify(entries)}::jsonb)
         as e(day date, instrument text, variant text, state text, records bigint, diagnostic text, "runId" bigint, "windowId" bigint)`;
-  const isAffected = sql`(${instrument} = '' and (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))`;
   // Of the other questions about these days, nothing is known but the effects.
   const others = sql`
     select ${coverage.operation}, ${day}, ${instrument}, ${variant}, '-infinity', 'failed', 0, null, null, null
-      from ${coverage} where ${coverage.exchange} = ${exchange} and ${folded === null ? isAffected : isFolded}
+      from ${coverage} where ${coverage.exchange} = ${exchange} and ${isDecided}
+       and (${coverage.emptied_place} is not null or ${coverage.held_back_place} is not null
+         or (${coverage.operation}, ${day}, ${variant}) in (select operation, day, variant from affected))
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
   // An answer that has one lists days in full, so it asked for no instrument in particular.
-  const affected =
-    folded !== null
-      ? dayEffectsSql(
-          sql`a.exchange = ${exchange} and a.operation = any(${sql.param(folded.operations)}::text[])
-            and (${sql.param(folded.days)}::date[] is null or m.day = any(${sql.param(folded.days)}::date[]))`,
-        )
-      : sql`
-    select a.operation, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.place) filter (where m.effect = 'emptied') as emptied_place, max(a.place) filter (where m.effect = 'held_back') as held_back_place
-      from jsonb_to_recordset(${JSON.stringify(effects)}::jsonb) as m(effect text, place timestamptz, day date)
-      join ${answers} a on a.place = m.place group by 1, 2, 3`;
-  const moves = moved(isFolded);
+  const affected = dayEffectsSql(
+    decided === null
+      ? sql`false`
+      : sql`a.exchange = ${exchange} and a.operation = any(${operations}) and (${days} is null or m.day = any(${days}))`,
+  );
+  const moves = moved(isDecided);
   const isNewer = sql`excluded.last_place > ${coverage}.last_place`;
   const asker = ['run_id', 'window_id'].map(
     (name) =>
@@ -117,7 +100,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     db,
     sql`
     with own as (${own}), affected as (${affected}),
-      said as (select * from own${folded === null && effects.length === 0 ? sql`` : sql` union all ${others}`})
+      said as (select * from own${decided === null ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, last_diagnostic,
       loaded_place, loaded_records, doubted_place, emptied_place, held_back_place, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.place, s.state, s.records, s.diagnostic,

@@ -5,13 +5,14 @@ import type { Place } from '../../../core/place.ts';
 import type { Database } from '../../database/database.ts';
 import { isCanceled } from '../../database/database-errors.ts';
 import { transaction } from '../../database/transaction.ts';
-import { dayEffectsSql, SAID } from '../answers/answer-facts.ts';
+import { SAID } from '../answers/answer-facts.ts';
 import { placeText } from '../schema/columns.ts';
 import { coverage, withdrawals } from '../schema/load-results.ts';
 import { answers } from '../schema/source-tables.ts';
+import { dayEffectsSql } from '../withdrawals.ts';
 
 // The registers of `etl.coverage` (registers.ts) are the sum of what each answer said of its questions and did with the
-// rows of days (answers/facts.ts), with the newest failed call or holiday.
+// rows of days (withdrawals.ts), with the newest failed call or holiday.
 
 /** The columns of each register. */
 const REGISTERS = {

@@ -114,6 +114,9 @@ describe(
   },
 );
 
+/** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
+export const HAS_EFFECT = sql`(m.state in ('refused', 'outdated') or m.gone > 0 and m.rows_left = 0)`;
+
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
 
 export const withdrawals = etl.table(
@@ -137,6 +140,7 @@ export const withdrawals = etl.table(
   },
   (table) => [
     index('withdrawals_run_idx').on(table.run_id),
+    index('withdrawals_day_idx').on(table.exchange, table.day),
     index('withdrawals_refused_idx')
       .on(table.table_name, table.exchange, table.day)
       .where(sql`${table.state} = 'refused'`),
@@ -145,10 +149,10 @@ export const withdrawals = etl.table(
 );
 describe(
   withdrawals,
-  'By load and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.',
+  'By answer and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.',
   {
     id: 'Number of the withdrawal, as `eod withdrawals accept` takes it.',
-    load_id: 'The load (etl.loads.id) whose answer did not list the rows.',
+    load_id: 'The load (etl.loads.id) that found it: of that answer, or of an earlier one that came late.',
     window_id: 'The window of that load.',
     run_id: 'The run of that load.',
     operation: 'Operation of the source.',
@@ -158,7 +162,7 @@ describe(
     state:
       'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).',
     reason: 'Why they were not withdrawn.',
-    gone: 'Rows that were not listed.',
+    gone: 'Rows that were not listed: the answer is compared with those that the answers before it left.',
     most: 'The most rows that the day ever had, as in etl.day_rows.',
     rows_left: 'Rows that the day has left, or would have.',
     rows: 'Keys of the rows, if they were not withdrawn.',

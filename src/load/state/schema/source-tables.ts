@@ -3,7 +3,6 @@ import {
   bigint,
   boolean,
   check,
-  date,
   index,
   integer,
   jsonb,
@@ -121,9 +120,6 @@ describe(clock, 'A single row: the last place that was given to an answer.', {
   last: "Always later than all before; after a leap of the server's clock backwards it goes on in microseconds.",
 });
 
-/** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
-export const HAS_DAY_EFFECT = sql`(emptied_days is not null or held_back_days is not null)`;
-
 export const pruned = etl.table(
   'pruned',
   {
@@ -164,8 +160,6 @@ export const answers = etl.table(
     diagnostic: text('diagnostic'),
     questions: jsonb('questions'),
     is_doubted: boolean('is_doubted'),
-    emptied_days: date('emptied_days', { mode: 'string' }).array(),
-    held_back_days: date('held_back_days', { mode: 'string' }).array(),
     is_believed: boolean('is_believed').notNull().default(false),
     layout: bigint('layout', { mode: 'bigint' }),
     field_counts: integer('field_counts').array(),
@@ -211,8 +205,6 @@ describe(answers, 'Every answer that was received, with the request that fetched
     'Which fields its records have, as in etl.answer_layouts; NULL if it had no record, or was not observed.',
   field_counts: 'Its records, and how many of these have a value in each of the fields.',
   is_doubted: 'True if it had records that nobody asked for, or fewer than it states; else NULL.',
-  emptied_days: 'The days whose last row it took, in the order of the answers; NULL if there are none.',
-  held_back_days: 'The days of which it lacked so many rows that these were kept; NULL if there are none.',
   is_believed:
     'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
 });
