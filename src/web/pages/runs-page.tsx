@@ -13,9 +13,9 @@ import {
   doubtedWindowsOfRuns,
   listRunSummaries,
   listUnloadedWindows,
+  operationsOfRuns,
   type RunSummary,
   readRunSummary,
-  reportOperations,
   retriesOfRuns,
 } from '../../load/state/runs/reports.ts';
 import { COMMANDS, runCommand } from '../commands.ts';
@@ -102,7 +102,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
   if (run === null) throw unknownRunError(runId);
   const zone = context.config.EOD_TIMEZONE;
   const [operations, failed, doubted, empty, retries] = await Promise.all([
-    reportOperations(drizzle, runId),
+    operationsOfRuns(drizzle, [runId]),
     listUnloadedWindows(drizzle, runId, WINDOWS),
     doubtedWindowsOfRuns(drizzle, [runId]),
     emptySessionsOfRuns(context, [runId]),

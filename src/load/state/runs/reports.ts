@@ -15,6 +15,7 @@ import {
 } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { unknownRunError } from '../../../core/errors.ts';
+import { groupBy } from '../../../core/iterables.ts';
 import type { Retry } from '../../../core/wording.ts';
 import type { CompletenessContext } from '../coverage/completeness.ts';
 import { versionsOfRuns } from '../loads/versions.ts';
@@ -78,18 +79,14 @@ const MAX_WARNINGS = 50;
 
 /** Everything about one run. @throws PipelineError `usage` when there is no such run. */
 export async function reportRun(context: CompletenessContext, runId: number) {
-  const [report] = await readReports(context, [runId]);
+  const [report] = await readReports(context, eq(runs.id, runId));
   if (report === undefined) throw unknownRunError(runId);
   return report;
 }
 
 /** The newest runs, the newest first, with their reports. */
-export async function listRuns(context: CompletenessContext, limit: number) {
-  const { drizzle } = context.db;
-  const found = await drizzle.select({ id: runs.id }).from(runs).orderBy(desc(runs.id)).limit(limit);
-  const ids = found.map(({ id }) => id);
-  return readReports(context, ids);
-}
+export const listRuns = (context: CompletenessContext, limit: number) =>
+  readReports(context, areNewest(context.db.drizzle, { before: null, limit }));
 
 /** A run in a list, without details of its windows. */
 export type RunSummary = Awaited<ReturnType<typeof listRunSummaries>>[number];
@@ -99,17 +96,22 @@ export type RunSummary = Awaited<ReturnType<typeof listRunSummaries>>[number];
  *
  * @param page.before only those with a smaller number.
  */
-export async function listRunSummaries(
-  db: NodePgDatabase,
-  { before, limit }: { readonly before: number | null; readonly limit: number },
-) {
+export const listRunSummaries = async (db: NodePgDatabase, page: Page) =>
+  selectSummaries(db, areNewest(db, page));
+
+interface Page {
+  readonly before: number | null;
+  readonly limit: number;
+}
+
+function areNewest(db: NodePgDatabase, { before, limit }: Page): SQL {
   const listed = db
     .select({ id: runs.id })
     .from(runs)
     .where(before === null ? undefined : lt(runs.id, before))
     .orderBy(desc(runs.id))
     .limit(limit);
-  return selectSummaries(db, inArray(runs.id, listed));
+  return inArray(runs.id, listed);
 }
 
 /** The summary of one run; null if there is no such run. */
@@ -118,7 +120,7 @@ export async function readRunSummary(db: NodePgDatabase, runId: number): Promise
   return summary ?? null;
 }
 
-/** The columns of a run's summary; the query has to join its windows and group by run. */
+/** The columns of a run's summary. */
 const SUMMARY = {
   runId: runs.id,
   kind: runs.kind,
@@ -131,14 +133,12 @@ const SUMMARY = {
   startedAt: isoText(sql`${runs.started_at}`),
   /** Null while the run is open. */
   finishedAt: sql<string | null>`${isoText(sql`${runs.finished_at}`)}`,
+  requestedBy: runs.requested_by,
 };
 
 function selectSummaries(db: NodePgDatabase, chosen: SQL) {
   return db
-    .select({
-      ...SUMMARY,
-      requestedBy: runs.requested_by,
-    })
+    .select(SUMMARY)
     .from(runs)
     .leftJoin(windows, eq(windows.run_id, runs.id))
     .where(chosen)
@@ -146,13 +146,14 @@ function selectSummaries(db: NodePgDatabase, chosen: SQL) {
     .orderBy(desc(runs.id));
 }
 
-/** What a run did of each operation and exchange. */
-export function reportOperations(db: NodePgDatabase, runId: number) {
+/** What these runs did of each operation and exchange. */
+export function operationsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
+  const { run_id: runId, operation, exchange } = windows;
   return db
-    .select({ operation: windows.operation, exchange: windows.exchange, ...COUNTS })
+    .select({ runId, operation, exchange, ...COUNTS })
     .from(windows)
-    .where(eq(windows.run_id, runId))
-    .groupBy(windows.operation, windows.exchange)
+    .where(inArray(runId, [...runIds]))
+    .groupBy(runId, operation, exchange)
     .orderBy(min(windows.id));
 }
 
@@ -160,18 +161,17 @@ export function reportOperations(db: NodePgDatabase, runId: number) {
 export function listUnloadedWindows(db: NodePgDatabase, runId: number, limit: number) {
   return db
     .select({
-      ...WINDOW_NAME,
-      instruments: windows.instruments,
-      variant: windows.variant,
-      state: windows.state,
+      ...UNLOADED,
       attempts: windows.attempts,
       said: sql<string | null>`coalesce(${windows.error}, ${windows.diagnostic})`,
     })
     .from(windows)
-    .where(and(eq(windows.run_id, runId), inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+    .where(and(eq(windows.run_id, runId), isUnloaded))
     .orderBy(windows.id)
     .limit(limit);
 }
+
+const isUnloaded = inArray(windows.state, ['failed', 'blocked', 'cancelled']);
 
 /** The columns that identify a window in a report. */
 const WINDOW_NAME = {
@@ -180,6 +180,14 @@ const WINDOW_NAME = {
   exchange: windows.exchange,
   from: windows.from_date,
   to: windows.to_date,
+};
+
+/** What is listed of a window that was not loaded. */
+const UNLOADED = {
+  ...WINDOW_NAME,
+  instruments: windows.instruments,
+  variant: windows.variant,
+  state: windows.state,
 };
 
 /** What failed of these open runs and is tried again, by operation, exchange and reason; what comes first first. */
@@ -219,40 +227,20 @@ export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number
     .orderBy(windows.id);
 }
 
-/** The reports of these runs, in this order, with the same few queries for any number of runs. */
-async function readReports(context: CompletenessContext, runIds: readonly number[]) {
-  if (runIds.length === 0) return [];
+/** The reports of some runs, the newest first, with the same few queries for any number of runs. */
+async function readReports(context: CompletenessContext, chosen: SQL) {
   const db = context.db.drizzle;
-  const runId = windows.run_id;
-  const ofRuns = inArray(runId, [...runIds]);
-  const { operation, exchange, instruments, variant, state, error } = windows;
-  const found = await db
-    .select(SUMMARY)
-    .from(runs)
-    .leftJoin(windows, eq(runId, runs.id))
-    .where(inArray(runs.id, [...runIds]))
-    .groupBy(runs.id)
-    .orderBy(sql`array_position(${sql.param(runIds)}::bigint[], ${runs.id})`);
-  const each = byRun(
-    await db
-      .select({ runId, operation, exchange, ...COUNTS })
-      .from(windows)
-      .where(ofRuns)
-      .groupBy(runId, operation, exchange)
-      .orderBy(min(windows.id)),
-  );
+  const found = await selectSummaries(db, chosen);
+  if (found.length === 0) return [];
+  const runIds = found.map((run) => run.runId);
+  const { run_id: runId, operation } = windows;
+  const ofRuns = inArray(runId, runIds);
+  const operations = byRun(await operationsOfRuns(db, runIds));
   const failures = byRun(
     await db
-      .select({
-        runId,
-        ...WINDOW_NAME,
-        instruments,
-        variant,
-        state,
-        error,
-      })
+      .select({ runId, ...UNLOADED, error: windows.error })
       .from(windows)
-      .where(and(ofRuns, inArray(windows.state, ['failed', 'blocked', 'cancelled'])))
+      .where(and(ofRuns, isUnloaded))
       .orderBy(windows.id),
   );
   const reason = sql<string>`coalesce(${windows.error}, '')`;
@@ -264,59 +252,51 @@ async function readReports(context: CompletenessContext, runIds: readonly number
       .groupBy(runId, reason)
       .orderBy(desc(count()), asc(reason)),
   );
-  const said = db
-    .select({ runId, operation, warning: sql<string>`unnest(${windows.warnings})`.as('warning') })
-    .from(windows)
-    .where(and(ofRuns, sql`${windows.warnings} <> '{}'`))
-    .as('said');
+  const warning = sql<string>`warning`;
   const warnings = byRun(
     await db
-      .select({ runId: said.runId, operation: said.operation, warning: said.warning, windows: count() })
-      .from(said)
-      .groupBy(said.runId, said.operation, said.warning)
-      .orderBy(desc(count()), asc(said.operation), asc(said.warning)),
+      .select({ runId, operation, warning, windows: count() })
+      .from(windows)
+      .crossJoin(sql`unnest(${windows.warnings}) as warning`)
+      .where(ofRuns)
+      .groupBy(runId, operation, warning)
+      .orderBy(desc(count()), asc(operation), asc(warning)),
   );
-  const doubted = byRun(await doubtedWindowsOfRuns(db, runIds));
+  const suspicious = byRun(await doubtedWindowsOfRuns(db, runIds));
   const retries = byRun(await retriesOfRuns(db, runIds));
   const empty = byRun(await emptySessionsOfRuns(context, runIds));
-  const withdrawn = byRun(await withdrawalsOfRuns(db, runIds));
+  const withdrawals = byRun(await withdrawalsOfRuns(db, runIds));
   const versions = byRun(await versionsOfRuns(db, runIds));
-  return found.map((run) => ({
+  return found.map(({ requestedBy: _, ...run }) => ({
     ...run,
     /** Versions of `market` before the run's first load and after its last. */
-    states: versions.get(run.runId)?.[0] ?? { before: 0, after: 0 },
-    operations: each.get(run.runId) ?? [],
-    failures: failures.get(run.runId) ?? [],
+    states: versions(run)[0] ?? { before: 0, after: 0 },
+    operations: operations(run),
+    failures: failures(run),
     /** What failed so far and is tried again, while the run is open. */
-    retries: retries.get(run.runId) ?? [],
+    retries: retries(run),
     /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
-    warnings: (warnings.get(run.runId) ?? []).slice(0, MAX_WARNINGS),
+    warnings: warnings(run).slice(0, MAX_WARNINGS),
     /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
-    suspicious: doubted.get(run.runId) ?? [],
+    suspicious: suspicious(run),
     /** Data sets of which no response of the run had a record, and how many windows say so. */
-    withoutRecords: (each.get(run.runId) ?? []).flatMap(
-      ({ operation: name, exchange: code, windows: ended, fetched }) =>
-        fetched === 0 && ended.empty > 0 ? [{ operation: name, exchange: code, windows: ended.empty }] : [],
+    withoutRecords: operations(run).flatMap(({ operation: name, exchange, windows: ended, fetched }) =>
+      fetched === 0 && ended.empty > 0 ? [{ operation: name, exchange, windows: ended.empty }] : [],
     ),
     /** Sessions that should have records and of which the answer had none. */
-    emptySessions: empty.get(run.runId) ?? [],
+    emptySessions: empty(run),
     /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
-    withdrawals: withdrawn.get(run.runId) ?? [],
+    withdrawals: withdrawals(run),
     /** Why windows were skipped, and how many for each reason. */
-    skips: skips.get(run.runId) ?? [],
+    skips: skips(run),
   }));
 }
 
-function byRun<Row extends { readonly runId: number }>(
-  rows: readonly Row[],
-): Map<number, Omit<Row, 'runId'>[]> {
-  const grouped = new Map<number, Omit<Row, 'runId'>[]>();
-  for (const { runId, ...row } of rows) {
-    const ofRun = grouped.get(runId);
-    if (ofRun === undefined) grouped.set(runId, [row]);
-    else ofRun.push(row);
-  }
-  return grouped;
+/** The rows of each run, without its number. */
+function byRun<Row extends { readonly runId: number }>(rows: readonly Row[]) {
+  const grouped = groupBy(rows, ({ runId }) => runId);
+  return ({ runId: id }: { readonly runId: number }) =>
+    (grouped.get(id) ?? []).map(({ runId: _, ...row }) => row);
 }
 
 /** How far a run is. */
@@ -364,11 +344,7 @@ export interface OpenRunProgress extends RunProgress {
 /** How far each run is that has not ended, the oldest first, and what of it failed. */
 export async function openRunsProgress(db: NodePgDatabase): Promise<OpenRunProgress[]> {
   const open = await selectProgress(db, inArray(runs.state, ['running', 'paused']));
-  const retries = byRun(
-    await retriesOfRuns(
-      db,
-      open.map(({ runId }) => runId),
-    ),
-  );
-  return open.map((run) => ({ ...run, retries: retries.get(run.runId) ?? [] }));
+  const ids = open.map(({ runId }) => runId);
+  const retries = byRun(await retriesOfRuns(db, ids));
+  return open.map((run) => ({ ...run, retries: retries(run) }));
 }
