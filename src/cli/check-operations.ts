@@ -1,12 +1,16 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { usageError } from '../core/errors.ts';
+import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { checkSample, type SampleCheck } from '../extract/check-sample.ts';
+import { buildUrl } from '../extract/build-request.ts';
+import { readAnswer } from '../extract/read.ts';
+import type { Extracted, Reject, SourceSettings } from '../extract/types.ts';
 import type { DeclarationProblem } from '../operations/check-declaration.ts';
 import { type DeclaredFile, findDeclared, readDeclared, tablesTakenBy } from '../operations/declared.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { AskedFor } from '../operations/fields.ts';
+import { type Operation, tablesFilledBy } from '../operations/operation.ts';
 import { allOperations, builtIn } from '../operations/registry.ts';
+import { type Row, SOURCE_AUDIT, type TableDefinition } from '../operations/table.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from './cli.ts';
 import { readNamed } from './draft-operation.ts';
 import { bold, plural } from './output.ts';
@@ -26,6 +30,44 @@ interface Checked extends Omit<SampleCheck, 'problems' | 'warnings'> {
 
 /** A file, or a default, whose file is in this package. */
 type Named = DeclaredFile | Operation;
+
+const SETTINGS = {
+  baseUrl: 'http://source',
+  accessKey: '',
+  dateDialect: 'epoch',
+  dateFormat: 'String',
+  format: 'Json',
+} as const satisfies Partial<SourceSettings>;
+
+/** A record that would be stored. */
+interface StoredRecord {
+  readonly table: string;
+  readonly key: Row;
+  /** How many columns have a value, and how many could: those that neither the key nor every table has. */
+  readonly filled: number;
+  readonly columns: number;
+}
+
+/** What the sample of an operation is read as, and what is wrong with it. */
+interface SampleCheck {
+  /** The request that the sample answers, without a key. */
+  readonly request: string | null;
+  readonly records: readonly StoredRecord[];
+  readonly rejects: readonly Pick<Reject, 'position' | 'problems'>[];
+  /** A sentence each: the request cannot be made, the answer is none, or a record is a reject. */
+  readonly problems: readonly string[];
+  /** A sentence each about what may be meant: two records of one key, or what the reader says of the answer. */
+  readonly warnings: readonly string[];
+  /** Fields of the records that nothing reads. */
+  readonly unknownFields: readonly string[];
+  /** Columns that no record fills, with their tables. */
+  readonly emptyColumns: readonly string[];
+}
+
+interface TableRow {
+  readonly table: TableDefinition;
+  readonly row: Row;
+}
 
 /** Tests declarations against their samples, or one against a saved answer. */
 export async function checkOperations(cli: Cli, named: readonly string[], flags: CheckFlags): Promise<void> {
@@ -106,3 +148,102 @@ function checkedText({ name, isGood, problems, request, records, rejects, ...fie
 
 const listLine = (what: string, names: readonly string[]): string[] =>
   names.length === 0 ? [] : [`  ${what}: ${names.join(', ')}`];
+
+/**
+ * Makes the request of an operation's sample and reads its answer, as the pipeline would; needs no database (pure).
+ *
+ * @param saved another answer, which may be of any day.
+ */
+export function checkSample(operation: Operation, timeZone: string, saved?: Buffer): SampleCheck {
+  const { sample } = operation;
+  const asked: AskedFor = { ...sample.asked, calledOn: sample.asked.to };
+  const problems: string[] = [];
+  let request: string | null = null;
+  try {
+    request = buildUrl({ ...SETTINGS, timeZone }, operation, asked).replace(/^.*\?accessKey=&/, '');
+  } catch (error) {
+    problems.push(`sample.asked is no request of it: ${messageOf(error)}`);
+  }
+  const what = saved === undefined ? 'sample.answer' : 'the saved answer';
+  const text = typeof sample.answer === 'string' ? sample.answer : JSON.stringify(sample.answer);
+  const body = saved ?? Buffer.from(text ?? '');
+  // An answer to another request is of other days, as that of a trial address is.
+  const params = saved === undefined ? asked.params : { ...asked.params, trialDay: asked.to };
+  let read: Extracted;
+  try {
+    const answer = { body, contentType: null, bytes: body.length };
+    read = readAnswer(operation, { ...asked, params }, answer, { accessKey: '', timeZone });
+  } catch (error) {
+    problems.push(`${what} is no answer: ${messageOf(error)}`);
+    return {
+      request,
+      records: [],
+      rejects: [],
+      problems,
+      warnings: [],
+      unknownFields: [],
+      emptyColumns: [],
+    };
+  }
+  for (const reject of read.rejects) {
+    const found = reject.problems.map(({ path, message }) => [path, message].filter(Boolean).join(' '));
+    problems.push(`${what} has a record (the ${reject.position + 1}.) that is a reject: ${found.join('; ')}`);
+  }
+  const rows = read.batches.flatMap(({ table, rows: some }) => [...some].map((row) => ({ table, row })));
+  if (rows.length === 0) problems.push(`${what} has no record that would be stored: give one of the source`);
+  return {
+    request,
+    records: rows.map(storedRecord),
+    rejects: read.rejects.map(({ position, problems: found }) => ({ position, problems: found })),
+    problems,
+    warnings: [...sameKeys(rows, what), ...read.warnings.map((warning) => `${what}: ${warning}`)],
+    unknownFields: read.unknownFields,
+    emptyColumns: emptyColumns(operation, rows),
+  };
+}
+
+const keyOf = ({ table, row }: TableRow): Row =>
+  Object.fromEntries(table.key.map((column) => [column, row[column] ?? null]));
+
+/** The columns besides the key and those that every table has. */
+const ownColumns = ({ fields, key }: TableDefinition): string[] =>
+  fields
+    .map(({ column }) => column)
+    .filter((column) => !key.includes(column) && !(SOURCE_AUDIT as readonly string[]).includes(column));
+
+const isFilled = (row: Row, column: string): boolean => (row[column] ?? null) !== null;
+
+function storedRecord({ table, row }: TableRow): StoredRecord {
+  const columns = ownColumns(table);
+  return {
+    table: `market.${table.name}`,
+    key: keyOf({ table, row }),
+    filled: columns.filter((column) => isFilled(row, column)).length,
+    columns: columns.length,
+  };
+}
+
+/** Records of one key are one row. */
+function sameKeys(rows: readonly TableRow[], what: string): string[] {
+  const counts = new Map<string, number>();
+  for (const one of rows) {
+    const key = Object.values(keyOf(one)).join(', ');
+    const name = `market.${one.table.name} (${key})`;
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, count]) => count > 1)
+    .map(
+      ([name, count]) =>
+        `${what} has ${count} records of one key, of which one row remains: ${name}; add to the key what tells them apart, or occurrence(…)`,
+    );
+}
+
+function emptyColumns(operation: Operation, rows: readonly TableRow[]): string[] {
+  return tablesFilledBy(operation).flatMap((table) => {
+    const own = rows.filter((one) => one.table === table);
+    if (own.length === 0) return [];
+    const empty = ownColumns(table).filter((column) => !own.some(({ row }) => isFilled(row, column)));
+    return empty.map((column) => `market.${table.name}.${column}`);
+  });
+}

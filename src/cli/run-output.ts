@@ -1,6 +1,6 @@
 import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
-import type { Forecast, OperationForecast } from '../jobs/runs/forecast.ts';
+import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
 import { EXIT } from './cli.ts';
 import {
@@ -13,6 +13,8 @@ import {
   plural,
   rangeText,
 } from './output.ts';
+
+type OperationForecast = Forecast['operations'][number];
 
 const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
   [operation, exchange].filter(Boolean).join(' ');

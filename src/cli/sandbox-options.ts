@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { type SandboxFlag, sandboxFlags } from '../sandbox/flags.ts';
+import { sandboxFlags } from '../sandbox/flags.ts';
 
 /** A fixed port, so that EOD_BASE_URL can stay the same. */
 const PORT = '8090';
@@ -7,7 +7,12 @@ const PORT = '8090';
 /** The flags of `eod sandbox`. */
 export const sandboxOptions: readonly Option[] = sandboxFlags.map(optionOf);
 
-function optionOf({ flag, description, default: fallback, repeatable }: SandboxFlag): Option {
+function optionOf({
+  flag,
+  description,
+  default: fallback,
+  repeatable,
+}: (typeof sandboxFlags)[number]): Option {
   const option = new Option(flag, description);
   if (repeatable === true) option.argParser((value, before: string[] = []) => [...before, value]);
   if (option.long === '--port') option.default(PORT);

@@ -163,12 +163,6 @@ export function timeAt(epochSeconds: number, zone: string): string {
   return new Date((epochSeconds + zoneOffsetSeconds(zone, epochSeconds)) * 1000).toISOString().slice(11, 19);
 }
 
-/** Seconds after midnight of a time of day, `HH:mm`. */
-export function secondsOfDay(time: string): number {
-  const [hours = 0, minutes = 0] = time.split(':').map(Number);
-  return hours * 3_600 + minutes * 60;
-}
-
 /** `+05:30` for an offset in seconds. */
 export function formatOffset(seconds: number): string {
   const minutes = Math.round(Math.abs(seconds) / 60);

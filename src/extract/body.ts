@@ -139,9 +139,3 @@ export function redactBody(body: Buffer, accessKey: string): Buffer {
   const redacted = Buffer.from(clean, 'latin1');
   return swapped ? redacted.swap16() : redacted;
 }
-
-/** Was the access key replaced in this body? */
-export function isRedacted(body: Buffer): boolean {
-  // Without its last byte, the UTF-16 text is found in both byte orders.
-  return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
-}

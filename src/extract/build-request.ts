@@ -7,7 +7,6 @@ import {
   dateFormatParam,
   furtherParams,
   isDated,
-  LIMITATION,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
   rowParams,
@@ -57,14 +56,6 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
   if (dateFormat !== null) add(dateFormat, settings.dateFormat);
   add('format', settings.format);
   return `${settings.baseUrl}/${operation.name}?${query.join('&')}`;
-}
-
-/** The URL of the request that asks what the key may do. It contains the access key, too. */
-export function buildLimitationUrl({
-  baseUrl,
-  accessKey,
-}: Pick<SourceSettings, 'baseUrl' | 'accessKey'>): string {
-  return `${baseUrl}/${LIMITATION}?accessKey=${encode(accessKey)}&format=Json`;
 }
 
 type Add = (name: string, encoded: string) => void;
@@ -123,7 +114,7 @@ function dateValues(
  * Percent-encodes one value so that nothing in it reads as syntax: `M&M` → `M%26M`,
  * `NIFTY 50` → `NIFTY%2050`, and also the `!'()*` that encodeURIComponent leaves (RFC 3986).
  */
-function encode(value: string): string {
+export function encode(value: string): string {
   if (/\p{Surrogate}/u.test(value)) {
     throw new PipelineError('a request value is not well-formed text', { kind: 'bad_request' });
   }

@@ -1,13 +1,18 @@
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
-import type { Operation } from '../operations/operation.ts';
+import { asksInstruments, type Operation } from '../operations/operation.ts';
+import type { RowsWriter } from '../operations/rows.ts';
 import { decodeText, isUtf16 } from './body.ts';
-import { endsItsLastLine, looksLikeCsv, readCsv } from './csv.ts';
-import { markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
+import { endsItsLastLine, looksLikeCsv, MAX_ROW_BYTES, readCsv } from './csv.ts';
+import { MAX_CONTAINERS, markUnsafeNumbers, unsafeNumberText } from './decimals.ts';
 import { diagnose, incomplete, unknownDiagnostic, unreadable } from './diagnostics.ts';
 import { checkHeapRoom } from './heap-room.ts';
-import { fitsAnyShape } from './layout.ts';
+import { createJsonScanner } from './json-values.ts';
+import { fitsAnyShape, type Layout } from './layout.ts';
+import { createRecordScanner, MANY_PARSED, type Reading, type RecordScanner } from './record-scanner.ts';
 import { printable } from './sanitize.ts';
+import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
 /** The records of an answer, as sent, with warnings about their envelope. */
@@ -22,22 +27,24 @@ interface Records {
   readonly listsNothing?: boolean;
 }
 
-/**
- * What is made of an answer that states more records than it has. `check`: it is refused, because it may have been cut.
- * `accept`: it is read, and the difference is told. `ignore`: the count means something else.
- */
-export type CountRule = 'check' | 'accept' | 'ignore';
+/** More layouts than this in one answer: too few records share one for scanners to pay off. */
+const MOST_LAYOUTS = 20;
+
+const TAB = 9;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const COMMA = 44;
+const BACKSLASH = 92;
+const OPENING_BRACKET = 91;
+const CLOSING_BRACKET = 93;
+const OPENING_BRACE = 123;
+const CLOSING_BRACE = 125;
 
 /** @param again whether the same answer was refused before because of its count, or was stored. */
 export const countRule = (setting: 'check' | 'ignore', again: boolean): CountRule =>
   again && setting === 'check' ? 'accept' : setting;
-
-export interface EnvelopeContext {
-  readonly count?: CountRule;
-  readonly operation: Operation;
-  /** Removes the access key from a text. */
-  readonly redact: (text: string) => string;
-}
 
 const noRecords = (): Records => ({ records: [], warnings: [] });
 
@@ -155,7 +162,7 @@ export function openEnvelope(
 }
 
 /** Parses JSON, with numbers that would be rounded as marked strings. @throws PipelineError `unreadable` */
-export function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
+function parseJson(text: string, utf8: Buffer = Buffer.from(text)): unknown {
   const marked = markUnsafeNumbers(utf8);
   try {
     return JSON.parse(marked === null ? text : decodeText(marked));
@@ -314,4 +321,94 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
     return { ...read, miscount: read.miscount ?? mismatch };
   }
   return { ...read, warnings: [...warnings, mismatch] };
+}
+
+/**
+ * Reads the records of a JSON answer one by one from its bytes: most with a scanner made from the first record of their
+ * layout; the others are parsed one at a time and handed to `take`.
+ *
+ * @returns warnings about their envelope; null if the answer has to be parsed as a whole, and then everything that was
+ *   written or handed over has to be discarded.
+ * @throws PipelineError as `openAnswer` does.
+ */
+export function scanAnswer(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
+  const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
+  if (asksInstruments(operation) || asked.instruments.length > 0) return null;
+  const start = findRecords(body, operation);
+  if (start === null || !isUtf8(body)) return null;
+  const scanners = new Map<Layout, RecordScanner>();
+  let scan: RecordScanner | undefined;
+  let lines: RowsWriter | undefined;
+  let records = 0;
+  let parsed = 0;
+  let containers = 2;
+  for (let at = start; ; ) {
+    let next = scan === undefined || lines === undefined ? -1 : scan(at, lines);
+    containers += 1;
+    if (next < 0) {
+      const end = findEnd(body, at);
+      // A long record may hold so much that there is no room for it, which is found out before all is parsed.
+      if (end === null || end.at - at > MAX_ROW_BYTES) return null;
+      const text = body.toString('utf8', at, end.at);
+      try {
+        take(records, parseJson(text, body.subarray(at, end.at)));
+      } catch {
+        return null;
+      }
+      const layout = reader.lastLayout();
+      if (layout === null) return null;
+      scan = scanners.get(layout);
+      if (scan === undefined) {
+        scan =
+          createRecordScanner(body, layout, {
+            asked,
+            timeZone,
+            observed: { by: observer, isText: false },
+            valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),
+          }) ?? undefined;
+        if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;
+        scanners.set(layout, scan);
+      }
+      lines = layout.shape === null ? undefined : linesOf(layout.shape.table);
+      containers += end.containers;
+      next = end.at;
+      parsed += 1;
+      if (parsed > MANY_PARSED && 2 * parsed > records) return null;
+    }
+    records += 1;
+    if (containers > MAX_CONTAINERS) return null;
+    next = skipSpace(body, next);
+    if (body[next] !== COMMA) {
+      if (body[next] !== CLOSING_BRACKET) return null;
+      return openEnvelope(body, { start, end: next, records }, reading);
+    }
+    at = skipSpace(body, next + 1);
+  }
+}
+
+function skipSpace(body: Buffer, start: number): number {
+  let at = start;
+  for (let byte = body[at]; ; byte = body[++at]) {
+    if (byte !== SPACE && byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== TAB) return at;
+  }
+}
+
+/** Where the object that begins here ends, and how many arrays and objects it holds; null if there is no complete one. */
+function findEnd(body: Buffer, start: number): { readonly at: number; readonly containers: number } | null {
+  if (body[start] !== OPENING_BRACE) return null;
+  let depth = 0;
+  let containers = 0;
+  for (let at = start; at < body.length; at++) {
+    const byte = body[at];
+    if (byte === QUOTE) {
+      for (at++; at < body.length && body[at] !== QUOTE; at++) if (body[at] === BACKSLASH) at++;
+    } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+      depth += 1;
+      containers += 1;
+    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
+      depth -= 1;
+      if (depth === 0) return { at: at + 1, containers };
+    }
+  }
+  return null;
 }

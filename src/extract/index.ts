@@ -3,9 +3,9 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
-import type { Operation } from '../operations/operation.ts';
+import { LIMITATION, type Operation } from '../operations/operation.ts';
 import { decodeText, readBody, redactBody } from './body.ts';
-import { buildLimitationUrl, buildUrl, keyRedactor } from './build-request.ts';
+import { buildUrl, encode, keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkAnswer } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
@@ -215,4 +215,9 @@ function problemOfAddress(error: unknown, code: string | null): string | null {
 
 function codeOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
+/** The URL of the request that asks what the key may do. It contains the access key, too. */
+function buildLimitationUrl({ baseUrl, accessKey }: Pick<SourceSettings, 'baseUrl' | 'accessKey'>): string {
+  return `${baseUrl}/${LIMITATION}?accessKey=${encode(accessKey)}&format=Json`;
 }

@@ -1,21 +1,17 @@
 import { REDACTED } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
-import { DeclarationError } from '../operations/declaration-failures.ts';
+import { DeclarationError } from '../operations/declared.ts';
 import { type AskedFor, isAskedDay } from '../operations/fields.ts';
-import type { Operation } from '../operations/operation.ts';
+import type { DataSet, Operation } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
-import { answersMoreDays } from '../operations/spans.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
-import { isRedacted } from './body.ts';
 import { keyRedactor } from './build-request.ts';
-import { JoinedRows } from './csv.ts';
-import { type CountRule, openAnswer } from './envelope.ts';
+import { JoinedRows, scanCsv } from './csv.ts';
+import { openAnswer, scanAnswer } from './envelope.ts';
 import { createFieldObserver } from './observed-fields.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
-import { scanAnswer } from './scan-answer.ts';
-import { scanCsv } from './scan-csv.ts';
-import type { Batch, Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
+import type { Batch, CountRule, Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
 
 /** The warning about an answer that contained the access key, also added to its rejects. */
 const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
@@ -306,4 +302,17 @@ function strayProblem(
 function sourceOf({ fields }: TableDefinition, column: string): string {
   const field = fields.find((one) => one.column === column);
   return field?.from === 'answer' ? field.source : column;
+}
+
+/** Was the access key replaced in this body? */
+function isRedacted(body: Buffer): boolean {
+  // Without its last byte, the UTF-16 text is found in both byte orders.
+  return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
+}
+
+// Operations whose requests name days by a span relative to today, or by years.
+
+/** Do its answers list more days than were asked for, because a request can only name a longer span? */
+function answersMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
+  return request.dates === 'spans' || request.dates === 'years';
 }

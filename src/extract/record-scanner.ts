@@ -1,12 +1,14 @@
 import { strayExchange } from '../core/exchanges.ts';
-import { DeclarationError } from '../operations/declaration-failures.ts';
+import { DeclarationError } from '../operations/declared.ts';
 import { type AskedFor, isAskedDay, type Kind, plainName, type RequestField } from '../operations/fields.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
-import type { Scalar } from '../operations/table.ts';
+import type { Scalar, TableDefinition } from '../operations/table.ts';
 import type { Layout } from './layout.ts';
 import type { FieldObserver } from './observed-fields.ts';
 import { readersOf } from './record-schema.ts';
+import type { RecordReader } from './records.ts';
 import { DECIMAL, ESCAPED, NULL, STRING, TYPES, type ValueScanner, WHOLE } from './scanned-values.ts';
+import type { EnvelopeContext } from './types.ts';
 import { InvalidValue, type ValueReader } from './values.ts';
 
 /**
@@ -75,6 +77,22 @@ interface ScannerOptions {
   /** By source field: the only values that a record may have. */
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
+
+/** What the records of an answer are read with. */
+export interface Reading extends EnvelopeContext {
+  readonly asked: AskedFor;
+  readonly timeZone: string;
+  readonly reader: RecordReader;
+  /** What observes the fields of the records that are not handed over. */
+  readonly observer: FieldObserver;
+  /** Where rows of a table are written. */
+  readonly linesOf: (table: TableDefinition) => RowsWriter;
+  /** Takes a record that had to be parsed. */
+  readonly take: (position: number, record: unknown) => void;
+}
+
+/** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
+export const MANY_PARSED = 100;
 
 /** The value that a request gives a field; undefined if its declaration fails, of which each record says so. */
 function givenValue(field: RequestField, asked: AskedFor): string | undefined {

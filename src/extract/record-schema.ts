@@ -1,6 +1,5 @@
-import { $ZodTransform, type ParsePayload } from 'zod/v4/core';
 import type { Field, Kind } from '../operations/fields.ts';
-import type { Row, TableDefinition } from '../operations/table.ts';
+import type { TableDefinition } from '../operations/table.ts';
 import { createDateReader, createDatetimeReader } from './times.ts';
 import {
   InvalidValue,
@@ -13,11 +12,8 @@ import {
   type ValueReader,
 } from './values.ts';
 
-/** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
-export type RowSchema = $ZodTransform<Row, readonly unknown[]>;
-
 /** Remembers what is made for a table and a time zone. */
-function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {
+export function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made) {
   const made = new WeakMap<TableDefinition, Map<string, Made>>();
   return (table: TableDefinition, timeZone: string): Made => {
     const ofTable = made.get(table) ?? new Map<string, Made>();
@@ -27,32 +23,6 @@ function madeOnce<Made>(make: (table: TableDefinition, timeZone: string) => Made
     return found;
   };
 }
-
-/**
- * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
- * offset are taken to be in `timeZone`. It is one transform of the whole record: with one for each field, zod would
- * allocate objects for every value.
- */
-export const schemaOf = madeOnce((table, timeZone): RowSchema => {
-  const readers = [...readersOf(table, timeZone)];
-  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
-  // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
-  const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
-  const transform = (input: unknown, { issues }: ParsePayload) => {
-    const raw = input as readonly unknown[];
-    const row = { ...blank };
-    for (let at = 0; at < readers.length; at++) {
-      const [column, read] = readers[at] as (typeof readers)[number];
-      const value = read(raw[at]);
-      if (value === null) continue;
-      if (!(value instanceof InvalidValue)) row[column] = value;
-      else if (!tolerant[at])
-        issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
-    }
-    return row;
-  };
-  return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
-});
 
 /** The reader of each column of a table: from the value as sent to the stored value, or what is wrong with it. */
 export const readersOf = madeOnce(

@@ -1,10 +1,10 @@
-import { safeParse } from 'zod/v4/core';
+import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { type AskedFor, type Field, type Kind, plainName, type WorkOut } from '../operations/fields.ts';
 import { asksInstruments, type DataSet, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
-import { type RowSchema, readerOf, readersOf, schemaOf } from './record-schema.ts';
+import { madeOnce, readerOf, readersOf } from './record-schema.ts';
 import { printable } from './sanitize.ts';
 import type { Problem, Reject } from './types.ts';
 import { InvalidValue, isBlank, readText, type ValueReader } from './values.ts';
@@ -43,6 +43,35 @@ interface LayoutState {
   /** Null if the layout fits no shape. */
   readonly state: ShapeState | null;
 }
+
+/** The zod schema of a table's records: raw values in, in the order of its fields, a Row out. */
+type RowSchema = $ZodTransform<Row, readonly unknown[]>;
+
+/**
+ * The schema made from a table's fields, with null for what cannot be read in those that mean nothing; dates without an
+ * offset are taken to be in `timeZone`. It is one transform of the whole record: with one for each field, zod would
+ * allocate objects for every value.
+ */
+export const schemaOf = madeOnce((table, timeZone): RowSchema => {
+  const readers = [...readersOf(table, timeZone)];
+  const tolerant = table.fields.map(({ meaningless }) => meaningless === true);
+  // Rows begin as copies of it, because V8 keeps objects that got all their columns one by one as slow hash tables.
+  const blank: Row = Object.fromEntries(readers.map(([column]) => [column, null]));
+  const transform = (input: unknown, { issues }: ParsePayload) => {
+    const raw = input as readonly unknown[];
+    const row = { ...blank };
+    for (let at = 0; at < readers.length; at++) {
+      const [column, read] = readers[at] as (typeof readers)[number];
+      const value = read(raw[at]);
+      if (value === null) continue;
+      if (!(value instanceof InvalidValue)) row[column] = value;
+      else if (!tolerant[at])
+        issues.push({ code: 'custom', message: value.problem, input: raw[at], path: [column] });
+    }
+    return row;
+  };
+  return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
+});
 
 /** Reads the records of one answer, with the zod schema. */
 export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone: string): RecordReader {

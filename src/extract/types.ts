@@ -4,7 +4,6 @@ import type { Operation } from '../operations/operation.ts';
 import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Rows } from '../operations/rows.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
-import type { CountRule } from './envelope.ts';
 import type { Limitation } from './limitation.ts';
 import type { ObservedFields } from './observed-fields.ts';
 
@@ -115,4 +114,17 @@ export interface Source {
   /** Reads and validates an answer; pure. */
   read(operation: Operation, asked: AskedFor, answer: RawAnswer, count?: CountRule): Extracted;
   close(): Promise<void>;
+}
+
+/**
+ * What is made of an answer that states more records than it has. `check`: it is refused, because it may have been cut.
+ * `accept`: it is read, and the difference is told. `ignore`: the count means something else.
+ */
+export type CountRule = 'check' | 'accept' | 'ignore';
+
+export interface EnvelopeContext {
+  readonly count?: CountRule;
+  readonly operation: Operation;
+  /** Removes the access key from a text. */
+  readonly redact: (text: string) => string;
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import { didYouMean, nearest } from '../core/input.ts';
 import { either } from '../core/wording.ts';
-import { nameProblems } from './column-names.ts';
+import { AVOIDED, isSnakeCase } from './column-names.ts';
 import {
   declarationSchema,
   onceQuestionsSchema,
@@ -28,6 +28,33 @@ interface CheckOptions {
   readonly file?: string;
   /** The names of all operations, if they are known: `windows.of` must be one of them. */
   readonly names?: readonly string[];
+}
+
+/** The rules of column names at the top of docs/tables.md. */
+
+/** How a name ends whose values have a unit. */
+const ENDINGS: readonly (readonly [unit: RegExp, ending: string])[] = [
+  [/\bcrores?\b/i, '_crore'],
+  [/\blakhs?\b/i, '_lakh'],
+  [/\bthousands?\b/i, '_thousand'],
+  [/\bmillions?\b/i, '_million'],
+  [/\bpercentage points\b/i, '_percent_change'],
+  [/\bpercent\b/i, '_percent'],
+  [/\bmilliseconds\b/i, '_ms'],
+];
+
+/** What is called otherwise in `market`, where prices and quantities are. */
+const AVOIDED_IN_MARKET: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/(^|_)(open|high|low|close|ltp)$|^last$/, 'a name that ends in _price'],
+  [/^(quantity|volume|shares|trades)$/, 'traded_quantity, turnover or trade_count'],
+];
+
+/** A column, or a parameter of a function. */
+interface NamedColumn {
+  readonly name: string;
+  readonly isBoolean: boolean;
+  readonly isMarket: boolean;
+  readonly unit?: string | undefined;
 }
 
 /**
@@ -293,4 +320,19 @@ function recordsOf(answer: unknown, envelope: string): readonly unknown[] | null
     if (Array.isArray(list)) return list;
   }
   return [answer];
+}
+
+/** What is wrong with a name, by the rules. */
+export function nameProblems({ name, isBoolean, isMarket, unit }: NamedColumn): string[] {
+  const problems = [...AVOIDED, ...(isMarket ? AVOIDED_IN_MARKET : [])].flatMap(([pattern, instead]) =>
+    pattern.test(name) ? [`instead: ${instead}`] : [],
+  );
+  if (!isSnakeCase(name)) problems.push('not in snake_case');
+  if (isBoolean !== /^(is|has)_/.test(name)) problems.push('is_ and has_ are for booleans');
+  if (unit !== undefined) {
+    const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
+    const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;
+    if (due !== ending) problems.push(`it is in ${unit}: ${due ?? 'no unit'} at the end`);
+  }
+  return problems;
 }

@@ -1,16 +1,3 @@
-/** The rules of column names at the top of docs/tables.md. */
-
-/** How a name ends whose values have a unit. */
-const ENDINGS: readonly (readonly [unit: RegExp, ending: string])[] = [
-  [/\bcrores?\b/i, '_crore'],
-  [/\blakhs?\b/i, '_lakh'],
-  [/\bthousands?\b/i, '_thousand'],
-  [/\bmillions?\b/i, '_million'],
-  [/\bpercentage points\b/i, '_percent_change'],
-  [/\bpercent\b/i, '_percent'],
-  [/\bmilliseconds\b/i, '_ms'],
-];
-
 /** What no name contains as a word or ends with. */
 export const AVOIDED: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/(^|_)(pct|percentage|perc)(_|$)|_per$|^percent_|_percent_(?!change$)/, '_percent at the end'],
@@ -19,38 +6,9 @@ export const AVOIDED: readonly (readonly [pattern: RegExp, instead: string])[] =
   [/(^|_)(ticker|scripcode|scripid|security_code|security_id|bse_code|nse_symbol)$/, 'symbol or scrip_code'],
 ];
 
-/** What is called otherwise in `market`, where prices and quantities are. */
-const AVOIDED_IN_MARKET: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/(^|_)(open|high|low|close|ltp)$|^last$/, 'a name that ends in _price'],
-  [/^(quantity|volume|shares|trades)$/, 'traded_quantity, turnover or trade_count'],
-];
-
 const SNAKE_CASE = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/;
 
 export const isSnakeCase = (name: string): boolean => SNAKE_CASE.test(name);
-
-/** A column, or a parameter of a function. */
-interface NamedColumn {
-  readonly name: string;
-  readonly isBoolean: boolean;
-  readonly isMarket: boolean;
-  readonly unit?: string | undefined;
-}
-
-/** What is wrong with a name, by the rules. */
-export function nameProblems({ name, isBoolean, isMarket, unit }: NamedColumn): string[] {
-  const problems = [...AVOIDED, ...(isMarket ? AVOIDED_IN_MARKET : [])].flatMap(([pattern, instead]) =>
-    pattern.test(name) ? [`instead: ${instead}`] : [],
-  );
-  if (!isSnakeCase(name)) problems.push('not in snake_case');
-  if (isBoolean !== /^(is|has)_/.test(name)) problems.push('is_ and has_ are for booleans');
-  if (unit !== undefined) {
-    const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
-    const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;
-    if (due !== ending) problems.push(`it is in ${unit}: ${due ?? 'no unit'} at the end`);
-  }
-  return problems;
-}
 
 /** Words of the source, and what a name has instead; the units go to the end. */
 const WORDS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { addDays, type Day, dayAt, epochOf, secondsOfDay } from '../core/days.ts';
+import { addDays, type Day, dayAt, epochOf } from '../core/days.ts';
 import { type Operation, publicationTime, SCHEDULED_WEEKDAYS } from './operation.ts';
 
 // A night has the name of the day whose data it requests first, and lasts until the exchanges open again.
@@ -81,4 +81,10 @@ export function lastNight(
   const seconds = Math.floor(now() / 1000);
   const day = dayAt(seconds, zone);
   return seconds >= epochOf(day, begins * 60, zone) ? day : addDays(day, -1);
+}
+
+/** Seconds after midnight of a time of day, `HH:mm`. */
+export function secondsOfDay(time: string): number {
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  return hours * 3_600 + minutes * 60;
 }

@@ -2,13 +2,6 @@ import { type Day, type DayRange, daysBetween } from '../core/days.ts';
 import { largest } from '../core/iterables.ts';
 import type { DataSet, NamedSpan } from './operation.ts';
 
-// Operations whose requests name days by a span relative to today, or by years.
-
-/** Do its answers list more days than were asked for, because a request can only name a longer span? */
-export function answersMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
-  return request.dates === 'spans' || request.dates === 'years';
-}
-
 /** The shortest named span that contains these days, as of a day; undefined if none does. */
 export function spanOf(
   { request }: Pick<DataSet, 'request'>,

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { CASINGS, ENVELOPES, type Envelope } from './answer/format.ts';
+import { CASINGS, ENVELOPES } from './answer/format.ts';
 import type { Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
 import { names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
@@ -191,7 +191,7 @@ export const POINTS = {
     other: 'camel',
   }),
   /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
-  envelope: choice<Envelope, undefined>(
+  envelope: choice<(typeof ENVELOPES)[number], undefined>(
     '--envelope <kind>',
     `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
     ENVELOPES,

@@ -4,7 +4,7 @@ import { parseInteger } from '../core/input.ts';
 import { type Behaviour, POINTS, type Point, type SandboxOptions } from './behaviour.ts';
 
 /** A flag of `eod sandbox`. */
-export interface SandboxFlag {
+interface SandboxFlag {
   /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
   readonly flag: string;
   readonly description: string;

@@ -10,13 +10,17 @@ import { allOperations } from '../operations/registry.ts';
 import type { OperationDataSets } from './answer/dataset.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy } from './datasets/bhavcopy.ts';
-import { categories } from './datasets/categories.ts';
 import { classification, pledge } from './datasets/company-answers.ts';
-import { corporateActions, declaredActions, publishedActions } from './datasets/corporate-action-answers.ts';
+import {
+  categories,
+  corporateActions,
+  declaredActions,
+  publishedActions,
+} from './datasets/corporate-action-answers.ts';
 import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './datasets/market-activity.ts';
 import { financialRatios, ratioFacts } from './datasets/ratios.ts';
+import type { SandboxStats } from './http/key-access.ts';
 import { Responder } from './http/sandbox-server.ts';
-import type { SandboxStats } from './http/stats.ts';
 import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
@@ -24,7 +28,7 @@ import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export { CONTRARY, OPEN_POINTS, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
-export type { SandboxStats, SeenRequest } from './http/stats.ts';
+export type { SandboxStats, SeenRequest } from './http/key-access.ts';
 export type { Split } from './market/splits.ts';
 export { parseFault } from './notations.ts';
 

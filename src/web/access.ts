@@ -8,7 +8,7 @@ import type { Logger } from '../core/log.ts';
 type AccessSettings = Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_ACTIONS' | 'EOD_WEB_PASSWORD'>;
 
 /** Who sent a request: the user name of basic authentication, and the address. */
-export interface Visitor {
+interface Visitor {
   readonly user: string;
   readonly address: string;
 }

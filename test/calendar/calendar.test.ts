@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildCalendar, type Calendar, learningCalendar, loadCalendar } from '../../src/calendar/calendar.ts';
-import type { Entry } from '../../src/calendar/entries.ts';
+import {
+  buildCalendar,
+  type Calendar,
+  type Entry,
+  learningCalendar,
+  loadCalendar,
+} from '../../src/calendar/calendar.ts';
 import { addDays, daysBetween, eachDay, isWeekend } from '../../src/core/days.ts';
 import { forAll } from '../support/for-all.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readEntries } from '../../src/calendar/entries.ts';
+import { readEntries } from '../../src/calendar/calendar.ts';
 import { PipelineError } from '../../src/core/errors.ts';
 
 const HEADER = 'exchange,date,kind,note';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { certainLead } from '../../src/cli/doctor/check.ts';
-import { nodeCheck } from '../../src/cli/doctor/machine.ts';
+import { nodeCheck } from '../../src/cli/doctor/index.ts';
 import {
   calendarCheck,
   callsOfNight,

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
-import { readEntries } from '../../src/calendar/entries.ts';
+import { readEntries } from '../../src/calendar/calendar.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import type { Check } from '../../src/cli/doctor/check.ts';
-import type { KeyReport } from '../../src/cli/doctor/examination.ts';
+import type { Check, KeyReport } from '../../src/cli/doctor/check.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
 import { runJson } from '../support/cli.ts';
 import { startServer } from '../support/http-server.ts';

@@ -12,11 +12,11 @@ import {
   isDay,
   isRealDate,
   isWeekend,
-  secondsOfDay,
   timeAt,
   weekday,
   zoneOffsetSeconds,
 } from '../../src/core/days.ts';
+import { secondsOfDay } from '../../src/operations/night-times.ts';
 import { forAll } from '../support/for-all.ts';
 
 const INDIA = 'Asia/Kolkata';

@@ -13,9 +13,10 @@ import {
   type DateFormat,
   jsonBody,
   jsonObjects,
+  xmlAttributes,
+  xmlBody,
 } from '../../src/sandbox/answer/format.ts';
 import { answerFields, inventRecords } from '../../src/sandbox/answer/record.ts';
-import { xmlAttributes, xmlBody } from '../../src/sandbox/answer/xml-answer.ts';
 import { catalogue, inCatalogue } from '../support/catalogue.ts';
 import { raw, SETTINGS } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkSample } from '../../src/extract/check-sample.ts';
+import { checkSample } from '../../src/cli/check-operations.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { contracts, deals, details, items } from '../support/declared.ts';

@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { isImportName, readExchangeFile } from '../../src/extract/files/read-file.ts';
-import { newUnpackLimit } from '../../src/extract/files/zip.ts';
+import { isImportName, newUnpackLimit, readExchangeFile } from '../../src/extract/files/unpack.ts';
 import { zip } from '../support/zip.ts';
 
 const DAY =

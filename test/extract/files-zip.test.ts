@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readExchangeFile } from '../../src/extract/files/read-file.ts';
-import { isZip, newUnpackLimit, unzip } from '../../src/extract/files/zip.ts';
+import { isZip, newUnpackLimit, readExchangeFile, unzip } from '../../src/extract/files/unpack.ts';
 import { type Entry, zip } from '../support/zip.ts';
 
 const everything = () => true;

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { type FileSession, readExchangeFile } from '../../src/extract/files/read-file.ts';
+import type { FileSession } from '../../src/extract/files/read-file.ts';
+import { readExchangeFile } from '../../src/extract/files/unpack.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { UDIFF_COLUMNS } from '../../src/operations/udiff.ts';
 

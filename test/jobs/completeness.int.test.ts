@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import fc from 'fast-check';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { addDays, type Day, epochOf, secondsOfDay, weekday } from '../../src/core/days.ts';
+import { addDays, type Day, epochOf, weekday } from '../../src/core/days.ts';
 import { RANGE_REFUSED_LINE } from '../../src/core/errors.ts';
 import { exchangeOfSegment, type Pair, pairName, SEGMENTS } from '../../src/core/exchanges.ts';
 import { checkLateData } from '../../src/jobs/alerts/late-data.ts';
@@ -18,6 +18,7 @@ import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
 import { takePlace } from '../../src/load/state/place-sql.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
 import { emptySessionsOfRuns } from '../../src/load/state/runs/outcomes.ts';
+import { secondsOfDay } from '../../src/operations/night-times.ts';
 import {
   expectedVariants,
   QUARTER_AWAITED_DAYS,

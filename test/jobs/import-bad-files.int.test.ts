@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } fro
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
-import { MOST_BYTES } from '../../src/extract/files/zip.ts';
+import { MOST_BYTES } from '../../src/extract/files/unpack.ts';
 import { hashFile } from '../../src/jobs/import/files.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { zip } from '../support/zip.ts';

@@ -6,7 +6,7 @@ import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config.ts';
 import { createLog } from '../../src/core/log.ts';
-import { unzip } from '../../src/extract/files/zip.ts';
+import { unzip } from '../../src/extract/files/unpack.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { type ImportOptions, type ImportReport, importFiles } from '../../src/jobs/import/import-files.ts';
 import { openDatabase } from '../../src/load/database/database.ts';

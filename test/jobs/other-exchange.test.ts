@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withEventsOfOtherExchange } from '../../src/jobs/events/other-exchange.ts';
+import { withEventsOfOtherExchange } from '../../src/jobs/events/update-events.ts';
 import { type NoticeOfShare, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { LineElsewhere } from '../../src/load/market/corporate-events.ts';
 import type { EventDecision } from '../../src/load/state/events/decisions.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/waiting-targets.ts';
+import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/answered.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { deals, details, items } from '../support/declared.ts';
 

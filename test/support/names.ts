@@ -1,4 +1,4 @@
-import { nameProblems } from '../../src/operations/column-names.ts';
+import { nameProblems } from '../../src/operations/check-declaration.ts';
 
 /** A column of a table or view, or of the rows that a function returns, or a parameter of a function. */
 export interface Column {

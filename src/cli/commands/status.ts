@@ -2,13 +2,7 @@ import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { isUnusual } from '../../core/wording.ts';
 import { queueOf } from '../../jobs/queue/queue.ts';
-import {
-  type OperationStatus,
-  type QuotaStatus,
-  RECENT_SESSIONS,
-  readStatus,
-  type Status,
-} from '../../jobs/runs/read-status.ts';
+import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
@@ -26,6 +20,8 @@ import {
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
 import { retryLines } from '../run-output.ts';
+
+type OperationStatus = Status['operations'][number];
 
 const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
 

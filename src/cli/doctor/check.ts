@@ -1,5 +1,11 @@
+import type { Calendar } from '../../calendar/calendar.ts';
+import type { Config } from '../../core/config.ts';
 import { messageOf } from '../../core/errors.ts';
 import { within } from '../../core/waits.ts';
+import type { Limitation, ObservedDate, Source } from '../../extract/index.ts';
+import type { Database } from '../../load/database/database.ts';
+import type { ServerFacts } from '../../load/database/inspect.ts';
+import type { Cli } from '../cli.ts';
 
 /** `skipped`: could not be checked, or does not apply; `found` says why. */
 type CheckState = 'ok' | 'warning' | 'failed' | 'skipped';
@@ -13,6 +19,70 @@ export interface Check {
   /** What to do about it; null if nothing needs to be done. */
   readonly remedy: string | null;
 }
+
+/** What checks find out and later ones need. */
+export interface Found {
+  /** A database that answers, and how far its clock is ahead of ours, in milliseconds. */
+  server: { readonly db: Database; readonly facts: ServerFacts; readonly clockAheadMs: number };
+  /** The database, if our tables are there in this version and can be used. */
+  tables: Database;
+  redis: RedisFacts;
+  /** Whether the queue can be used; there only if it can. */
+  queue: true;
+  call: Outcome;
+  /** The source, which accepts the key. */
+  acceptedKey: Source;
+}
+
+type Need = keyof Found;
+
+/** What one call to the source showed. */
+export interface Outcome {
+  readonly source: Source;
+  readonly error: unknown;
+  readonly ms: number;
+  readonly date: ObservedDate | null;
+  readonly counted: boolean;
+  /** The other day of which all records of its answer are. */
+  readonly trialDay?: string | undefined;
+}
+
+/** An examination under way. */
+export interface Examination extends Partial<Found> {
+  readonly cli: Cli;
+  readonly config: Config;
+  readonly offline: boolean;
+  calendar: Calendar;
+  /** The checks that were made so far. */
+  readonly checks: Check[];
+  /** What the key may do, if the service says so. */
+  key: KeyReport | null;
+  /** Why something is not there, for the checks that need it. */
+  readonly lacks: Record<Need, string>;
+}
+
+/** What Redis says about itself. */
+interface RedisFacts {
+  readonly version: string;
+  /** Bytes it may use; 0 for no limit. */
+  readonly maxMemory: number;
+  readonly evictionPolicy: string;
+  readonly appendOnly: boolean;
+  /** Why the last snapshot, or write to the append-only file, failed; null if it did not. */
+  readonly saveProblem: string | null;
+  /** When snapshots are made, in the server's notation; null if it does not say. */
+  readonly snapshots: string | null;
+  readonly isReplica: boolean;
+}
+
+/** What of that which this installation asks for the key may not have, by name. */
+interface Forbidden {
+  readonly operations: readonly string[];
+  readonly exchanges: readonly string[];
+}
+
+/** What the key may do, and what it forbids this installation. */
+export type KeyReport = Limitation & { readonly forbidden: Forbidden };
 
 const found =
   (state: 'ok' | 'skipped') =>
@@ -70,4 +140,31 @@ export async function bounded(
   } catch (error) {
     return [failed(name, messageOf(error) || 'no answer', remedy)];
   }
+}
+
+/** One line of the table of checks. */
+export interface Row {
+  readonly name: string;
+  /** What earlier checks must have found; without it this one is skipped. */
+  readonly needs: readonly Need[];
+  readonly limitMs: number;
+  /** What to do if the check cannot be made. */
+  readonly remedy: string;
+  readonly run: (found: Examination & Found) => Check | readonly Check[] | Promise<Check | readonly Check[]>;
+}
+
+/** Longer than the time limits of the queries within. */
+const SHORT_MS = 10_000;
+
+const SEE_DATABASE = 'see the check of the database';
+
+/** A line of the table. What it needs is there when it is run. */
+export function row<const Name extends Need = never>(
+  name: string,
+  needs: readonly Name[],
+  run: (found: Examination & Pick<Found, Name>) => ReturnType<Row['run']>,
+  remedy = SEE_DATABASE,
+  limitMs = SHORT_MS,
+): Row {
+  return { name, needs, run, remedy, limitMs };
 }

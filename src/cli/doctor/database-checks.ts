@@ -22,10 +22,20 @@ import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
 import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
-import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
-import type { Examination, Found, Need } from './examination.ts';
+import {
+  type Check,
+  certainLead,
+  type Examination,
+  type Found,
+  failed,
+  ok,
+  type Row,
+  row,
+  skipped,
+  warning,
+} from './check.ts';
 
-type With<Name extends Need> = Examination & Pick<Found, Name>;
+type With<Name extends keyof Found> = Examination & Pick<Found, Name>;
 
 /** Each query must be answered within this time. */
 const ANSWER_MS = 8_000;
@@ -35,7 +45,7 @@ const CONNECT_MS = 5_000;
 const START_MS = 60_000;
 
 /** Checks the database that DATABASE_URL names, or the private Postgres where there is one. */
-export async function checkDatabase(found: Examination): Promise<Check> {
+async function checkDatabase(found: Examination): Promise<Check> {
   const { cli, config } = found;
   const url = config.DATABASE_URL ?? (await privateUrl(cli, config));
   if (typeof url !== 'string') {
@@ -140,7 +150,7 @@ function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place:
   return ok('database', found);
 }
 
-export async function checkTimeZone({ server, config }: With<'server'>): Promise<Check> {
+async function checkTimeZone({ server, config }: With<'server'>): Promise<Check> {
   const { EOD_TIMEZONE: zone } = config;
   const problem = await timeZoneProblem(server.db.pool, zone, Date.now());
   return problem === null
@@ -148,7 +158,7 @@ export async function checkTimeZone({ server, config }: With<'server'>): Promise
     : failed('time zone', problem.found, problem.remedy);
 }
 
-export async function checkPooler({ server }: With<'server'>): Promise<Check> {
+async function checkPooler({ server }: With<'server'>): Promise<Check> {
   const { reason, remedy } = SHARED_SESSIONS;
   if (await sharesSessions(server.db.pool)) return failed('pooler', reason, remedy);
   return ok('pooler', 'sessions are kept from one transaction to the next');
@@ -158,7 +168,7 @@ export async function checkPooler({ server }: With<'server'>): Promise<Check> {
 const some = (list: readonly string[]) =>
   list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
 
-export async function checkRights({ server, config }: With<'server'>): Promise<Check> {
+async function checkRights({ server, config }: With<'server'>): Promise<Check> {
   const { role } = server.facts;
   const rights = await readRoleRights(server.db.pool, schemasOf(config));
   const { missingSchemas, unusable, unreadable, unchangeable, closed, mayCreate, mayStage } = rights;
@@ -188,7 +198,7 @@ export async function checkRights({ server, config }: With<'server'>): Promise<C
 /** The checks that have to find nothing wrong before our tables are used. */
 const BEFORE_TABLES = ['time zone', 'pooler', 'rights'];
 
-export async function checkMigrations(found: With<'server'>): Promise<Check> {
+async function checkMigrations(found: With<'server'>): Promise<Check> {
   const { config, checks } = found;
   const { db } = found.server;
   let state: Awaited<ReturnType<typeof schemaState>>;
@@ -214,7 +224,7 @@ export async function checkMigrations(found: With<'server'>): Promise<Check> {
  * Uses the operations of this database, and checks that each has a file and the tables that it declares. What the other
  * checks know of operations follows from it.
  */
-export async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Check | Check[]> {
+async function checkOperations({ tables: db, config }: With<'tables'>): Promise<Check | Check[]> {
   const name = 'operations';
   const leftOut = await useStoredOperations(db.drizzle, config.EOD_OPERATIONS_DIR);
   const differing = await declaredDifferences(db.pool);
@@ -254,7 +264,7 @@ export async function checkOperations({ tables: db, config }: With<'tables'>): P
 /** Connections left for others: people, monitoring, backups. */
 const SPARE = 5;
 
-export function connectionsCheck(facts: ServerFacts, config: Config): Check {
+function connectionsCheck(facts: ServerFacts, config: Config): Check {
   const needed = poolSize(config) + (config.REDIS_URL === undefined ? QUEUE_CONNECTIONS : 0);
   const { connections, roleConnections, databaseConnections, connectionsUsed } = facts;
   const most = Math.min(connections, roleConnections ?? connections, databaseConnections ?? connections);
@@ -265,3 +275,23 @@ export function connectionsCheck(facts: ServerFacts, config: Config): Check {
   if (most < connectionsUsed + needed + SPARE) return warning('connections', found, remedy);
   return ok('connections', found);
 }
+
+/** The private Postgres may have to be started; the queries within have shorter limits. */
+const PRIVATE_POSTGRES_MS = 90_000;
+
+/** The checks of the database, in the order in which to look at them. */
+export const databaseChecks: readonly Row[] = [
+  row('database', [], checkDatabase, 'see DATABASE_URL', PRIVATE_POSTGRES_MS),
+  row('time zone', ['server'], checkTimeZone),
+  row('pooler', ['server'], checkPooler, 'set pool_mode = session in the pooler'),
+  row('rights', ['server'], checkRights, 'docs/security.md has the statements for the roles'),
+  row(
+    'migrations',
+    ['server'],
+    checkMigrations,
+    'let the role read the tables, or run "eod migrate" as their owner',
+  ),
+  row('connections', ['server'], ({ server, config }) => connectionsCheck(server.facts, config)),
+  // Before the checks that look at the operations in use.
+  row('operations', ['tables'], checkOperations),
+];

@@ -1,62 +1,39 @@
+import { existsSync, statSync } from 'node:fs';
+import { access, constants, statfs } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { loadCalendar } from '../../calendar/calendar.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { readEnvironment } from '../../core/environment.ts';
+import { messageOf } from '../../core/errors.ts';
 import { supportedNode } from '../../core/version.ts';
+import { clusterPlace } from '../../load/database/embedded/account.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
-import { bounded, type Check, skipped } from './check.ts';
 import {
-  checkDatabase,
-  checkMigrations,
-  checkOperations,
-  checkPooler,
-  checkRights,
-  checkTimeZone,
-  connectionsCheck,
-} from './database-checks.ts';
-import type { Examination, Found, KeyReport, Need } from './examination.ts';
-import { diskCheck, nodeCheck } from './machine.ts';
-import { checkQueue, evictionCheck, persistenceCheck, queueJobsCheck } from './queue-checks.ts';
+  bounded,
+  type Check,
+  type Examination,
+  type Found,
+  failed,
+  isBelow,
+  type KeyReport,
+  ok,
+  type Row,
+  row,
+  skipped,
+  warning,
+} from './check.ts';
+import { databaseChecks } from './database-checks.ts';
+import { queueChecks } from './queue-checks.ts';
 import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } from './settings-checks.ts';
-import {
-  checkKey,
-  checkKeyReport,
-  checkSource,
-  clockCheck,
-  formatCheck,
-  quotaCheck,
-  storageCheck,
-} from './source-checks.ts';
+import { sourceChecks } from './source-checks.ts';
 
-/** One line of the table of checks. */
-interface Row {
-  readonly name: string;
-  /** What earlier checks must have found; without it this one is skipped. */
-  readonly needs: readonly Need[];
-  readonly limitMs: number;
-  /** What to do if the check cannot be made. */
-  readonly remedy: string;
-  readonly run: (found: Examination & Found) => Check | readonly Check[] | Promise<Check | readonly Check[]>;
-}
-
-/** Each is longer than the time limits of the queries and calls within. */
-const SHORT_MS = 10_000;
-const PRIVATE_POSTGRES_MS = 90_000;
-const CALL_MS = 40_000;
-
-const SEE_DATABASE = 'see the check of the database';
-
-/** A line of the table. What it needs is there when it is run. */
-function row<const Name extends Need = never>(
-  name: string,
-  needs: readonly Name[],
-  run: (found: Examination & Pick<Found, Name>) => ReturnType<Row['run']>,
-  remedy = SEE_DATABASE,
-  limitMs = SHORT_MS,
-): Row {
-  return { name, needs, run, remedy, limitMs };
-}
+const GB = 1024 ** 3;
+/** A year of all operations takes about this much with its kept answers; with less there is no room for a rebuild. */
+const ROOMY_BYTES = 5 * GB;
+/** Postgres stops when it cannot write its log (WAL). */
+const LEAST_BYTES = 0.5 * GB;
 
 /** All checks, in the order in which to look at them. */
 const CHECKS: readonly Row[] = [
@@ -66,23 +43,8 @@ const CHECKS: readonly Row[] = [
     ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
   ]),
   row('disk', [], ({ cli, config }) => diskCheck(config, cli.cwd), 'see EOD_DATA_DIR'),
-  row('database', [], checkDatabase, 'see DATABASE_URL', PRIVATE_POSTGRES_MS),
-  row('time zone', ['server'], checkTimeZone),
-  row('pooler', ['server'], checkPooler, 'set pool_mode = session in the pooler'),
-  row('rights', ['server'], checkRights, 'docs/security.md has the statements for the roles'),
-  row(
-    'migrations',
-    ['server'],
-    checkMigrations,
-    'let the role read the tables, or run "eod migrate" as their owner',
-  ),
-  row('connections', ['server'], ({ server, config }) => connectionsCheck(server.facts, config)),
-  // Before the checks that look at the operations in use.
-  row('operations', ['tables'], checkOperations),
-  row('queue', [], checkQueue, 'see REDIS_URL, and the checks of the database'),
-  row('queue eviction', ['redis'], ({ redis }) => evictionCheck(redis)),
-  row('queue persistence', ['redis'], ({ redis }) => persistenceCheck(redis)),
-  row('queue jobs', ['tables', 'queue'], queueJobsCheck, 'see the check of the queue'),
+  ...databaseChecks,
+  ...queueChecks,
   row(
     'calendar',
     [],
@@ -99,13 +61,7 @@ const CHECKS: readonly Row[] = [
     ({ config, calendar }) => nightCheck(config, calendar, systemClock),
     'correct the settings',
   ),
-  row('source', [], checkSource, 'see EOD_BASE_URL', CALL_MS),
-  row('access key', ['call'], checkKey),
-  row('key limits', ['acceptedKey'], checkKeyReport, 'see EOD_BASE_URL', CALL_MS),
-  row('clock', [], clockCheck),
-  row('quota', ['tables'], quotaCheck),
-  row('storage', ['tables'], storageCheck),
-  row('format', ['tables'], formatCheck),
+  ...sourceChecks,
 ];
 
 /**
@@ -153,4 +109,55 @@ async function made(
   const missing = needs.find((need) => found[need] === undefined);
   if (missing !== undefined) return [skipped(name, found.lacks[missing])];
   return bounded(name, limitMs, remedy, async () => run(found as Examination & Found));
+}
+
+/** Checks the version of Node against `engines` of package.json, e.g. `>=20.19`. */
+export function nodeCheck(running: string, engines: string): Check {
+  const [least, own] = [engines.replace(/^\D+/, ''), running.replace(/^v/, '')];
+  const needed = `${least} or newer is needed`;
+  return isBelow(own, least)
+    ? failed('node', `Node ${own}; ${needed}`, 'install the current LTS release of Node')
+    : ok('node', `Node ${own} (${needed})`);
+}
+
+/** Checks the free space where the private Postgres keeps its data, or on the disk of this machine. */
+async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
+  const isPrivate = DATABASE_URL === undefined;
+  const folder = resolve(cwd, EOD_DATA_DIR);
+  const place = isPrivate ? clusterPlace(resolve(folder, 'postgres')) : null;
+  let seen = place === null || place.why === null ? folder : place.path;
+  while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
+  const what = isPrivate
+    ? `the private Postgres${place?.why ? `, because ${place.why}` : ''}`
+    : 'files of this machine; the disk of Postgres cannot be seen from here';
+  try {
+    if (!statSync(seen).isDirectory()) {
+      return failed(
+        'disk',
+        `${seen} is not a folder`,
+        'set EOD_DATA_DIR to a folder, or remove the file in its place',
+      );
+    }
+    const { bavail, bsize } = await statfs(seen);
+    const free = bavail * bsize;
+    const found = `${(free / GB).toFixed(1)} GB are free in ${seen} (${what})`;
+    const more = 'free some room, or set EOD_DATA_DIR to a larger disk';
+    if (isPrivate) {
+      const isWritable = await access(seen, constants.W_OK).then(
+        () => true,
+        () => false,
+      );
+      if (!isWritable)
+        return failed('disk', `${seen} cannot be written`, 'set EOD_DATA_DIR to a folder of yours');
+      if (free < LEAST_BYTES) return failed('disk', found, more);
+      if (free < ROOMY_BYTES) return warning('disk', found, more);
+    }
+    return ok('disk', found);
+  } catch (error) {
+    return warning(
+      'disk',
+      `${seen} cannot be checked: ${messageOf(error)}`,
+      'set EOD_DATA_DIR to a folder of yours',
+    );
+  }
 }

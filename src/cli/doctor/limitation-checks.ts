@@ -6,8 +6,7 @@ import type { Allowance, Limitation } from '../../extract/index.ts';
 import { exchangesOf, type Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import { count, momentText, plural } from '../output.ts';
-import { type Check, failed, ok, warning } from './check.ts';
-import type { KeyReport } from './examination.ts';
+import { type Check, failed, type KeyReport, ok, warning } from './check.ts';
 import { callsOfNight } from './settings-checks.ts';
 
 /** How long before its end a key is worth a warning. */

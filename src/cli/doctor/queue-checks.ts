@@ -4,14 +4,24 @@ import { openQueues, queueTablesState } from '../../jobs/queue/queue.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
 import { askRedis, placeOf, reasonOf } from '../reachable.ts';
-import { type Check, failed, isBelow, ok, skipped, warning } from './check.ts';
-import type { Examination, Found, RedisFacts } from './examination.ts';
+import {
+  type Check,
+  type Examination,
+  type Found,
+  failed,
+  isBelow,
+  ok,
+  type Row,
+  row,
+  skipped,
+  warning,
+} from './check.ts';
 
 /** BullMQ refuses Redis older than the first; the second has everything it uses. */
 const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
 
-async function readFacts(url: string): Promise<RedisFacts> {
+async function readFacts(url: string): Promise<Found['redis']> {
   return askRedis(url, async (client) => {
     const info = new Map(
       (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
@@ -37,7 +47,7 @@ async function readFacts(url: string): Promise<RedisFacts> {
 }
 
 /** Checks Redis as the server of the queue, or the queue in Postgres if REDIS_URL is not set. */
-export async function checkQueue(found: Examination): Promise<Check> {
+async function checkQueue(found: Examination): Promise<Check> {
   const { REDIS_URL: url } = found.config;
   const check = url === undefined ? await postgresQueueCheck(found) : await redisCheck(found, url);
   if (check.state === 'ok') found.queue = true;
@@ -69,10 +79,7 @@ async function redisCheck(found: Examination, url: string): Promise<Check> {
 }
 
 /** Checks whether the queue has a job for every window that is to be asked. */
-export async function queueJobsCheck({
-  tables: db,
-  config,
-}: Examination & Pick<Found, 'tables'>): Promise<Check> {
+async function queueJobsCheck({ tables: db, config }: Examination & Pick<Found, 'tables'>): Promise<Check> {
   const name = 'queue jobs';
   const runs = await runningRuns(db.drizzle);
   if (runs.length === 0) return ok(name, 'no run is under way');
@@ -91,7 +98,7 @@ export async function queueJobsCheck({
   );
 }
 
-function serverCheck(place: string, { version, isReplica }: RedisFacts): Check {
+function serverCheck(place: string, { version, isReplica }: Found['redis']): Check {
   const found = `${place}: version ${version}`;
   if (isBelow(version, OLDEST_REDIS)) {
     return failed('queue', `${found} is too old`, `upgrade it: ${RECOMMENDED_REDIS} or newer`);
@@ -103,7 +110,7 @@ function serverCheck(place: string, { version, isReplica }: RedisFacts): Check {
   return ok('queue', found);
 }
 
-export function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check {
+function evictionCheck({ evictionPolicy, maxMemory }: Found['redis']): Check {
   const name = 'queue eviction';
   if (evictionPolicy === 'noeviction') return ok(name, 'maxmemory-policy is noeviction');
   const found = `maxmemory-policy is ${evictionPolicy}`;
@@ -113,7 +120,7 @@ export function evictionCheck({ evictionPolicy, maxMemory }: RedisFacts): Check 
     : warning(name, `${found}; nothing is dropped only because maxmemory is not limited`, remedy);
 }
 
-export function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFacts): Check {
+function persistenceCheck({ appendOnly, snapshots, saveProblem }: Found['redis']): Check {
   const name = 'queue persistence';
   if (saveProblem !== null) {
     return failed(name, saveProblem, 'see the log of Redis: a full disk, or a folder it may not write');
@@ -130,3 +137,11 @@ export function persistenceCheck({ appendOnly, snapshots, saveProblem }: RedisFa
     ? warning(name, `Redis keeps nothing on disk: after a restart ${lost}`, 'set appendonly yes in Redis')
     : ok(name, `snapshots are made (${snapshots}); after a crash ${lost}`);
 }
+
+/** The checks of the queue, in the order in which to look at them. */
+export const queueChecks: readonly Row[] = [
+  row('queue', [], checkQueue, 'see REDIS_URL, and the checks of the database'),
+  row('queue eviction', ['redis'], ({ redis }) => evictionCheck(redis)),
+  row('queue persistence', ['redis'], ({ redis }) => persistenceCheck(redis)),
+  row('queue jobs', ['tables', 'queue'], queueJobsCheck, 'see the check of the queue'),
+];

@@ -19,8 +19,19 @@ import { operationNamed } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
-import { type Check, certainLead, failed, ok, skipped, warning } from './check.ts';
-import type { Examination, Found, Outcome } from './examination.ts';
+import {
+  type Check,
+  certainLead,
+  type Examination,
+  type Found,
+  failed,
+  type Outcome,
+  ok,
+  type Row,
+  row,
+  skipped,
+  warning,
+} from './check.ts';
 import { keyReport, limitationChecks } from './limitation-checks.ts';
 
 type WithTables = Examination & Pick<Found, 'tables'>;
@@ -37,7 +48,7 @@ const USED_UP = 'the calls of this hour are used up, so none was made: try again
  * Makes one call to check whether the source can be reached, whether it accepts the access key, and what its clock
  * says. It counts in the hour's budget like any other, and is not made if nothing is left of that.
  */
-export async function checkSource(found: Examination): Promise<Check> {
+async function checkSource(found: Examination): Promise<Check> {
   const { cli, config, tables: db = null } = found;
   const none = (why: string) => {
     found.lacks.call = found.lacks.acceptedKey = why;
@@ -87,7 +98,7 @@ async function countedCall(cli: Cli, config: Config, db: Database | null) {
 }
 
 /** Asks what the key may do, with another call that counts, and checks that. Where the service does not say, one line says so. */
-export async function checkKeyReport(
+async function checkKeyReport(
   found: Examination & Pick<Found, 'acceptedKey'>,
 ): Promise<Check | readonly Check[]> {
   const { cli, config, calendar, acceptedKey: source, tables: db = null } = found;
@@ -191,7 +202,7 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
   }
 }
 
-export function checkKey(found: Examination & Pick<Found, 'call'>): Check {
+function checkKey(found: Examination & Pick<Found, 'call'>): Check {
   const check = keyCheck(found.call);
   if (check.state === 'ok') found.acceptedKey = found.call.source;
   return check;
@@ -214,7 +225,7 @@ function keyCheck({ error }: Outcome): Check {
 const NOTICEABLE_MS = 5_000;
 const HARMFUL_MS = 60_000;
 
-export function clockCheck({ call: made, server, config }: Examination): Check {
+function clockCheck({ call: made, server, config }: Examination): Check {
   const date = made?.date ?? null;
   const databaseAheadMs = server?.clockAheadMs ?? null;
   const remedy = 'let the machine set its clock by NTP (timedatectl set-ntp true)';
@@ -246,7 +257,7 @@ export function clockCheck({ call: made, server, config }: Examination): Check {
 }
 
 /** Checks that answers are asked for in the format of the newest kept one: the source prints digits by format. */
-export async function formatCheck({ config, tables: db }: WithTables): Promise<Check> {
+async function formatCheck({ config, tables: db }: WithTables): Promise<Check> {
   const [newest] = await newestAnswers(db.drizzle, null, 1);
   const answer = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
   if (answer === null) return skipped('format', 'no answer is kept to compare with');
@@ -269,7 +280,7 @@ function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
 }
 
 /** Checks how many of the hour's calls are left, as counted in the database. */
-export async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
+async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
   if (config.EOD_ACCESS_KEY === undefined) return skipped('quota', 'EOD_ACCESS_KEY is not set');
   const callLimit = callLimitOf(config, systemClock);
   const hour = await readHour(db.drizzle, callLimit);
@@ -296,9 +307,23 @@ export async function quotaCheck({ config, tables: db }: WithTables): Promise<Ch
 }
 
 /** Checks whether Postgres stores the answers that workers have. */
-export async function storageCheck({ config, tables: db }: WithTables): Promise<Check> {
+async function storageCheck({ config, tables: db }: WithTables): Promise<Check> {
   const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
   return found === null
     ? ok('storage', 'no worker has an answer that Postgres does not store')
     : failed('storage', found, 'see the disk and the log of Postgres; the answers are kept and stored then');
 }
+
+/** Longer than the time limits of the call and the queries. */
+const CHECK_MS = 40_000;
+
+/** The checks of the source, in the order in which to look at them. */
+export const sourceChecks: readonly Row[] = [
+  row('source', [], checkSource, 'see EOD_BASE_URL', CHECK_MS),
+  row('access key', ['call'], checkKey),
+  row('key limits', ['acceptedKey'], checkKeyReport, 'see EOD_BASE_URL', CHECK_MS),
+  row('clock', [], clockCheck),
+  row('quota', ['tables'], quotaCheck),
+  row('storage', ['tables'], storageCheck),
+  row('format', ['tables'], formatCheck),
+];

@@ -10,7 +10,9 @@ import type { DataSet } from '../../operations/operation.ts';
 import { LOAD_AUDIT, type Scalar, SOURCE_AUDIT, VALIDITY } from '../../operations/table.ts';
 import { readerOf } from '../record-schema.ts';
 import { InvalidValue, isBlank } from '../values.ts';
-import type { SavedRecord } from './saved-answer.ts';
+
+/** A record of an answer that no declaration describes yet. */
+export type SavedRecord = Readonly<Record<string, unknown>>;
 
 /** A field of the answer, and the column that it seems to be. */
 export interface GuessedColumn {
@@ -29,7 +31,7 @@ export interface GuessedColumn {
   readonly isInAll: boolean;
 }
 
-export interface GuessedColumns {
+interface GuessedColumns {
   readonly columns: readonly GuessedColumn[];
   /** Fields that no column can read, and why. */
   readonly leftOut: readonly { readonly source: string; readonly because: string }[];

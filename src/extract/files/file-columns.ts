@@ -1,10 +1,11 @@
+import { fullYear } from '../../core/days.ts';
 import type { Field } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { type FileField, type FileFormat, FORMATS, fileDay } from './formats.ts';
+import { type FileFormat, FORMATS } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -139,7 +140,7 @@ const isDay = ({ shapes }: DataSet, source: string) =>
   );
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
-function textOf(value: unknown, read?: FileField['read']): string | null {
+function textOf(value: unknown, read?: FileFormat['fields'][string]['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);
@@ -150,3 +151,19 @@ function textOf(value: unknown, read?: FileField['read']): string | null {
  * may write the month first.
  */
 const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/, '$1-$2-$3'));
+
+/** The name of a month, or its first three letters. */
+const MONTH =
+  /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
+
+/**
+ * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of answers have.
+ * In files numbers begin with the day, in answers with the month. Other texts stay as they are.
+ */
+function fileDay(text: string): string {
+  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
+  if (day === '') return text;
+  if (MONTH.test(month)) return `${day}-${month.slice(0, 3)}-${fullYear(year)}`;
+  if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;
+  return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
+}

@@ -1,9 +1,8 @@
-import { fullYear } from '../../core/days.ts';
 import { UDIFF_COLUMNS } from '../../operations/udiff.ts';
 import { listedEventProblem } from '../corporate-actions/listed-events.ts';
 import type { Problem } from '../types.ts';
 
-export type FormatName =
+type FormatName =
   | 'udiff'
   | 'nse-bhav'
   | 'nse-full'
@@ -16,7 +15,7 @@ export type FormatName =
   | 'symbol-changes';
 
 /** The column of a field in a file, and how its text is converted. */
-export interface FileField {
+interface FileField {
   readonly column: string;
   /** The column's name in files that have none named `column`. */
   readonly orColumn?: string;
@@ -394,14 +393,6 @@ const ACTIONS: FileFormat = {
   check: ({ kind, ratio }) => listedEventProblem(kind ?? null, ratio ?? null),
 };
 
-/** The columns of NSE's list of changed symbols, which usually has no header. */
-export const SYMBOL_CHANGES_HEADER = [
-  'SM_NAME',
-  'SM_KEY_SYMBOL',
-  'SM_NEW_SYMBOL',
-  'SM_APPLICABLE_FROM',
-] as const;
-
 const SYMBOL_CHANGES: FileFormat = {
   ...list,
   dataSet: 'SymbolChanges',
@@ -436,32 +427,3 @@ export const FORMATS: readonly FileFormat[] = [
   ACTIONS,
   SYMBOL_CHANGES,
 ];
-
-/** The name of a month, or its first three letters. */
-const MONTH =
-  /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
-
-/**
- * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of answers have.
- * In files numbers begin with the day, in answers with the month. Other texts stay as they are.
- */
-export function fileDay(text: string): string {
-  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
-  if (day === '') return text;
-  if (MONTH.test(month)) return `${day}-${month.slice(0, 3)}-${fullYear(year)}`;
-  if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;
-  return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
-}
-
-/**
- * The day in the name of an old BSE file: `EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`, and what browsers and people make of these,
- * such as `EQDDMMYY (1).CSV` and `Copy of EQDDMMYY.CSV`. Null if there is none, or several.
- */
-export function dayInName(name: string): string | null {
-  const days = [
-    ...(name.split(/[\\/]/).at(-1) ?? '').matchAll(
-      /(?<![A-Z0-9])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?![A-Z0-9])/gi,
-    ),
-  ].map(([, day, month, year = '']) => `${fullYear(year)}-${month}-${day}`);
-  return new Set(days).size === 1 ? (days[0] ?? null) : null;
-}

@@ -5,10 +5,12 @@ import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { type FileRow, formatOf } from './file-columns.ts';
-import { SYMBOL_CHANGES_HEADER } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
+
+/** The columns of NSE's list of changed symbols, which usually has no header. */
+const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
 
 /**
  * Stands before the readers of a file: looks at its bytes and its first lines, without making a string of anything else.
@@ -102,45 +104,6 @@ export function parseRows(bytes: Buffer, isList: boolean): ParsedFile {
     if (!(error instanceof PipelineError)) throw error;
     throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
   }
-}
-
-/** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
-export const isBlankRow = (row: FileRow) =>
-  Object.values(row).every(
-    (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
-  );
-
-/** More rows are not looked for on one line. */
-const MOST_JOINED = 8;
-
-/**
- * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less where the
- * last cell of all rows is blank, because its comma stands before the next row. Elsewhere the last cell of a row and the
- * first of the next one have become one, and nobody knows where it is to be cut.
- *
- * @param reading.isRow finds out whether these cells are a row.
- * @param reading.endsBlank is the last cell of all other rows blank?
- * @returns null if the line cannot be rows.
- */
-export function splitJoinedRows(
-  cells: readonly unknown[],
-  header: readonly string[],
-  reading: { readonly isRow: (row: FileRow) => boolean; readonly endsBlank: boolean },
-  most = MOST_JOINED,
-): readonly FileRow[] | null {
-  const { isRow, endsBlank } = reading;
-  for (const end of endsBlank ? [header.length, header.length - 1] : [header.length]) {
-    if (cells.length < end || most === 0) continue;
-    // Of a repeated name the first column counts, as everywhere.
-    const row: FileRow = Object.fromEntries(
-      header.map((name, at) => [name.trim(), (at < end ? cells[at] : null) ?? null] as const).reverse(),
-    );
-    if (!isRow(row)) continue;
-    if (cells.length === end) return [row];
-    const others = splitJoinedRows(cells.slice(end), header, reading, most - 1);
-    if (others !== null) return [row, ...others];
-  }
-  return null;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { messageOf, PipelineError } from '../../core/errors.ts';
+import { fullYear } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
@@ -10,39 +10,20 @@ import { badFile } from '../diagnostics.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from '../records.ts';
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
-import { checkTurnover } from './check-turnover.ts';
 import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { dayInName, type FileFormat, FORMATS, type FormatName } from './formats.ts';
-import { checkFile, isBlankRow, parseRows, splitJoinedRows } from './parse-rows.ts';
+import { type FileFormat, FORMATS } from './formats.ts';
+import { checkFile, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
-import {
-  gunzipFile,
-  isGzip,
-  isZip,
-  newUnpackLimit,
-  refuseArchiveOf,
-  refuseOtherContainers,
-  type UnpackLimit,
-  unzip,
-} from './zip.ts';
 
 /** The file that a session was read from: the imported one, or one in an archive. */
-export interface FileContent {
+interface FileContent {
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** A file of unknown form in an archive that has others. */
-export interface UnknownFile {
-  /** Its path in the archive. */
-  readonly file: string;
-  /** How its header begins, or its segment. */
-  readonly form: string;
-}
-
 /** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like an answer. */
 export interface FileSession {
-  readonly format: FormatName;
+  readonly format: FileFormat['name'];
   /** Of its format among those of sessions; null for a list. */
   readonly rank: number | null;
   /** The data set that its rows are records of. */
@@ -74,97 +55,8 @@ export interface FileSession {
   readonly content: FileContent;
 }
 
-/**
- * Reads a file of an exchange, which gzip may have compressed, or a zip archive of such files. Its sessions follow from
- * the rows, or from its name if the format has no date. A broken file is not read in part.
- *
- * @param unknownSegments segments of which it is known that no operation declares them.
- * @param leaveOut called for each file of unknown form in an archive that has others.
- * @throws PipelineError `unreadable` that says what is wrong with the file.
- */
-export async function readExchangeFile(
-  name: string,
-  bytes: Buffer,
-  timeZone: string,
-  limit = newUnpackLimit(),
-  unknownSegments: ReadonlySet<string> = new Set(),
-  leaveOut: ReadOptions['leaveOut'] = () => undefined,
-): Promise<FileSession[]> {
-  return readContent(name, bytes, { timeZone, limit, unknownSegments, leaveOut, archives: 0 });
-}
-
-interface ReadOptions {
-  readonly timeZone: string;
-  readonly limit: UnpackLimit;
-  readonly unknownSegments: ReadonlySet<string>;
-  readonly leaveOut: (unknown: UnknownFile) => void;
-  /** How many archives are around it. */
-  readonly archives: number;
-}
-
-/** The data set in which the turnover is quantity times price; that of derivatives is not. */
-const SHARES = 'GetBhavCopyCM';
-
-/** NSE's downloads of several reports are archives that contain archives. */
-const MAX_ARCHIVES = 2;
-
-/** Reads a file, or what an archive or gzip data contains. */
-async function readContent(name: string, bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
-  const isCompressed = isGzip(bytes);
-  const data = isCompressed ? await gunzipFile(bytes, options.limit) : bytes;
-  if (!isZip(data)) {
-    const sessions = readCsvFile(isCompressed ? name.replace(/\.gz$/i, '') : name, data, options.timeZone);
-    checkTurnover(sessions.flatMap(({ dataSet, rows }) => (dataSet === SHARES ? [rows] : [])));
-    return sessions;
-  }
-  if (options.archives === MAX_ARCHIVES)
-    throw badFile('is an archive within two others; unpack the outer ones');
-  return readArchive(data, { ...options, archives: options.archives + 1 });
-}
-
-async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSession[]> {
-  const sessions: FileSession[] = [];
-  const names: string[] = [];
-  const isWanted = (name: string) => {
-    names.push(name);
-    return isImportName(name);
-  };
-  const unknown: UnknownFile[] = [];
-  let firstUnknown: PipelineError | undefined;
-  for await (const { name, data } of unzip(bytes, isWanted, options.limit)) {
-    const leaveOut = ({ file, form }: UnknownFile) => unknown.push({ file: `${name}/${file}`, form });
-    try {
-      for (const one of await readContent(name, data, { ...options, leaveOut })) sessions.push(one);
-    } catch (error) {
-      const { unknownSegment, unknownForm } = error instanceof PipelineError ? error : {};
-      const bad = badFile(`${name} in it: ${messageOf(error)}`, {
-        cause: error,
-        unknownSegment,
-        unknownForm,
-      });
-      const mayBecomeKnown = unknownSegment !== undefined && !options.unknownSegments.has(unknownSegment);
-      // NSE's daily archive has many reports; unknown ones must not prevent the others from being read.
-      if (unknownForm === undefined || mayBecomeKnown) throw bad;
-      firstUnknown ??= bad;
-      unknown.push({ file: name, form: unknownForm });
-    }
-  }
-  if (!names.some(isImportName)) refuseArchiveOf(names);
-  if (sessions.length === 0 && firstUnknown !== undefined) throw firstUnknown;
-  unknown.forEach(options.leaveOut);
-  return sessions;
-}
-
-/**
- * Can a file of this name be imported? Hidden files cannot, nor the files that macOS adds to archives (`._x.csv`,
- * `__MACOSX/…`).
- */
-export function isImportName(path: string): boolean {
-  return (
-    /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)(?:\.gz)?$/i.test(path) &&
-    !/(?:^|[\\/])__MACOSX[\\/]/.test(path)
-  );
-}
+/** More rows are not looked for on one line. */
+const MOST_JOINED = 8;
 
 /**
  * Reads a file that is not in an archive, as `FileSession.content` holds it.
@@ -178,8 +70,6 @@ export function readCsvFile(
   timeZone: string,
   known: readonly DataSet[] = dataSets,
 ): FileSession[] {
-  if (isGzip(bytes)) throw badFile('is compressed with gzip more than once; unpack it');
-  refuseOtherContainers(bytes);
   const content = { name: keptName(name), bytes };
   const isList = checkFile(bytes);
   const scanned = isList
@@ -432,4 +322,53 @@ function roundedIn(format: FileFormat): Record<string, number> {
 /** The columns that files of any format round, and by how much. */
 export function roundedColumns(): Record<string, number> {
   return Object.fromEntries(FORMATS.flatMap((format) => Object.entries(roundedIn(format))));
+}
+
+/**
+ * The day in the name of an old BSE file: `EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`, and what browsers and people make of these,
+ * such as `EQDDMMYY (1).CSV` and `Copy of EQDDMMYY.CSV`. Null if there is none, or several.
+ */
+export function dayInName(name: string): string | null {
+  const days = [
+    ...(name.split(/[\\/]/).at(-1) ?? '').matchAll(
+      /(?<![A-Z0-9])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?![A-Z0-9])/gi,
+    ),
+  ].map(([, day, month, year = '']) => `${fullYear(year)}-${month}-${day}`);
+  return new Set(days).size === 1 ? (days[0] ?? null) : null;
+}
+
+/** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
+const isBlankRow = (row: FileRow) =>
+  Object.values(row).every(
+    (value) => typeof value !== 'string' || value.replaceAll('\u001A', '').trim() === '',
+  );
+
+/**
+ * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less where the
+ * last cell of all rows is blank, because its comma stands before the next row. Elsewhere the last cell of a row and the
+ * first of the next one have become one, and nobody knows where it is to be cut.
+ *
+ * @param reading.isRow finds out whether these cells are a row.
+ * @param reading.endsBlank is the last cell of all other rows blank?
+ * @returns null if the line cannot be rows.
+ */
+function splitJoinedRows(
+  cells: readonly unknown[],
+  header: readonly string[],
+  reading: { readonly isRow: (row: FileRow) => boolean; readonly endsBlank: boolean },
+  most = MOST_JOINED,
+): readonly FileRow[] | null {
+  const { isRow, endsBlank } = reading;
+  for (const end of endsBlank ? [header.length, header.length - 1] : [header.length]) {
+    if (cells.length < end || most === 0) continue;
+    // Of a repeated name the first column counts, as everywhere.
+    const row: FileRow = Object.fromEntries(
+      header.map((name, at) => [name.trim(), (at < end ? cells[at] : null) ?? null] as const).reverse(),
+    );
+    if (!isRow(row)) continue;
+    if (cells.length === end) return [row];
+    const others = splitJoinedRows(cells.slice(end), header, reading, most - 1);
+    if (others !== null) return [row, ...others];
+  }
+  return null;
 }

@@ -5,7 +5,8 @@ import { join, relative, resolve } from 'node:path';
 import { messageOf, PipelineError, usageError } from '../../core/errors.ts';
 import { compareNames } from '../../core/place.ts';
 import { badFile } from '../../extract/diagnostics.ts';
-import { type FileSession, isImportName } from '../../extract/files/read-file.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import { isImportName } from '../../extract/files/unpack.ts';
 import { tableGroupOf } from '../../operations/registry.ts';
 
 /** A file to import. */

@@ -1,18 +1,19 @@
 import { today } from '../../core/clock.ts';
 import { requesterName } from '../../core/environment.ts';
-import { PipelineError } from '../../core/errors.ts';
-import type { FileSession, UnknownFile } from '../../extract/files/read-file.ts';
-import { MOST_BYTES, newUnpackLimit } from '../../extract/files/zip.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
 import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
+import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
-import type { Operation } from '../../operations/operation.ts';
+import { type Operation, tablesFilledBy } from '../../operations/operation.ts';
+import { allOperations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
-import { createPreparer, type Preparer } from './create-file-tables.ts';
 import { createOrderedStore, findFiles, hashFile, type ImportFile, inParallel } from './files.ts';
 import {
   type FileDifference,
@@ -52,6 +53,9 @@ export interface ImportOptions {
 
 /** A report lists at most this many differences. */
 const MAX_DIFFERENCES = 500;
+
+/** Makes the files of a segment known, and creates their tables; false if no operation declares them. */
+type Preparer = (segment: string) => Promise<boolean>;
 
 /**
  * Imports files of the exchanges: reads each, and stores its sessions like answers of the source. A file that cannot be
@@ -318,4 +322,42 @@ async function closeImport(
 async function cancelImport(context: Context, runId: number, why: string): Promise<void> {
   const ended = await transaction(context.db, (tx) => abandonRun(tx, runId, why));
   if (ended !== null) context.log.info({ runId, state: ended.state }, 'run has ended');
+}
+
+/**
+ * Creates a function that creates, once for an import, the tables of an operation whose files are imported though it was
+ * never enabled. It is not asked for: files alone fill its tables.
+ *
+ * @param onPrepared is told the operation.
+ */
+function createPreparer(
+  context: Context,
+  onPrepared: (operation: Operation) => void = () => undefined,
+): Preparer {
+  const prepared = new Map<string, Promise<boolean>>();
+  return (segment) => {
+    const known = prepared.get(segment) ?? prepare(context, segment, onPrepared);
+    prepared.set(segment, known);
+    return known;
+  };
+}
+
+async function prepare(
+  { db, config }: Context,
+  segment: string,
+  onPrepared: (operation: Operation) => void,
+): Promise<boolean> {
+  const { operations } = await allOperations(config.EOD_OPERATIONS_DIR);
+  const operation = operations.find((one) => one.operation.udiff?.segment === segment)?.operation;
+  if (operation === undefined) return false;
+  try {
+    await migrateDatabase(db, config, { names: [operation.name], to: 'filled', by: requesterName() });
+  } catch (error) {
+    const explained = await explainMissingRight(db, error, 'migrate');
+    if (!(explained instanceof PipelineError) || explained.kind !== 'usage') throw explained;
+    const names = tablesFilledBy(operation).map(({ name }) => `market.${name}`);
+    throw new PipelineError(`needs ${names.join(' and ')}: ${messageOf(explained)}`, { kind: 'unreadable' });
+  }
+  onPrepared(operation);
+  return true;
 }

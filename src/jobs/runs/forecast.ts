@@ -18,7 +18,7 @@ import { planTargets } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
 /** What a run would request from the source for one operation and exchange. */
-export interface OperationForecast extends Pair {
+interface OperationForecast extends Pair {
   /** All windows, including skipped ones. */
   readonly windows: number;
   /** Calls to make. */

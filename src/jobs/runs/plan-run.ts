@@ -29,12 +29,13 @@ import {
   areAnswered,
   classifyCount,
   countsAwaited,
+  listedBy,
   markAnswered,
+  planUnlessWaiting,
   questionKey,
 } from './answered.ts';
 import { onTrialDay, planTargets, planWindows, problemOf } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
-import { listedBy, planUnlessWaiting } from './waiting-targets.ts';
 
 export interface RunPlan {
   /** Generated when they are iterated. */

@@ -28,7 +28,7 @@ const DAYS_OF_QUARTER = 92;
 /** So many days have RECENT_SESSIONS sessions, whatever the holidays. */
 const RECENT_DAYS = 30;
 
-export interface OperationStatus extends Freshness {
+interface OperationStatus extends Freshness {
   /** Number of recent sessions or quarters by the best response to them. */
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Rejected records that are not resolved. */
@@ -41,7 +41,7 @@ export interface OperationStatus extends Freshness {
 }
 
 /** What is known about the access key. */
-export interface KeyStatus {
+interface KeyStatus {
   /** Its budget of this clock hour; null if no key is set. */
   readonly quota: QuotaStatus | null;
   /** The line with which the source refused it, or null. */

@@ -6,15 +6,15 @@ import { readWorkers } from '../../load/state/workers.ts';
 import type { Context } from '../context.ts';
 import { forecastFinish } from './forecast.ts';
 import { type NextTick, nextTicks } from './night-schedules.ts';
-import { type KeyStatus, readKeyStatus, waitsUntil } from './read-status.ts';
+import { readKeyStatus, type Status, waitsUntil } from './read-status.ts';
 
 /** The state of a data set. */
-export interface LatestSession extends Freshness {
+interface LatestSession extends Freshness {
   readonly openRejects: number;
 }
 
 /** Why a run does not proceed. */
-export type WaitReason =
+type WaitReason =
   | { readonly why: 'paused' }
   | { readonly why: 'no_worker'; readonly lastSeenAt: string | null }
   | { readonly why: 'calls_used'; readonly until: string }
@@ -22,13 +22,13 @@ export type WaitReason =
   | { readonly why: 'lists' };
 
 /** A run that has not ended. */
-export interface OpenRun extends OpenRunProgress {
+interface OpenRun extends OpenRunProgress {
   /** When it will probably end, ISO 8601; null if that cannot be estimated. */
   readonly finishAt: string | null;
   readonly waitReasons: readonly WaitReason[];
 }
 
-export interface Tonight extends KeyStatus {
+export interface Tonight extends Pick<Status, 'quota' | 'keyRefused'> {
   /** Was nothing ever asked for or imported? */
   readonly isUnused: boolean;
   /** By operation and exchange. */

@@ -7,7 +7,6 @@ import { type Market, ZONE } from '../market/market.ts';
 import { companyNumber, type Instrument } from '../market/market-instruments.ts';
 import type { Split } from '../market/splits.ts';
 import type { Query } from '../request-query.ts';
-import { CATEGORIES } from './categories.ts';
 
 /** Proportion of companies that announce something on a day. */
 const ANNOUNCING = 0.03;
@@ -17,6 +16,48 @@ const NOTICE_DAYS = { least: 10, most: 30 };
 
 /** A split is announced this many days before its ex-date. */
 const SPLIT_NOTICE_DAYS = 20;
+
+/** Label and code of each kind of corporate action. */
+const CATEGORIES: readonly (readonly [label: string, code: string])[] = [
+  ['A.G.M.', 'AGM'],
+  ['Amalgamation', 'AM'],
+  ['Annual Book Closure', 'ABC'],
+  ['Bonus issue', 'BN'],
+  ['Buy Back of Shares', 'BGM'],
+  ['Change in Terms or Status', 'EX'],
+  ['Consolidation of Shares', 'CS'],
+  ['Conversion of FCD', 'FC'],
+  ['Conversion of PCD', 'PC'],
+  ['Court Convened Meeting', 'CCM'],
+  ['Demerger', 'DM'],
+  ['Dividend', 'DP'],
+  ['E.G.M.', 'EGM'],
+  ['Final Dividend', 'FD'],
+  ['Interest Payment', 'IP'],
+  ['Interim Dividend', 'ID'],
+  ['Issue of Warrants', 'WR'],
+  ['Postal Ballot', 'POM'],
+  ['Preferential Issue', 'PI'],
+  ['Redemption of NCD', 'RD'],
+  ['Reduction of Capital', 'RC'],
+  ['Right Issue of Equity Shares', 'RT'],
+  ['Scheme of Arrangement', 'SOA'],
+  ['Special Dividend', 'SD'],
+  ['Spin Off', 'SO'],
+  ['Stock Split', 'SS'],
+];
+
+/** The list of kinds; codes padded to three characters. */
+export const categories: DataSet = {
+  table: 'corporate_action_categories',
+  records: () =>
+    CATEGORIES.map(([corporateActiontype, code]) => ({
+      corporateActiontype,
+      purposeCode: code.padEnd(3),
+      receivedAt: undefined,
+      savedAt: undefined,
+    })),
+};
 
 /** What every action of a company has, whatever it is. */
 function commonFields(exchange: Exchange, instrument: Instrument, day: Day) {

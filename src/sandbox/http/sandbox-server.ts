@@ -11,9 +11,8 @@ import type { Behaviour } from '../behaviour.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
-import { AccessControl } from './key-access.ts';
+import { AccessControl, isAccessKey, RequestLog } from './key-access.ts';
 import { parameter, readQuery } from './parameters.ts';
-import { isAccessKey, RequestLog } from './stats.ts';
 
 interface ServerParts {
   readonly operations: readonly Operation[];

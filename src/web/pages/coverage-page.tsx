@@ -1,17 +1,77 @@
 import { today } from '../../core/clock.ts';
+import { type Day, daysBetween, weekday } from '../../core/days.ts';
 import { type Pair, pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import { plural } from '../../core/wording.ts';
-import { type DataSetDays, knownYears, listDataSets, readDays } from '../../jobs/runs/read-coverage.ts';
+import { count, plural } from '../../core/wording.ts';
+import {
+  type CoverageDay,
+  type DataSetDays,
+  type DayKind,
+  knownYears,
+  listDataSets,
+  readDays,
+} from '../../jobs/runs/read-coverage.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
-import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
+import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Section, Years } from '../components/basics.tsx';
+import { type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
-import { Legend, totalsText, YearCalendar, YearStrip } from '../components/session-calendar.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { pairOf, yearOf } from './asked.ts';
+
+const MARKS: Readonly<Record<DayKind, Mark>> = {
+  complete: 'complete',
+  empty: 'empty',
+  holiday: 'holiday',
+  missing: 'missing',
+  suspicious: 'suspicious',
+  pending: 'pending',
+  nothing: 'none',
+};
+
+/** The names of the kinds of days, in the order of the legend. */
+const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
+  ['complete', 'complete'],
+  ['empty', 'empty, which is normal'],
+  ['holiday', 'holiday'],
+  ['missing', 'missing'],
+  ['suspicious', 'suspicious: too many rows missing'],
+  ['pending', 'not due yet'],
+];
+
+const CELL = 10;
+const GAP = 2;
+const STEP = CELL + GAP;
+
+/** Small shapes in a square of 10 by 10, as paths: one path draws all days of a kind. */
+const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
+  complete: 'h10v10h-10z',
+  empty: 'm1 1h8v8h-8z',
+  holiday: 'm4 4h2v2h-2z',
+  missing: 'm1 1l8 8m0-8l-8 8',
+  suspicious: 'm5 0l5 10h-10z',
+  pending: 'm2 5h6',
+};
+
+/** The names of the months. */
+export const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
+
+const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 
 const rangeOf = (year: number) => ({ from: `${year}-01-01`, to: `${year}-12-31` });
 
@@ -133,4 +193,172 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
       </div>
     </Section>
   );
+}
+
+/** A day in words. */
+export function dayText({ day, kind, reason, detail, records }: CoverageDay): string {
+  switch (kind) {
+    case 'complete':
+      return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
+    case 'empty':
+      return `${day}: empty, which is normal`;
+    case 'missing':
+      return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
+    case 'suspicious':
+      return `${day}: suspicious, the answer lacked too many rows`;
+    case 'pending':
+      return `${day}: not due yet`;
+    case 'holiday':
+      return `${day}: holiday`;
+    case 'nothing':
+      return `${day}: nothing expected`;
+  }
+}
+
+/** Explains the shapes; with `strip`, the small ones of a year. */
+function Legend({ strip = false }: { readonly strip?: boolean }) {
+  return (
+    <ul class="legend">
+      {LEGEND.map(([kind, text]) => (
+        <li key={kind}>
+          {strip ? (
+            <svg class="swatch-small" viewBox="0 0 10 10" aria-hidden="true">
+              <path class={`cell-${kind}`} d={`M0 0${SMALL[kind]}`} />
+            </svg>
+          ) : (
+            <span class={`swatch day-${kind}`}>
+              {kind === 'complete' ? null : <MarkIcon mark={MARKS[kind]} />}
+            </span>
+          )}
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The column of a day's week, where the first column has the week of `first`. Weeks begin on Mondays. */
+function columnOf(first: Day, day: Day): number {
+  const start = (weekday(first) + 6) % 7;
+  return Math.floor((daysBetween(first, day) + start) / 7);
+}
+
+/** A year at a glance, with a column for each week and a row for each weekday. The label has the same in words. */
+function YearStrip({ days, label }: { readonly days: readonly CoverageDay[]; readonly label: string }) {
+  const first = days[0]?.day ?? '1970-01-01';
+  const weeks = columnOf(first, days.at(-1)?.day ?? first) + 1;
+  // Weekends get rows only if something is expected on one of them.
+  const isWeekend = (day: Day) => weekday(day) === 0 || weekday(day) === 6;
+  const rows = days.some(({ day, kind }) => kind !== 'nothing' && isWeekend(day)) ? 7 : 5;
+  const months = days.filter(({ day }) => day.endsWith('-01'));
+  const cellOf = ({ day }: CoverageDay, shape: string) =>
+    `M${columnOf(first, day) * STEP} ${((weekday(day) + 6) % 7) * STEP}${shape}`;
+  return (
+    <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
+      {months.map(({ day }) => (
+        <text key={day} x={columnOf(first, day) * STEP} y={-2} class="strip-month">
+          {MONTHS[Number(day.slice(5, 7)) - 1]?.slice(0, 3)}
+        </text>
+      ))}
+      <path
+        class="cell-nothing"
+        d={days
+          .filter(({ day, kind }) => kind === 'nothing' && !isWeekend(day))
+          .map((one) => cellOf(one, SMALL.complete))
+          .join('')}
+      />
+      {Object.entries(SMALL).map(([kind, shape]) => (
+        <path
+          key={kind}
+          class={`cell-${kind}`}
+          d={days
+            .filter((one) => one.kind === kind)
+            .map((one) => cellOf(one, shape))
+            .join('')}
+        />
+      ))}
+    </svg>
+  );
+}
+
+/** `February 2025`, of a day or month. */
+const monthText = (day: string) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`;
+
+/** A year as twelve months. Each day that is known is a link. */
+function YearCalendar({
+  days,
+  linkOf,
+}: {
+  readonly days: readonly CoverageDay[];
+  readonly linkOf: (day: Day) => string;
+}) {
+  return (
+    <div class="months">
+      {[...groupBy(days, ({ day }) => day.slice(0, 7))].map(([month, ofMonth]) => (
+        <MonthTable key={month} month={month} days={ofMonth} linkOf={linkOf} />
+      ))}
+    </div>
+  );
+}
+
+function MonthTable({
+  month,
+  days,
+  linkOf,
+}: {
+  readonly month: string;
+  readonly days: readonly CoverageDay[];
+  readonly linkOf: (day: Day) => string;
+}) {
+  const lead = (weekday(`${month}-01`) + 6) % 7;
+  const cells: (CoverageDay | null)[] = [...Array.from({ length: lead }, () => null), ...days];
+  while (cells.length % 7 !== 0) cells.push(null);
+  const weeks = Array.from({ length: cells.length / 7 }, (_, at) => cells.slice(at * 7, at * 7 + 7));
+  return (
+    <table class="month">
+      <caption>{monthText(month)}</caption>
+      <thead>
+        <tr>
+          {WEEKDAYS.map((day) => (
+            <th key={day} scope="col">
+              <abbr title={day}>{day.slice(0, 1)}</abbr>
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {weeks.map((week, at) => (
+          <tr key={at}>
+            {week.map((one, place) => (
+              <td key={place}>{one === null ? null : <DayCell day={one} linkOf={linkOf} />}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function DayCell({ day, linkOf }: { readonly day: CoverageDay; readonly linkOf: (day: Day) => string }) {
+  const number = Number(day.day.slice(8));
+  if (day.kind === 'nothing') return <span class="day">{number}</span>;
+  const text = dayText(day);
+  return (
+    <a class={`day day-${day.kind}`} href={linkOf(day.day)} title={text}>
+      {number}
+      <span class="hidden">{` ${monthText(day.day)}${text.slice(day.day.length)}`}</span>
+      {day.kind === 'complete' ? null : <MarkIcon mark={MARKS[day.kind]} />}
+    </a>
+  );
+}
+
+/** How many days of each kind there are, in words. */
+function totalsText(days: readonly CoverageDay[]): string {
+  const number = (kind: DayKind) => days.filter((one) => one.kind === kind).length;
+  const parts: string[] = [`${count(number('complete'))} complete`];
+  for (const kind of ['empty', 'missing', 'suspicious', 'pending'] as const) {
+    const found = number(kind);
+    if (found > 0) parts.push(`${count(found)} ${kind === 'pending' ? 'not due yet' : kind}`);
+  }
+  return parts.join(', ');
 }

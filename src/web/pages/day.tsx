@@ -16,9 +16,9 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
-import { dayText } from '../components/session-calendar.tsx';
 import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
 import { dayOf, pairOf } from './asked.ts';
+import { dayText } from './coverage-page.tsx';
 
 /** How many rows of each table are listed: a day that is asked for instrument by instrument has hundreds. */
 const LISTED = 50;

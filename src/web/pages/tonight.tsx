@@ -7,13 +7,7 @@ import { count, duration, isUnusual, plural, retryText } from '../../core/wordin
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
-import {
-  type LatestSession,
-  type OpenRun,
-  readTonight,
-  type Tonight,
-  type WaitReason,
-} from '../../jobs/runs/read-tonight.ts';
+import { readTonight, type Tonight } from '../../jobs/runs/read-tonight.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
@@ -23,6 +17,8 @@ import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
+
+type OpenRun = Tonight['openRuns'][number];
 
 const REFRESH_S = 15;
 
@@ -166,7 +162,8 @@ function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary
 }
 
 /** How many of the last sessions before the latest are missing. */
-const missingBefore = ({ missingSessions, isLate }: LatestSession) => missingSessions - (isLate ? 1 : 0);
+const missingBefore = ({ missingSessions, isLate }: Tonight['sessions'][number]) =>
+  missingSessions - (isLate ? 1 : 0);
 
 function NightSummaryBox({
   summary: { mark, title, text, isFilledByFiles },
@@ -298,7 +295,7 @@ function Waiting({
   );
 }
 
-function waitReasonText(reason: WaitReason, zone: string): string {
+function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): string {
   const clock = (iso: string) =>
     new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' }).format(
       Date.parse(iso),
@@ -317,7 +314,7 @@ function waitReasonText(reason: WaitReason, zone: string): string {
   }
 }
 
-const COLUMNS: readonly Column<LatestSession>[] = [
+const COLUMNS: readonly Column<Tonight['sessions'][number]>[] = [
   { head: 'Data set', cell: (one) => <DataSetLink {...one} /> },
   {
     head: 'Latest session',
