@@ -43,7 +43,7 @@ const QUESTIONS = {
   },
   asOfMs: {
     uses: ['exchange', 'day'],
-    sql: `select symbol, close_price from market.bhavcopy_cm_as_of(now()) where exchange = $1 and trade_date = $2`,
+    sql: `select symbol, close_price from market_history.bhavcopy_cm_as_of(now()) where exchange = $1 and trade_date = $2`,
     rows: 'instruments',
   },
   isinMs: {
@@ -61,7 +61,7 @@ const QUESTIONS = {
   },
   changesMs: {
     uses: ['state'],
-    sql: 'select * from market.bhavcopy_cm_changes($1::bigint - 1, $1::bigint)',
+    sql: 'select * from market_history.bhavcopy_cm_changes($1::bigint - 1, $1::bigint)',
     rows: 'instruments',
   },
 } as const;

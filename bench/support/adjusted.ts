@@ -50,12 +50,12 @@ export async function askAdjusted(
       const { rows, rowCount } = await client.query<{ sessions?: string }>(sql, [...values]);
       return { ms: performance.now() - start, sessions: Number(rows[0]?.sessions ?? rowCount) };
     };
-    const ofShares = async (prices: string, column: 'symbol' | 'id') => {
+    const ofShares = async (column: 'symbol' | 'id', isTotal = false) => {
       const times: number[] = [];
       for (const share of shares) {
         const condition = column === 'symbol' ? "exchange = 'NSE' and symbol = $2" : 'instrument_id = $2';
         const answer = await ask(
-          `select * from market.${prices}($1) where ${condition} order by trade_date`,
+          `select * from market.adjusted_prices($1, ${isTotal}) where ${condition} order by trade_date`,
           [last, share[column]],
         );
         check('adjusted', { sessions: [answer.sessions, days.length] });
@@ -86,9 +86,9 @@ export async function askAdjusted(
     }
     return {
       ...views,
-      symbolMs: await ofShares('adjusted_prices', 'symbol'),
-      instrumentMs: await ofShares('adjusted_prices', 'id'),
-      totalReturnMs: await ofShares('total_return_prices', 'symbol'),
+      symbolMs: await ofShares('symbol'),
+      instrumentMs: await ofShares('id'),
+      totalReturnMs: await ofShares('symbol', true),
       yearSeconds: whole.ms / 1000,
       yearRows: whole.sessions,
     };

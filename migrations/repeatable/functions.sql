@@ -70,7 +70,7 @@ REVOKE EXECUTE ON FUNCTION etl.analyze_tables(text[]) FROM PUBLIC;
 -- States: loads are numbered in the order of their commits (etl.loads.state), so that a number names what was stored.
 CREATE OR REPLACE FUNCTION market.state() RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT coalesce(max(state), 0) FROM etl.loads $$;
-COMMENT ON FUNCTION market.state() IS 'The number of the state that this query sees. Kept with a report, it identifies the data of the report: market.<table>_at(number).';
+COMMENT ON FUNCTION market.state() IS 'The number of the state that this query sees. Kept with a report, it identifies the data of the report: market_history.<table>_at(number).';
 
 CREATE OR REPLACE FUNCTION market.state(ts timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
@@ -97,7 +97,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- For the functions of past states: a number that is not taken yet must not show whatever is stored now.
-CREATE OR REPLACE FUNCTION market.is_state(number bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION etl.is_state(number bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   newest bigint := (SELECT coalesce(max(state), 0) FROM etl.loads);
@@ -109,10 +109,10 @@ BEGIN
     USING ERRCODE = 'invalid_parameter_value', HINT = 'market.state() is the newest, market.state(timestamptz) that of a moment; 0 is before the first load.';
 END
 $$;
-COMMENT ON FUNCTION market.is_state(bigint) IS 'True if there is a state with this number, else an error that names the newest.';
+COMMENT ON FUNCTION etl.is_state(bigint) IS 'True if there is a state with this number, else an error that names the newest.';
 
 -- Before the first load, in state 0, no table had a row, whatever its history is now.
-CREATE OR REPLACE FUNCTION market.is_state(number bigint, of_table text) RETURNS boolean
+CREATE OR REPLACE FUNCTION etl.is_state(number bigint, of_table text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   begins etl.past_begins;
@@ -126,19 +126,19 @@ BEGIN
             begins.run_id, begins.exchange, begins.state, of_table);
     END IF;
   END IF;
-  RETURN market.is_state(number);
+  RETURN etl.is_state(number);
 END
 $$;
-COMMENT ON FUNCTION market.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the first state that can.';
+COMMENT ON FUNCTION etl.is_state(bigint, text) IS 'True if the table can be shown in the state with this number, else an error that names the first state that can.';
 
-CREATE OR REPLACE FUNCTION market.are_states(from_state bigint, to_state bigint, of_table text) RETURNS boolean
+CREATE OR REPLACE FUNCTION etl.are_states(from_state bigint, to_state bigint, of_table text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 BEGIN
   IF from_state > to_state THEN
     RAISE EXCEPTION 'state % is after state %', from_state, to_state
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the earlier state first.';
   END IF;
-  RETURN market.is_state(from_state, of_table) AND market.is_state(to_state, of_table);
+  RETURN etl.is_state(from_state, of_table) AND etl.is_state(to_state, of_table);
 END
 $$;
-COMMENT ON FUNCTION market.are_states(bigint, bigint, text) IS 'True if the table can be shown in both states, the earlier first, else an error that says why not.';
+COMMENT ON FUNCTION etl.are_states(bigint, bigint, text) IS 'True if the table can be shown in both states, the earlier first, else an error that says why not.';

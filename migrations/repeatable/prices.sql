@@ -1,21 +1,21 @@
 -- Adjusted prices; docs/adjusted-prices.md explains them. This file is applied by `eod migrate` whenever it changes.
 
 -- The exact product of numerics; Postgres has none.
-CREATE OR REPLACE AGGREGATE market.product(numeric) (
+CREATE OR REPLACE AGGREGATE etl.product(numeric) (
   SFUNC = pg_catalog.numeric_mul, STYPE = numeric, INITCOND = '1', COMBINEFUNC = pg_catalog.numeric_mul, PARALLEL = SAFE);
-COMMENT ON AGGREGATE market.product(numeric) IS 'The product of all values, exactly.';
+COMMENT ON AGGREGATE etl.product(numeric) IS 'The product of all values, exactly.';
 
 -- A share's stretches of days between its events, and what prices of each are to be multiplied by. The last has no end:
 -- nothing changes there; a share without events has that one only. These functions have no SET, so that the planner
 -- sees through them. Conditions on ratio_new and status_reason are those of the index corporate_events_ratio_idx.
-CREATE OR REPLACE FUNCTION market.share_price_factors(exchange text, share_id text, through date)
+CREATE OR REPLACE FUNCTION etl.share_price_factors(exchange text, share_id text, as_of date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
   SELECT coalesce(lag(d.ex_date) OVER earlier, '-infinity'::date), d.ex_date,
-         market.product(d.ratio_old) OVER later, market.product(d.ratio_new) OVER later
+         etl.product(d.ratio_old) OVER later, etl.product(d.ratio_new) OVER later
     FROM (
       -- The same event under two symbols of the share counts once; what a person has decided comes first.
-      SELECT e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new
+      SELECT e.ex_date, etl.product(e.ratio_old) AS ratio_old, etl.product(e.ratio_new) AS ratio_new
         FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new
                 FROM market.corporate_events c
                WHERE c.exchange = $1 AND c.instrument_id = $2 AND c.ex_date <= $3
@@ -27,76 +27,18 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
       UNION ALL SELECT 'infinity', 1, 1) AS d
   WINDOW earlier AS (ORDER BY d.ex_date), later AS (ORDER BY d.ex_date DESC)
 $$;
-COMMENT ON FUNCTION market.share_price_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
-
-CREATE OR REPLACE FUNCTION market.price_factors(through date DEFAULT current_date)
-RETURNS TABLE (exchange text, instrument_id text, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
-  SELECT s.exchange, s.instrument_id, p.*
-    FROM (SELECT DISTINCT c.exchange, c.instrument_id FROM market.corporate_events c
-           WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %') AND c.instrument_id IS NOT NULL) AS s
-   CROSS JOIN LATERAL market.share_price_factors(s.exchange, s.instrument_id, through) AS p
-   WHERE p.valid_to < 'infinity'
-$$;
-COMMENT ON FUNCTION market.price_factors(date) IS 'market.share_price_factors for every share with events, without the stretch behind the last event.';
-
--- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
--- through their indexes if a symbol or an instrument is given.
-CREATE OR REPLACE FUNCTION market.adjusted_prices(through date DEFAULT current_date)
-RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
-               high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
-               unadjusted_close_price numeric)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
-         CASE WHEN f.is_adjusted THEN b.open_price * f.ratio_old / f.ratio_new ELSE b.open_price END,
-         CASE WHEN f.is_adjusted THEN b.high_price * f.ratio_old / f.ratio_new ELSE b.high_price END,
-         CASE WHEN f.is_adjusted THEN b.low_price * f.ratio_old / f.ratio_new ELSE b.low_price END,
-         CASE WHEN f.is_adjusted THEN b.close_price * f.ratio_old / f.ratio_new ELSE b.close_price END,
-         CASE WHEN f.is_adjusted THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
-         CASE WHEN f.is_adjusted THEN f.ratio_old / f.ratio_new ELSE 1 END,
-         b.close_price
-    FROM market.bhavcopy_cm b
-    LEFT JOIN (
-      SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
-             p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, p.valid_to < 'infinity' AS is_adjusted
-        FROM market.series_aliases a
-       CROSS JOIN LATERAL market.share_price_factors(a.exchange, a.share_id, through) p) AS f
-      ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
-     AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
-     AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
-   WHERE b.trade_date <= through
-$$;
-COMMENT ON FUNCTION market.adjusted_prices(date) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day.';
-
-CREATE OR REPLACE VIEW market.prices_adjusted AS
-  SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
-         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price
-    FROM market.adjusted_prices();
-COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices through today, its prices rounded to 4 decimals.';
-COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
-COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
-COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';
-COMMENT ON COLUMN market.prices_adjusted.series IS 'Series (NSE) or group (BSE) of that day.';
-COMMENT ON COLUMN market.prices_adjusted.isin IS 'ISIN of that day.';
-COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Session.';
-COMMENT ON COLUMN market.prices_adjusted.open_price IS 'Opening price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.high_price IS 'Highest price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.low_price IS 'Lowest price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.close_price IS 'Closing price, adjusted. Unit: rupees.';
-COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
-COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
-COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
+COMMENT ON FUNCTION etl.share_price_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by, ratio_old ÷ ratio_new, to compare with prices of the given day: the product of its applied events until then.';
 
 -- One share's stretches of days, as above, with what is left of a price after the dividends of later days: (c - d) ÷ c for
 -- a dividend of d rupees and a last close c before it. c is in shares of the dividend's day: splits in between, while the
 -- share was not traded, change it; those of the same day do not, as the dividend is of the shares before them. The last
 -- stretch has no end. By share, because each dividend looks for a close through the indexes of sessions. What a trust
 -- distributes is applied by its parts, of several kinds; special dividends count although a person has yet to decide.
-CREATE OR REPLACE FUNCTION market.total_return_factors(exchange text, share_id text, through date DEFAULT current_date)
+CREATE OR REPLACE FUNCTION etl.share_return_factors(exchange text, share_id text, as_of date)
 RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   WITH days AS MATERIALIZED (
-    SELECT e.ex_date, market.product(e.ratio_old) AS ratio_old, market.product(e.ratio_new) AS ratio_new,
+    SELECT e.ex_date, etl.product(e.ratio_old) AS ratio_old, etl.product(e.ratio_new) AS ratio_new,
            sum(e.amount) FILTER (WHERE e.ratio_new IS NULL) AS dividend
       FROM (SELECT DISTINCT ON (c.ex_date, c.kind, c.item) c.ex_date, c.status, c.ratio_old, c.ratio_new, c.amount
               FROM market.corporate_events c
@@ -108,7 +50,7 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   ), valued AS (
     SELECT d.*, before.close - d.dividend AS rest, before.close
       FROM days d LEFT JOIN LATERAL (
-        SELECT l.close_price * market.product(s.ratio_old) / market.product(s.ratio_new) AS close
+        SELECT l.close_price * etl.product(s.ratio_old) / etl.product(s.ratio_new) AS close
           FROM (SELECT b.close_price, b.trade_date
                   FROM market.series_aliases a
                  CROSS JOIN LATERAL (
@@ -125,14 +67,38 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
       FROM valued
     UNION ALL SELECT 'infinity', 1, 1, 1, 1
   )
-  SELECT coalesce(lag(ex_date) OVER share, '-infinity'::date), ex_date, market.product(ratio_old) OVER later, market.product(ratio_new) OVER later,
-         trim_scale(round(market.product(rest) OVER later / market.product(close) OVER later, 30))
+  SELECT coalesce(lag(ex_date) OVER share, '-infinity'::date), ex_date, etl.product(ratio_old) OVER later, etl.product(ratio_new) OVER later,
+         trim_scale(round(etl.product(rest) OVER later / etl.product(close) OVER later, 30))
     FROM stretches
   WINDOW share AS (ORDER BY ex_date), later AS (ORDER BY ex_date DESC)
 $$;
-COMMENT ON FUNCTION market.total_return_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by to compare with prices of the given day, dividends reinvested: ratio_old ÷ ratio_new for its splits, consolidations and bonuses, and reinvested, to 30 decimals, for its dividends.';
+COMMENT ON FUNCTION etl.share_return_factors(text, text, date) IS 'What prices of a share from valid_from to before valid_to are multiplied by to compare with prices of the given day, dividends reinvested: ratio_old ÷ ratio_new for its splits, consolidations and bonuses, and reinvested, to 30 decimals, for its dividends.';
 
-CREATE OR REPLACE FUNCTION market.total_return_prices(through date DEFAULT current_date)
+-- Of the two ways to compute them, the planner drops the one that is not requested.
+CREATE OR REPLACE FUNCTION etl.share_factors(exchange text, share_id text, as_of date, is_total_return boolean)
+RETURNS TABLE (valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 2 AS $$
+  SELECT p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, 1::numeric FROM etl.share_price_factors($1, $2, $3) AS p WHERE NOT $4
+  UNION ALL
+  SELECT t.valid_from, t.valid_to, t.ratio_old, t.ratio_new, t.reinvested FROM etl.share_return_factors($1, $2, $3) AS t WHERE $4
+$$;
+COMMENT ON FUNCTION etl.share_factors(text, text, date, boolean) IS 'The factors of market.price_factors of one share, with the stretch behind its last event.';
+
+CREATE OR REPLACE FUNCTION market.price_factors(as_of date DEFAULT current_date, total_return boolean DEFAULT false)
+RETURNS TABLE (exchange text, instrument_id text, valid_from date, valid_to date, ratio_old numeric, ratio_new numeric, reinvested numeric)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
+  SELECT s.exchange, s.instrument_id, p.*
+    FROM (SELECT DISTINCT c.exchange, c.instrument_id FROM market.corporate_events c
+           WHERE (c.ratio_new IS NOT NULL OR c.status_reason LIKE 'decided by %' OR total_return AND c.amount IS NOT NULL)
+             AND c.instrument_id IS NOT NULL) AS s
+   CROSS JOIN LATERAL etl.share_factors(s.exchange, s.instrument_id, as_of, total_return) AS p
+   WHERE p.valid_to < 'infinity'
+$$;
+COMMENT ON FUNCTION market.price_factors(date, boolean) IS 'What prices of each share with events, from valid_from to before valid_to, are multiplied by to compare with prices of the given day: ratio_old ÷ ratio_new for its splits, consolidations and bonuses until then, and, with total_return, reinvested, to 30 decimals, for its dividends.';
+
+-- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
+-- through their indexes if a symbol or an instrument is given.
+CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date DEFAULT current_date, total_return boolean DEFAULT false)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
                unadjusted_close_price numeric)
@@ -148,12 +114,32 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM market.bhavcopy_cm b
     LEFT JOIN (
       SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
-             t.valid_from, t.valid_to, t.ratio_old, t.ratio_new, t.ratio_old * t.reinvested AS numerator,
-             t.valid_to < 'infinity' AS is_adjusted
-        FROM market.series_aliases a CROSS JOIN LATERAL market.total_return_factors(a.exchange, a.share_id, through) t) AS f
+             p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, p.ratio_old * p.reinvested AS numerator,
+             p.valid_to < 'infinity' AS is_adjusted
+        FROM market.series_aliases a
+       CROSS JOIN LATERAL etl.share_factors(a.exchange, a.share_id, as_of, total_return) p) AS f
       ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
-   WHERE b.trade_date <= through
+   WHERE b.trade_date <= as_of
 $$;
-COMMENT ON FUNCTION market.total_return_prices(date) IS 'market.adjusted_prices with dividends and the distributions of trusts reinvested as well, each at the last close before its ex-date.';
+COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day. With total_return, dividends and the distributions of trusts are reinvested as well, each at the last close before its ex-date.';
+
+CREATE OR REPLACE VIEW market.prices_adjusted AS
+  SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
+         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price
+    FROM market.adjusted_prices();
+COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices as of today, its prices rounded to 4 decimals.';
+COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
+COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.prices_adjusted.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.prices_adjusted.series IS 'Series (NSE) or group (BSE) of that day.';
+COMMENT ON COLUMN market.prices_adjusted.isin IS 'ISIN of that day.';
+COMMENT ON COLUMN market.prices_adjusted.trade_date IS 'Session.';
+COMMENT ON COLUMN market.prices_adjusted.open_price IS 'Opening price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.high_price IS 'Highest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.low_price IS 'Lowest price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.close_price IS 'Closing price, adjusted. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
+COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
+COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';

@@ -61,7 +61,7 @@ CREATE OR REPLACE VIEW market.prices AS
                       SELECT p.trade_date FROM market.bhavcopy_cm p
                        WHERE p.exchange = s.exchange AND p.symbol = s.symbol AND p.series = s.series AND p.trade_date >= f.valid_to
                        ORDER BY p.trade_date LIMIT 1) END) AS first_sessions
-               FROM market.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
+               FROM etl.share_price_factors(s.exchange, s.share_id, 'infinity') f) p
         ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
          AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
     ) r
@@ -94,7 +94,7 @@ COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in perc
 COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, HL for both, or none; null where the price bands of the day are not loaded, or records of them were rejected.';
 
 -- Immutable, so that a wrong period is an error before anything is read.
-CREATE OR REPLACE FUNCTION market.period_unit(period text) RETURNS text
+CREATE OR REPLACE FUNCTION etl.period_unit(period text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   IF lower(period) NOT IN ('week', 'weekly', 'month', 'monthly', 'quarter', 'quarterly', 'year', 'yearly') OR period IS NULL THEN
@@ -104,22 +104,22 @@ BEGIN
   RETURN regexp_replace(lower(period), 'ly$', '');
 END
 $$;
-COMMENT ON FUNCTION market.period_unit(text) IS 'week, month, quarter or year, also of weekly, monthly, quarterly and yearly; an error for anything else.';
+COMMENT ON FUNCTION etl.period_unit(text) IS 'week, month, quarter or year, also of weekly, monthly, quarterly and yearly; an error for anything else.';
 
 -- Symbol and series are those of the instrument, not of the day, so that conditions on them apply before prices are read.
-CREATE OR REPLACE FUNCTION market.candles(period text, through date DEFAULT current_date, since date DEFAULT '-infinity')
+CREATE OR REPLACE FUNCTION market.candles(period text, as_of date DEFAULT current_date, since date DEFAULT '-infinity')
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, period_start date, first_session date, last_session date,
                sessions integer, open_price numeric, high_price numeric, low_price numeric, close_price numeric,
                traded_quantity numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date,
+  SELECT p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(etl.period_unit(period), p.trade_date::timestamp)::date,
          min(p.trade_date), max(p.trade_date), count(*)::integer,
          (array_agg(p.open_price ORDER BY p.trade_date) FILTER (WHERE p.open_price IS NOT NULL))[1], max(p.high_price), min(p.low_price),
          (array_agg(p.close_price ORDER BY p.trade_date DESC) FILTER (WHERE p.close_price IS NOT NULL))[1], sum(p.traded_quantity)
-    FROM market.adjusted_prices(through) p
+    FROM market.adjusted_prices(as_of) p
     JOIN market.instruments i ON i.exchange = p.exchange AND i.instrument_id = p.instrument_id
    WHERE p.trade_date >= since
-   GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(market.period_unit(period), p.trade_date::timestamp)::date
+   GROUP BY p.instrument_id, p.exchange, i.symbol, i.series, date_trunc(etl.period_unit(period), p.trade_date::timestamp)::date
 $$;
 COMMENT ON FUNCTION market.candles(text, date, date) IS 'Candles by week, month, quarter or year of sessions up to the given day (and from another on), adjusted as of it by market.adjusted_prices. One row an instrument and period with a session; symbol and series are those it was last seen under, so that its candles go on through renames.';
 

@@ -246,7 +246,7 @@ test('the model of the page that reads only what changed equals the table after 
     }
     const changes = await query<{ change: string }>(
       url,
-      `select change from market.bhavcopy_cm_changes(${state}, market.state())`,
+      `select change from market_history.bhavcopy_cm_changes(${state}, market.state())`,
     );
     for (const { change } of changes) seen.add(change);
     expect(changes.length).toBeGreaterThan(0);

@@ -149,7 +149,7 @@ describe('states', () => {
     expect(await state('--at', FOLDER_DAY)).toEqual({ state: 0, committedAt: null });
     expect((await runCli(['state'], options)).stdout).toMatch(
       new RegExp(
-        `^database state ${newest}, since .* \\(Asia/Kolkata\\)\nmarket\\.<table>_at\\(${newest}\\) shows it\n$`,
+        `^database state ${newest}, since .* \\(Asia/Kolkata\\)\nmarket_history\\.<table>_at\\(${newest}\\) shows it\n$`,
       ),
     );
   });

@@ -53,8 +53,8 @@ test('processes that enable the same and other operations at once all end well, 
       login.href,
       `select (select count(*)::int from market.${table.name}) as now,
               (select count(*)::int from market_history.${table.name}) as history,
-              (select count(*)::int from market.${table.name}_at(market.state())) as at,
-              (select count(*)::int from market.${table.name}_changes(0, market.state())) as changes,
+              (select count(*)::int from market_history.${table.name}_at(market.state())) as at,
+              (select count(*)::int from market_history.${table.name}_changes(0, market.state())) as changes,
               (select array_agg(attname::text order by 1) from pg_attribute
                 where attrelid = 'market.${table.name}'::regclass and attnum > 0) @> $1 as has_columns`.replace(
         '$1',
@@ -86,8 +86,8 @@ async function catalogOf(operation: string, table: string) {
      union all
      select 'trigger', schema, pg_get_triggerdef(t.oid) from relation r join pg_trigger t on t.tgrelid = r.oid where not t.tgisinternal
      union all
-     select 'function', 'market', concat_ws(' | ', pg_get_functiondef(p.oid), p.proacl, obj_description(p.oid, 'pg_proc'))
-       from pg_proc p where p.pronamespace = 'market'::regnamespace and p.proname ~ '^${table}_'
+     select 'function', 'market_history', concat_ws(' | ', pg_get_functiondef(p.oid), p.proacl, obj_description(p.oid, 'pg_proc'))
+       from pg_proc p where p.pronamespace = 'market_history'::regnamespace and p.proname ~ '^${table}_'
      order by 1, 2, 3`,
   );
   return found.map((row) => JSON.stringify(row).replaceAll(table, 'T').replaceAll(operation, 'O')).sort();

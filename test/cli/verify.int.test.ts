@@ -175,7 +175,7 @@ test('a rebuild from the kept answers in another database has the same content',
   // Each row belongs to the load of its answer, so the copy can be followed from its beginning, and verified.
   const sides = (await query(
     other,
-    'select (select count(*) from market.bhavcopy_cm)::int as stored, (select count(*) from market.bhavcopy_cm_changes(0, market.state()))::int as changes',
+    'select (select count(*) from market.bhavcopy_cm)::int as stored, (select count(*) from market_history.bhavcopy_cm_changes(0, market.state()))::int as changes',
   )) as readonly { readonly stored: number; readonly changes: number }[];
   expect(sides).toEqual([{ stored: 200, changes: 200 }]);
   const verified = await runCli(['verify'], { cwd, env: { DATABASE_URL: other } });

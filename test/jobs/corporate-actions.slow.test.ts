@@ -71,7 +71,7 @@ async function seen(pipeline: Pipeline) {
     returns: await query(
       pipeline,
       `select exchange, symbol, series, trade_date::text, close_price::text
-         from market.total_return_prices('${TONIGHT}') order by 1, 2, 3, 4`,
+         from market.adjusted_prices('${TONIGHT}', total_return => true) order by 1, 2, 3, 4`,
     ),
   };
 }

@@ -37,7 +37,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
 
   test('splits and bonuses have the factors that others publish', async () => {
     const found = await query(
-      `select symbol || ' ' || ex_date as day, market.product(ratio_old) / market.product(ratio_new) as factor
+      `select symbol || ' ' || ex_date as day, etl.product(ratio_old) / etl.product(ratio_new) as factor
          from market.corporate_events where status = 'applied' and ratio_new is not null group by symbol, ex_date`,
     );
     const factors = new Map(found.map(({ day, factor }) => [day, Number(factor).toFixed(4)]));
@@ -150,9 +150,9 @@ describe.runIf(present)('published corporate actions and prices', () => {
       `select e.symbol, e.amount, p.unadjusted_close_price as before, p.close_price as before_adjusted, x.unadjusted_close_price as on_day, x.close_price as on_day_adjusted
          from (select symbol, instrument_id, ex_date, sum(amount) as amount from market.corporate_events
                 where exchange = 'NSE' and kind = 'dividend' and status = 'applied' group by 1, 2, 3) e
-         join lateral (select * from market.total_return_prices('2022-12-31') t
+         join lateral (select * from market.adjusted_prices('2022-12-31', total_return => true) t
                         where t.exchange = 'NSE' and t.instrument_id = e.instrument_id and t.trade_date < e.ex_date order by t.trade_date desc limit 1) p on true
-         join market.total_return_prices('2022-12-31') x on x.exchange = 'NSE' and x.instrument_id = e.instrument_id and x.trade_date = e.ex_date
+         join market.adjusted_prices('2022-12-31', total_return => true) x on x.exchange = 'NSE' and x.instrument_id = e.instrument_id and x.trade_date = e.ex_date
         where e.symbol in ('ITC', 'TCS', 'COALINDIA', 'VEDL', 'HINDZINC', 'ONGC')`,
     );
     expect(rows.length).toBeGreaterThan(20);

@@ -142,10 +142,10 @@ describe('lists of corporate actions', () => {
     expect((await closes('2024-01-04', 'PLAIN'))[2]).toBe('2024-01-03 PLAIN 8 750 10');
     await importInto(context, [join(folder, 'lists')], { force: true });
     expect(await events("kind = 'demerger'")).toEqual([`${id} 5/4 applied`]);
-    const past = await query(`select status from market.corporate_events_at($1) where event_id = $2`, [
-      state,
-      id,
-    ]);
+    const past = await query(
+      `select status from market_history.corporate_events_at($1) where event_id = $2`,
+      [state, id],
+    );
     expect(past).toEqual([{ status: 'needs_review' }]);
     expect(await decideEvent(context, id, null)).toMatchObject({ ratio: null, status: 'ignored' });
     expect(await decideEvent(context, id, 'reset')).toMatchObject({ ratio: null, status: 'needs_review' });

@@ -183,7 +183,7 @@ describe('corporate events and adjusted prices equal those computed from nothing
     expect(rows).toEqual([{ ex_date: '2026-08-13', withdrawn: true }]);
     // The state before the correction, and what the correction changed, can still be queried.
     const changes = await context.db.pool.query(
-      `select change, ex_date::text from market.corporate_events_changes(market.state() - 1, market.state()) order by 1`,
+      `select change, ex_date::text from market_history.corporate_events_changes(market.state() - 1, market.state()) order by 1`,
     );
     expect(changes.rows).toEqual([
       { change: 'insert', ex_date: '2026-08-18' },

@@ -32,7 +32,7 @@ const asOf = (store: Database, at: string) =>
   rowOf(
     store,
     `select count(*)::int as rows, sum(close_price)::int as closes,
-       max(revision) as revision from market.bhavcopy_cm_as_of($1)`,
+       max(revision) as revision from market_history.bhavcopy_cm_as_of($1)`,
     [at],
   );
 

@@ -177,7 +177,7 @@ test('adjusted prices are written again if they are computed in another way, and
   );
   const definition = rows[0]?.definition ?? '';
   await context.db.pool.query(
-    definition.replace('b.close_price * f.ratio_old', 'b.close_price * 2 * f.ratio_old'),
+    definition.replace('b.close_price * f.numerator', 'b.close_price * 2 * f.numerator'),
   );
   expect(written(await asReader())).toMatchObject({ prices_adjusted: 4 });
   await context.db.pool.query(definition);

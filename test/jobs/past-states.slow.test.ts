@@ -108,7 +108,7 @@ test('states are shown again to the row while late answers, imports, replays and
 
   const states = new Map<number, string>();
   for (const state of new Set(samples.map((one) => one.state))) {
-    states.set(state, (await all(context, SEEN(`market.bhavcopy_cm_at(${state})`)))[0].rows);
+    states.set(state, (await all(context, SEEN(`market_history.bhavcopy_cm_at(${state})`)))[0].rows);
   }
   const deviations = samples.filter(({ state, rows }) => states.get(state) !== rows);
   console.log(`${samples.length} samples of ${states.size} states, ${deviations.length} deviations`);

@@ -38,7 +38,7 @@ const closesOf = async ({ db }: Context, through: string, symbol: string) =>
   (
     await db.pool.query<{ line: string }>(
       `select concat_ws(' ', trade_date, series, trim_scale(round(close_price, 6)), trim_scale(traded_quantity), trim_scale(round(price_factor, 6)), unadjusted_close_price) as line
-         from market.total_return_prices($1) where symbol = $2 order by trade_date, series`,
+         from market.adjusted_prices($1, total_return => true) where symbol = $2 order by trade_date, series`,
       [through, symbol],
     )
   ).rows.map(({ line }) => line);
@@ -128,13 +128,13 @@ describe('prices with dividends reinvested', () => {
     ]);
   });
 
-  test.each(['adjusted_prices', 'total_return_prices'])(
-    'the planner sees through %s, so that a condition reaches the sessions',
-    async (prices) => {
+  test.each([false, true])(
+    'the planner sees through the function (total return: %s), so that a condition reaches the sessions',
+    async (isTotal) => {
       const { db } = await openStore();
       for (const condition of ["symbol = 'ABC'", "instrument_id = 'NSE:ABC'", "trade_date > '2024-01-01'"]) {
         const { rows } = await db.pool.query<{ 'QUERY PLAN': string }>(
-          `explain select * from market.${prices}('9999-12-31') where ${condition}`,
+          `explain select * from market.adjusted_prices('9999-12-31', ${isTotal}) where ${condition}`,
         );
         const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
         expect(plan).not.toContain('Function Scan');
@@ -205,7 +205,7 @@ describe('prices with dividends reinvested', () => {
         expect(events.length).toBeGreaterThan(0);
         for (const through of ['2024-02-08', '2024-02-20']) {
           const { rows: found } = await context.db.pool.query<Record<string, string>>(
-            'select instrument_id as id, trade_date::text as day, close_price as close from market.total_return_prices($1)',
+            'select instrument_id as id, trade_date::text as day, close_price as close from market.adjusted_prices($1, total_return => true)',
             [through],
           );
           const closes = new Map(found.map(({ id, day, close }) => [`${id} ${day}`, Number(close)]));

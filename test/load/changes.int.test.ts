@@ -58,7 +58,7 @@ beforeAll(async () => {
 
 const rowsAt = async ({ name, key }: TableDefinition, state: number) => {
   const { rows } = await store.pool.query<{ row: Values }>(
-    `select to_jsonb(t) as row from market.${name}_at($1) t`,
+    `select to_jsonb(t) as row from market_history.${name}_at($1) t`,
     [state],
   );
   return new Map(rows.map(({ row }) => [key.map((column) => row[column]).join('|'), row]));
@@ -70,7 +70,7 @@ const differing = (then: Values, now: Values): Values =>
 
 async function changesBetween({ name, key }: TableDefinition, from: number, to: number) {
   const { rows } = await store.pool.query<{ change: string; row: Values; old: Values | null }>(
-    `select c.change, to_jsonb(c) - 'change' - 'old' as row, c.old from market.${name}_changes($1, $2) c`,
+    `select c.change, to_jsonb(c) - 'change' - 'old' as row, c.old from market_history.${name}_changes($1, $2) c`,
     [from, to],
   );
   const changes = new Map<string, Change>();
@@ -132,7 +132,7 @@ describe('what has changed between two states', () => {
 
   test('states that are reversed or do not exist are errors that say so', async () => {
     const read = (from: number, to: number) =>
-      store.pool.query('select * from market.bhavcopy_cm_changes($1, $2)', [from, to]);
+      store.pool.query('select * from market_history.bhavcopy_cm_changes($1, $2)', [from, to]);
     await expect(read(3, 2)).rejects.toThrow('state 3 is after state 2');
     await expect(read(0, newest + 1)).rejects.toThrow(`there is no state ${newest + 1}`);
     await expect(read(-1, newest)).rejects.toThrow('there is no state -1');
@@ -142,7 +142,7 @@ describe('what has changed between two states', () => {
       'null, null',
       "null, null) where symbol = 'none' and (true",
     ]) {
-      const asked = store.pool.query(`select * from market.bhavcopy_cm_changes(${states})`);
+      const asked = store.pool.query(`select * from market_history.bhavcopy_cm_changes(${states})`);
       await expect(asked).rejects.toThrow('there is no state null');
     }
     expect((await read(newest, newest)).rows).toEqual([]);
@@ -151,7 +151,7 @@ describe('what has changed between two states', () => {
   test('every table has the function, with a comment', async () => {
     const { rows } = await store.pool.query<{ name: string; comment: string | null }>(
       `select proname as name, obj_description(oid, 'pg_proc') as comment from pg_proc
-        where pronamespace = 'market'::regnamespace and proname like '%\\_changes' and pronargs = 2`,
+        where pronamespace = 'market_history'::regnamespace and proname like '%\\_changes' and pronargs = 2`,
     );
     expect(rows.map(({ name }) => name).sort()).toEqual(tables.map(({ name }) => `${name}_changes`).sort());
     expect(rows.every(({ comment }) => comment?.includes('insert, update, withdraw or relist'))).toBe(true);
@@ -159,7 +159,7 @@ describe('what has changed between two states', () => {
 
   test('is inlined: conditions of the query reach the tables', async () => {
     const { rows } = await store.pool.query<{ 'QUERY PLAN': string }>(
-      `explain select * from market.bhavcopy_cm_changes(${newest - 1}, ${newest}) where symbol = 'S1'`,
+      `explain select * from market_history.bhavcopy_cm_changes(${newest - 1}, ${newest}) where symbol = 'S1'`,
     );
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     expect(plan).not.toContain('Function Scan on bhavcopy_cm_changes');

@@ -104,7 +104,8 @@ test('after each answer the day has its deals, equal ones as often as they are l
     const { rows } = await store.pool.query<{ state: number }>('select market.state()::int as state');
     seen.push({ state: rows[0]?.state ?? 0, lines });
   }
-  for (const { state, lines } of seen) expect(await linesOf(`market.bulk_deals_at(${state})`)).toEqual(lines);
+  for (const { state, lines } of seen)
+    expect(await linesOf(`market_history.bulk_deals_at(${state})`)).toEqual(lines);
   // The same answer in another order changes nothing.
   const again = await loadAnswer([...deals].reverse(), new Date(fetched));
   expect(again).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: deals.length });

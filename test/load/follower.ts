@@ -33,7 +33,7 @@ export async function follow(
     client.query<{ change: string; id: string; row: string }>({
       name: `changes of ${table}`,
       text: `select c.change, ${id('c')} as id, (to_jsonb(c) - 'change' - 'old')::text as row
-        from market.${table}_changes($1, $2) c where c.exchange = $3`,
+        from market_history.${table}_changes($1, $2) c where c.exchange = $3`,
       values: [from, to, exchange],
     });
   try {

@@ -161,7 +161,7 @@ describe('a field added to every table, and one more operation', () => {
     between = await now(store);
     for (const relation of relations) before.set(relation, await contentsOf(store, relation));
     for (const { name } of tables) {
-      const asOf = `market.${name}_as_of('${between}')`;
+      const asOf = `market_history.${name}_as_of('${between}')`;
       before.set(asOf, await contentsOf(store, asOf));
     }
     await grown.migrateDatabase(store);
@@ -233,8 +233,8 @@ describe('a field added to every table, and one more operation', () => {
         };
         expect(await values(`market.${table.name}`)).toContain(200);
         expect(await values(`market_history.${table.name}`)).toContain(100);
-        expect(await values(`market.${table.name}_as_of('${then}')`)).toContain(100);
-        const old = await values(`market.${table.name}_as_of('${between}')`);
+        expect(await values(`market_history.${table.name}_as_of('${then}')`)).toContain(100);
+        const old = await values(`market_history.${table.name}_as_of('${between}')`);
         expect(new Set(old)).toEqual(new Set(column === 'quantity' ? [] : [null]));
       }
       if (!isKnown) continue;

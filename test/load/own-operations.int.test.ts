@@ -89,9 +89,9 @@ describe('an operation that a user declares', () => {
     expect(report.inserted).toBeGreaterThan(10);
     const [rows] = await query<{ now: number; before: number; changes: number; complete: number }>(
       url,
-      `select (select count(*)::int from market.voting_results_at(market.state())) as now,
-              (select count(*)::int from market.voting_results_at(market.state() - 1)) as before,
-              (select count(*)::int from market.voting_results_changes(0, market.state()) where change = 'insert') as changes,
+      `select (select count(*)::int from market_history.voting_results_at(market.state())) as now,
+              (select count(*)::int from market_history.voting_results_at(market.state() - 1)) as before,
+              (select count(*)::int from market_history.voting_results_changes(0, market.state()) where change = 'insert') as changes,
               (select count(*)::int from etl.completeness where operation = 'GetVoting' and state = 'complete') as complete`,
     );
     expect(rows).toEqual({ now: report.inserted, before: 0, changes: report.inserted, complete: 4 });

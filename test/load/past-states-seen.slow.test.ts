@@ -81,7 +81,10 @@ test('thousands of states that were seen while loads were under way are shown ag
   const states = new Map<number, string>();
   for (const state of new Set(samples.map((one) => one.state))) {
     const found = await store.pool.query(
-      SEEN(`market.bhavcopy_cm_at(${state})`, `market.corporate_action_categories_at(${state})`),
+      SEEN(
+        `market_history.bhavcopy_cm_at(${state})`,
+        `market_history.corporate_action_categories_at(${state})`,
+      ),
     );
     states.set(state, found.rows[0].rows);
   }

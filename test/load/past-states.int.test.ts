@@ -7,14 +7,17 @@ test('a number that no state has is an error that names the newest, also where n
   for (const [number, name] of Object.entries({ 2: '2', 99999: '99999', '-1': '-1', null: 'null' })) {
     for (const rest of ['', "where exchange = 'none'", 'limit 1']) {
       for (const table of ['bhavcopy_cm', 'series_changes']) {
-        const asked = store.pool.query(`select * from market.${table}_at(${number}) ${rest}`);
+        const asked = store.pool.query(`select * from market_history.${table}_at(${number}) ${rest}`);
         await expect(asked).rejects.toMatchObject({
           cause: { code: '22023', message: `there is no state ${name}: the newest is 1` },
         });
       }
     }
   }
-  const prepared = { name: 'at', text: 'select count(*)::int as rows from market.bhavcopy_cm_at($1)' };
+  const prepared = {
+    name: 'at',
+    text: 'select count(*)::int as rows from market_history.bhavcopy_cm_at($1)',
+  };
   await expect(store.pool.query({ ...prepared, values: [2] })).rejects.toMatchObject({
     cause: { code: '22023' },
   });
@@ -33,8 +36,8 @@ test('a load that was rolled back makes no state', async () => {
   await loadBhav(store, [bhavRow({ symbol: 'B' })]);
   expect(await state()).toBe(2);
   const found = await store.pool.query(
-    `select (select count(*) from market.bhavcopy_cm_at(0))::int as none, (select count(*) from market.bhavcopy_cm_at(1))::int as one,
-       (select count(*) from market.bhavcopy_cm_at(market.state()))::int as two`,
+    `select (select count(*) from market_history.bhavcopy_cm_at(0))::int as none, (select count(*) from market_history.bhavcopy_cm_at(1))::int as one,
+       (select count(*) from market_history.bhavcopy_cm_at(market.state()))::int as two`,
   );
   expect(found.rows).toEqual([{ none: 0, one: 1, two: 2 }]);
 });
@@ -105,7 +108,7 @@ test('a day in a past state costs milliseconds, however many loads and revisions
   const client = await store.pool.connect();
   try {
     const explained = await client.query(
-      "explain (analyze, format json) select * from market.bhavcopy_cm_at(12) where exchange = 'NSE' and trade_date = '2025-07-11'",
+      "explain (analyze, format json) select * from market_history.bhavcopy_cm_at(12) where exchange = 'NSE' and trade_date = '2025-07-11'",
     );
     const plan = explained.rows[0]['QUERY PLAN'][0];
     expect(plan.Plan['Actual Rows']).toBe(500);

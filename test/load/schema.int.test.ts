@@ -53,6 +53,21 @@ describe('the schema in the database', () => {
     expect(found.rows.filter((row) => row.uncommented > 0)).toEqual([]);
   });
 
+  test('market has few functions; those of past states are beside the history', async () => {
+    const functions = async (schema: string) =>
+      (
+        await store.pool.query<{ name: string }>(
+          'select distinct proname as name from pg_proc where pronamespace = $1::regnamespace order by 1',
+          [schema],
+        )
+      ).rows.map(({ name }) => name);
+    expect(await functions('market')).toEqual(
+      'adjusted_prices aliases_of candles classification_on price_factors state universe_on'.split(' '),
+    );
+    const past = ['at', 'as_of', 'changes'].flatMap((of) => tables.map(({ name }) => `${name}_${of}`));
+    expect(await functions('market_history')).toEqual(past.sort());
+  });
+
   test('columns come as keys, values, source audit, load audit; those added by later migrations at the end', async () => {
     const columns = await columnsOf('market');
     for (const table of tables) {

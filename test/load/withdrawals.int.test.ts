@@ -113,8 +113,8 @@ test('what was refused is listed with rows, until a person or a better answer de
   // One was settled by a better answer, the other by a person.
   expect(await countDoubtedWindows(store.drizzle)).toEqual([]);
   const past = await store.pool.query(
-    `select (select count(*)::int from market.bhavcopy_cm_at(${before})) as before,
-       (select count(*)::int from market.bhavcopy_cm_at(${before + 1})) as after`,
+    `select (select count(*)::int from market_history.bhavcopy_cm_at(${before})) as before,
+       (select count(*)::int from market_history.bhavcopy_cm_at(${before + 1})) as after`,
   );
   expect(past.rows).toEqual([{ before: 20, after: 8 }]);
   // From now on eight is what the day has.

@@ -80,6 +80,7 @@ const READABLE = [
 /** A value for each type of argument that functions of `market` take. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   bigint: 'market.state()',
+  boolean: 'true',
   date: 'current_date',
   text: "'NSE'",
   'timestamp with time zone': 'now()',
@@ -94,12 +95,12 @@ async function refusedToReader(urls: Record<Role, string>): Promise<string[]> {
   );
   const functions = await query(
     urls.owner,
-    `select proname as name, array(select format_type(t, null) from unnest(proargtypes) t) as types
-       from pg_proc where pronamespace = 'market'::regnamespace and prokind = 'f'`,
+    `select pronamespace::regnamespace as schema, proname as name, array(select format_type(t, null) from unnest(proargtypes) t) as types
+       from pg_proc where pronamespace in ('market'::regnamespace, 'market_history'::regnamespace) and prokind = 'f'`,
   );
   const calls = functions.map(
-    ({ name, types }) =>
-      `market."${name}"(${types.map((type: string) => `${ARGUMENTS[type]}::${type}`).join(', ')})`,
+    ({ schema, name, types }) =>
+      `${schema}."${name}"(${types.map((type: string) => `${ARGUMENTS[type]}::${type}`).join(', ')})`,
   );
   expect(calls.filter((call) => call.includes('undefined'))).toEqual([]);
   expect(calls.length).toBeGreaterThan(20);
@@ -173,7 +174,7 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
 
     const [now] = await query(urls.reader, 'select market.state()::int as state');
     expect(now?.state).toBeGreaterThan(0);
-    expect(await query(urls.reader, `select from market.bhavcopy_cm_at(${now?.state})`)).toHaveLength(
+    expect(await query(urls.reader, `select from market_history.bhavcopy_cm_at(${now?.state})`)).toHaveLength(
       (await query(urls.reader, 'select from market.bhavcopy_cm')).length,
     );
     await query(

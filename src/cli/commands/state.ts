@@ -32,7 +32,7 @@ export async function showState(cli: Cli, flags: Flags): Promise<void> {
   const digests = Object.entries(more).map(([name, digest]) => `\n${name} ${digest ?? 'not worked out'}`);
   print(
     cli,
-    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket.<table>_at(${version}) shows it${digests.join('')}`,
+    `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${version}) shows it${digests.join('')}`,
   );
 }
 

@@ -125,7 +125,7 @@ export type NameFactors = Readonly<Record<string, string>>;
 export const ADJUSTED = {
   view: 'prices_adjusted',
   of: 'bhavcopy_cm',
-  functions: ['adjusted_prices', 'share_price_factors'],
+  functions: ['adjusted_prices', 'share_factors', 'share_price_factors'],
 } as const;
 
 /** Under no name, the definition of the view: another version of eod may compute other rows. */
@@ -136,11 +136,11 @@ export async function readNameFactors(client: ClientBase): Promise<NameFactors> 
   const { rows } = await client.query<{ name: string; factors: string }>(
     `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
             sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new), 0)::numeric)::text as factors
-       from market.series_aliases a cross join lateral market.share_price_factors(a.exchange, a.share_id, current_date) p
+       from market.series_aliases a cross join lateral etl.share_price_factors(a.exchange, a.share_id, current_date) p
       group by 1
      union all
      select $1, md5(concat(pg_get_viewdef($2::regclass),
-              (select string_agg(prosrc, '' order by proname) from pg_proc where pronamespace = 'market'::regnamespace and proname = any ($3))))
+              (select string_agg(prosrc, '' order by proname) from pg_proc where pronamespace in ('market'::regnamespace, 'etl'::regnamespace) and proname = any ($3))))
       order by 1`,
     [DEFINITION, `market.${ADJUSTED.view}`, ADJUSTED.functions],
   );

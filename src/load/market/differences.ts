@@ -165,7 +165,7 @@ const valuesOf = ({ fields, key }: TableDefinition): string[] =>
   fields.map(({ column }) => column).filter((column) => !key.includes(column));
 
 /**
- * SQL for the rows in which versions $1 and $2 differ, by `market.<table>_changes`: how many there are of each kind of
+ * SQL for the rows in which versions $1 and $2 differ, by `market_history.<table>_changes`: how many there are of each kind of
  * change, then the first $3 of them. $4: the data columns; a row in which none of them differs (a correction that was
  * taken back) is left out.
  */
@@ -174,7 +174,7 @@ function changedSql(table: TableDefinition): string {
   return `
     with changed as materialized (
       select case c.change when 'insert' then 'inserted' when 'update' then 'updated' when 'relist' then 'relisted' else 'withdrawn' end as _change, c.*
-        from market.${quote(`${table.name}_changes`)}($1::bigint, $2::bigint) c where c.change <> 'update' or c.old ?| $4::text[]
+        from market_history.${quote(`${table.name}_changes`)}($1::bigint, $2::bigint) c where c.change <> 'update' or c.old ?| $4::text[]
     ), listed as (
       select *, row_number() over (order by ${inOrder('_change')}, ${list(table.key)}) as _place from changed
        order by _place limit $3

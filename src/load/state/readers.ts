@@ -60,10 +60,10 @@ async function grantReading(client: ClientBase, role: string): Promise<void> {
   await client.query(`
     grant usage on schema ${READ_IN_FULL}, etl ${to};
     grant select on all tables in schema ${READ_IN_FULL} ${to};
-    grant execute on all functions in schema market ${to};
+    grant execute on all functions in schema ${READ_IN_FULL} ${to};
     grant select on ${READABLE.map((name) => `etl.${quote(name)}`).join(', ')} ${to};
     alter default privileges in schema ${READ_IN_FULL} grant select on tables ${to};
-    alter default privileges in schema market grant execute on functions ${to}`);
+    alter default privileges in schema ${READ_IN_FULL} grant execute on functions ${to}`);
 }
 
 /** Revokes everything that `grantReading` grants. */
@@ -72,9 +72,9 @@ async function revokeReading(client: ClientBase, { role, owner }: Reader): Promi
   const defaults = `alter default privileges for role ${quote(owner)} in schema`;
   await client.query(`
     ${defaults} ${READ_IN_FULL} revoke select on tables ${from};
-    ${defaults} market revoke execute on functions ${from};
+    ${defaults} ${READ_IN_FULL} revoke execute on functions ${from};
     revoke select on all tables in schema ${READ_IN_FULL}, etl ${from};
-    revoke execute on all functions in schema market ${from};
+    revoke execute on all functions in schema ${READ_IN_FULL} ${from};
     revoke usage on schema ${READ_IN_FULL}, etl ${from}`);
 }
 

@@ -104,7 +104,7 @@ const factorWithoutGap: Check = {
            format('open %s, close %s', open_price, close_price) as found
       from (
         select m.exchange, m.trade_date, m.line, m.open_price, m.close_price, m.before_close, m.before_date,
-               market.product(e.ratio_old) / market.product(e.ratio_new) as factor
+               etl.product(e.ratio_old) / etl.product(e.ratio_new) as factor
           from (${MOVES}) as m
           join ${eventsOfShares('applied')} e on e.exchange = m.exchange and e.instrument_id = m.instrument_id
            and e.ex_date > m.before_date and e.ex_date <= m.trade_date

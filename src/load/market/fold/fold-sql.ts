@@ -192,7 +192,7 @@ function storeStatement(
     }`;
 }
 
-/** Copies what `market.<table>_at` and the history have of a version. */
+/** Copies what `market_history.<table>_at` and the history have of a version. */
 function beginStatements(
   table: TableDefinition,
   market: Parts,

@@ -4,7 +4,7 @@ import type { TableDefinition } from '../../../operations/table.ts';
 import { LOADS } from '../../state/loads/loads.ts';
 import { list, quote } from '../merge/merge-sql.ts';
 
-/** A function of `market` about what a table was, as it should be in the database. */
+/** A function of `market_history` about what a table was, as it should be in the database. */
 interface PastFunction {
   readonly name: string;
   readonly args: string;
@@ -22,7 +22,7 @@ interface StoredColumn {
 /** Writes the functions of past versions of each table; only those that differ. */
 export async function writePastFunctions(client: ClientBase): Promise<void> {
   const found = await client.query<{ name: string; body: string }>(
-    "select proname as name, prosrc as body from pg_proc where pronamespace = 'market'::regnamespace",
+    "select proname as name, prosrc as body from pg_proc where pronamespace = 'market_history'::regnamespace",
   );
   const bodies = new Map(found.rows.map((row) => [row.name, row.body]));
   const stored = await storedColumns(client);
@@ -32,10 +32,12 @@ export async function writePastFunctions(client: ClientBase): Promise<void> {
       if (before === body) continue;
       // Its columns may be others, and Postgres does not replace those of a function.
       if (before !== undefined && returns.startsWith('table'))
-        await client.query(`drop function market.${quote(name)}`);
-      await client.query(`create or replace function market.${quote(name)}(${args})
+        await client.query(`drop function market_history.${quote(name)}`);
+      await client.query(`create or replace function market_history.${quote(name)}(${args})
         returns ${returns} language sql stable as ${client.escapeLiteral(body)}`);
-      await client.query(`comment on function market.${quote(name)} is ${client.escapeLiteral(comment)}`);
+      await client.query(
+        `comment on function market_history.${quote(name)} is ${client.escapeLiteral(comment)}`,
+      );
     }
   }
 }
@@ -55,17 +57,17 @@ async function storedColumns(client: ClientBase): Promise<Map<string, StoredColu
 }
 
 /**
- * `market.<table>_at(state)`: the table exactly as a query of that version saw it: rows whose current revision was loaded
+ * `market_history.<table>_at(state)`: the table exactly as a query of that version saw it: rows whose current revision was loaded
  * by then, and the replaced revisions that were the rows then; an error if there is no such version, or if a rebuild has
  * replaced the history of the table since.
- * `market.<table>_as_of(ts)`: the same in the last version that was committed by then.
- * `market.<table>_changes(from_state, to_state)`: each row in which two versions differ.
+ * `market_history.<table>_as_of(ts)`: the same in the last version that was committed by then.
+ * `market_history.<table>_changes(from_state, to_state)`: each row in which two versions differ.
  */
 function pastFunctions(table: TableDefinition, stored: readonly StoredColumn[]): PastFunction[] {
   const { name } = table;
   const columns = stored.map((column) => column.name);
   const rows = `setof market.${quote(name)}`;
-  const isState = (value: string) => `market.is_state(${value}, '${name}')`;
+  const isState = (value: string) => `etl.is_state(${value}, '${name}')`;
   return [
     {
       name: `${name}_at`,
@@ -151,7 +153,7 @@ function changesBody(table: TableDefinition, columns: readonly string[]): string
   select case when b.load_id is not null then 'update' when a.revision > 1 and ${existed} then 'relist' else 'insert' end,
       ${own('a')}, case when b.load_id is not null then ${old('b', 'a')} end
     from (${after}) a left join (${before}) b on ${sameKey('b', 'a')}
-   where market.are_states($1, $2, '${name}')
+   where etl.are_states($1, $2, '${name}')
   union all
   select 'withdraw', ${own('w')}, ${old('b', 'w')}
     from (${before}) b join lateral (
@@ -159,6 +161,6 @@ function changesBody(table: TableDefinition, columns: readonly string[]): string
        where ${sameKey('h', 'b')} and written.state <= ${last} order by h.revision desc limit 1) last on last.withdrawn
     join ${LOADS} replaced on replaced.id = last.replaced_by_load_id and replaced.state <= ${last}
     cross join lateral (select ${own('last')}) w
-   where market.are_states($1, $2, '${name}') and not exists (
+   where etl.are_states($1, $2, '${name}') and not exists (
       select from ${live} t join ${LOADS} written on written.id = t.load_id and written.state <= ${last} where ${sameKey('t', 'b')})`;
 }

@@ -68,7 +68,7 @@ describe(
     committed_at:
       'When the load was committed, just before the end of its transaction; never before that of a lower state.',
     state:
-      'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market.<table>_at(state) shows it.',
+      'Number of the state it made: states are in the order of the commits. market.state() is the one that a query sees, market_history.<table>_at(state) shows it.',
     changed_from:
       'First day of the rows that it changed; null if it changed none, -infinity if they may be of any day or have none.',
     changed_to:
@@ -202,7 +202,7 @@ export const pastBegins = etl.table(
 describe(pastBegins, 'The tables of which a rebuild has replaced the history of an exchange.', {
   table_name: 'Name of the table in market.',
   exchange: 'Exchange whose history was replaced.',
-  state: 'The first state that can be shown since: market.<table>_at(state).',
+  state: 'The first state that can be shown since: market_history.<table>_at(state).',
   run_id: 'The run that replaced it.',
 });
 

@@ -138,7 +138,7 @@ describe(
     exchange: 'Exchange that was asked for.',
     place: 'Place of the last answer that is pruned, and with it all before it.',
     state:
-      'The state in which these answers, and no later one, were loaded: market.<table>_at(state) has their rows.',
+      'The state in which these answers, and no later one, were loaded: market_history.<table>_at(state) has their rows.',
   },
 );
 
