@@ -154,7 +154,7 @@ async function storeLoad(
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
   const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
-  const merged = await mergeTables(tx, load, loadId, tables, laterOrOwn);
+  const merged = await mergeTables(tx, load, begun, tables, laterOrOwn);
   const resolvesRejects = canResolveRejects(load);
   const { ignoredDays } = merged;
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
@@ -224,7 +224,7 @@ const undecidedText = ({ name }: TableDefinition, days: number) =>
 async function mergeTables(
   tx: Transaction,
   load: WindowLoad,
-  loadId: number,
+  begun: BegunLoad,
   tables: readonly TableToLoad[],
   laterOrOwn: boolean,
 ): Promise<MergedTables> {
@@ -237,7 +237,7 @@ async function mergeTables(
   let namesChanged = false;
   for (const one of tables) {
     const { table, rows, fullSet } = one;
-    const merged = await mergeOrFold(tx, { ...load, ...one, loadId, isLast: !laterOrOwn });
+    const merged = await mergeOrFold(tx, { ...load, ...begun, ...one, isLast: !laterOrOwn });
     for (const name of ['inserted', 'updated', 'unchanged', 'stale', 'duplicate', 'withdrawn'] as const) {
       counts[name] += merged[name];
     }

@@ -42,7 +42,6 @@ export interface TableLoad extends TableAnswer {
   readonly table: TableDefinition;
   readonly runId: number;
   readonly loadId: number;
-  readonly windowId: number;
   readonly exchange: string;
   readonly place: Place;
   /** The time of its call. */
@@ -116,9 +115,8 @@ export interface RefoldedTable
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
   const scope = scopeOfDays(table, exchange, listedInFull(table) === 'days' ? (days ?? []) : null);
-  const concerned = { ...scope, sameInstruments: false, sameDays: false };
   const load = { ...part, rows: null, fullSet: undefined, place: null, fetchedAt: new Date(0) };
-  return foldInOrder(tx, load, concerned, part);
+  return foldInOrder(tx, load, { ...scope, instruments: null }, part);
 }
 
 /** The rows that a fold is about: the answers are given. */
@@ -139,8 +137,7 @@ export async function foldInOrder(
   const isRefold = history !== undefined;
   const few = lists === 'none' && !isRefold;
   const days = asked === null ? [NO_DAY] : [...asked].sort();
-  const lastPruned =
-    pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, load, pruned.version);
+  const lastPruned = pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, pruned.version);
   /**
    * Of these days an answer decides something: the pruned ones about them are earlier. The last pruned one may be among
    * the answers, because its body is kept for its rejects.

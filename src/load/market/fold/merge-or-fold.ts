@@ -1,11 +1,12 @@
 import type { PoolClient } from 'pg';
+import type { DayRange } from '../../../core/days.ts';
 import { messageOf, PipelineError } from '../../../core/errors.ts';
 import { listedInFull } from '../../../operations/registry.ts';
 import type { Rows } from '../../../operations/rows.ts';
 import type { Transaction } from '../../database/transaction.ts';
 import { type KeptAnswer, readKeptAnswer } from '../../state/answers/answers.ts';
 import { prunedUpTo } from '../../state/answers/pruned.ts';
-import { answersToFold } from '../../state/answers/to-fold.ts';
+import { type AnswerToFold, answersOf, checkNoneLost, type FoldScope } from '../../state/answers/to-fold.ts';
 import { hasLaterLoad } from '../../state/loads/other-loads.ts';
 import {
   applyStaged,
@@ -33,7 +34,9 @@ import { foldSql, hasAskedSymbol } from './fold-sql.ts';
 /** What is said of the merge of an answer that was loaded after all others about its rows. */
 const AS_LAST = { folded: null, ignoredDays: [] } as const;
 
-interface LoadOfDays extends TableLoad {
+interface LoadOfDays extends TableLoad, DayRange {
+  /** The instruments that were requested; none where that is the whole exchange. */
+  readonly instruments: readonly string[];
   /** All days of the rows and those that the answer lists in full. */
   readonly days: readonly string[];
 }
@@ -68,7 +71,15 @@ export async function mergeOrFold(
   if (isLast) return mergeAsLast();
   // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
-  return foldAnswers(tx, load, scope);
+  const few = scope.lists === 'none';
+  const day = table.fields.find(({ column }) => column === table.dateColumn);
+  const instruments = few && hasAskedSymbol(table) && load.instruments.length > 0;
+  return foldAnswers(tx, load, {
+    ...scope,
+    instruments: instruments ? load.instruments.map((one) => one.toUpperCase()) : null,
+    // Where the day of a row comes from the request, only requests for the same days can list it.
+    near: few && day !== undefined && day.from !== 'answer' ? load : null,
+  });
 }
 
 async function hasConflict(
@@ -90,7 +101,7 @@ export async function foldIfLate(
 ): Promise<MergedTable | null> {
   const scope = scopeOf({ ...load, rows: [] });
   if (!(await hasLaterLoad(tx, scope, load.place))) return null;
-  return foldAnswers(tx, { ...load, rows: null }, scope);
+  return foldAnswers(tx, { ...load, rows: null }, { ...scope, instruments: null });
 }
 
 /** The scope of an answer, as far as one table is concerned. */
@@ -115,24 +126,19 @@ export function scopeOf({
 async function foldAnswers(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
-  scope: Scope,
+  scope: Scope & FoldScope,
 ): Promise<MergedTable> {
-  const { table, readAgain } = load;
-  const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const few = scope.lists === 'none';
-  // Where the day of a row comes from the request, only requests for the same days can list it.
-  const concerned = {
-    ...scope,
-    sameInstruments: few && hasAskedSymbol(table),
-    sameDays: few && day !== undefined && day.from !== 'answer',
-  };
+  const { place, readAgain } = load;
   const pruned = await prunedUpTo(tx, scope);
-  const answers = await answersToFold(tx, concerned, {
-    ...load,
-    place: load.rows === null ? null : load.place,
-  });
+  const isLoading = load.rows !== null;
+  await checkNoneLost(tx, scope, isLoading ? place : null);
+  const answers: AnswerToFold[] = (await answersOf(tx, scope)).filter(
+    (one) => one.load !== null && !(isLoading && one.place === place),
+  );
+  if (isLoading) answers.push({ answerId: null, place, fetchedAt: load.fetchedAt.toISOString(), load: null });
+  answers.sort((one, other) => (one.place < other.place ? -1 : 1));
   const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
-  return foldInOrder(tx, load, concerned, { answers, pruned, readAnswer });
+  return foldInOrder(tx, load, scope, { answers, pruned, readAnswer });
 }
 
 /** Names a kept answer that cannot be read any more. */

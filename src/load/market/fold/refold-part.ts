@@ -10,13 +10,12 @@ import {
   type AnswerSaid,
   canResolveRejects,
   factOf,
-  lockAnswers,
   readSaid,
   replaceFact,
 } from '../../state/answers/answer-facts.ts';
 import { layoutValues, noteLayout } from '../../state/answers/layouts.ts';
 import { type Pruned, prunedUpTo } from '../../state/answers/pruned.ts';
-import { type AnswerOfPart, answersOfPart, checkPartIsKept } from '../../state/answers/to-fold.ts';
+import { type AnswerOfPart, answersOf, checkNoneLost } from '../../state/answers/to-fold.ts';
 import { sumCoverage } from '../../state/coverage/sum-of-facts.ts';
 import { beginLoad, insertLoad, insertLoads, nextLoadId, widenChanged } from '../../state/loads/loads.ts';
 import { locksOfTable } from '../../state/loads/locks.ts';
@@ -94,7 +93,7 @@ export async function refoldPart(
     const isSmall = part.days !== null || part.instruments !== null;
     const read = isSmall ? readOnce(judging.read) : judging.read;
     // Before the transaction, so that no load waits while answers are read.
-    const listed = isSmall ? await answersOfPart(database.drizzle, scopeOfPart(part)) : [];
+    const listed = isSmall ? await answersOf(database.drizzle, scopeOfPart(part)) : [];
     for (const { answerId } of listed) {
       for (const { table, rows } of (await read(answerId))?.batches ?? [])
         if (part.tables.includes(table)) await ensurePartitions(database, table, rows);
@@ -139,16 +138,12 @@ async function refold(tx: Transaction, part: Part, judging: Judging): Promise<Re
   const { loadId } = begun;
   for (const table of tables) await ensureStage(tx.client, table);
   const scope = scopeOfPart(part);
-  await checkPartIsKept(tx, scope);
+  await checkNoneLost(tx, scope);
   const pruned = await prunedUpTo(tx, scope);
-  // Those that were never loaded are pruned without the locks of tables, so they are listed once they are locked.
-  await lockAnswers(
-    tx,
-    (await answersOfPart(tx, scope)).map(({ answerId }) => answerId),
-  );
   const answers: ReadAnswer[] = [];
   const loaded: { readonly loadId: number; readonly answerId: number }[] = [];
-  for (const { load, ...one } of await answersOfPart(tx, scope)) {
+  // Those that were never loaded are pruned without the locks of tables.
+  for (const { load, ...one } of await answersOf(tx, scope, { isLocked: true })) {
     const { answerId } = one;
     const read = await judging.read(answerId);
     if (read === null) throw new Error(`answer ${answerId} was pruned while it was locked`);

@@ -164,10 +164,3 @@ const updateFact = prepareOnce<Record<string, unknown>, Record<string, unknown>>
      where a.id = ${sql.placeholder('answerId')} and w.id = ${sql.placeholder('windowId')}
        and (a.window_id = 0 or (${of(sql`a`)}, a.is_believed) is distinct from (${of(sql`v`)}, ${resolvesRejects}))`;
 });
-
-/** Locks answers until the transaction ends, in the order of their numbers, as everywhere, so that two writers cannot deadlock. */
-export async function lockAnswers(tx: NodePgDatabase, ids: readonly number[]): Promise<void> {
-  await tx.execute(
-    sql`select from ${answers} where id = any(${sql.param(ids)}::bigint[]) order by id for update`,
-  );
-}
