@@ -6,7 +6,7 @@ import { readEnvironment } from '../core/environment.ts';
 import { largest } from '../core/iterables.ts';
 import type { Context } from '../jobs/context.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
-import { type AdjustedClose, type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';
+import { type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';
 import type { RunRequest } from '../load/state/request.ts';
 import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
@@ -84,7 +84,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
 
 /** A share that split, and its closes before and after. */
 interface SplitShare extends Split {
-  readonly closes: readonly AdjustedClose[];
+  readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
 }
 
 /** The split with the most of these sessions on both sides; prices are adjusted for it by what the source has answered. */

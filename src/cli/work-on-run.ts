@@ -88,23 +88,21 @@ interface Ending {
 
 /** Prints the report, what failed and how to go on, and sets the exit code. */
 export function printEnding(cli: Cli, ending: Ending, flags: JsonFlag, config: Config): void {
-  const { report, interrupted } = ending;
+  const { report } = ending;
   if (flags.json === true) printJson(cli, report);
   else print(cli, runText(report, config.EOD_TIMEZONE));
   const failures = failuresText(report);
   if (failures !== null) logStderr(cli, failures);
-  if (interrupted) logHowToResume(cli, report);
-  cli.exitCode = exitCodeOfEnding(cli, ending);
+  cli.exitCode = concluded(cli, ending);
 }
 
-/** Prints how to go on with a run that a signal has stopped. */
-export function logHowToResume(cli: Cli, { runId, windows }: RunReport): void {
+/** Prints how to go on with a run that a signal has stopped. @returns the exit code of the command. */
+export function concluded(cli: Cli, { report, interrupted }: Ending): number {
+  if (!interrupted) return exitCodeOf(report);
+  const { runId, windows } = report;
   const left = plural(windows.open, 'window');
   logStderr(cli, `stopped: run ${runId} has ${left} left; go on with: eod runs resume ${runId}`);
-}
-
-export function exitCodeOfEnding({ life }: Cli, { report, interrupted }: Ending): number {
-  return (interrupted ? life.cutShort() : null) ?? exitCodeOf(report);
+  return cli.life.cutShort() ?? exitCodeOf(report);
 }
 
 /**

@@ -69,8 +69,28 @@ export function readEnvironment(env: Environment, folder: string): Record<string
   return withoutEmpty({ ...readDotenv(folder), ...withProxies(env) });
 }
 
+/**
+ * Where settings come from.
+ *
+ * @returns a function from the name of a setting to `environment`, `.env`, `default`, or the variable that names the file
+ *   which holds its value.
+ * @throws PipelineError `usage` when the file `.env` cannot be read.
+ */
+export function settingOrigins(env: Environment, folder: string): (name: string) => string {
+  const shell = withoutEmpty(withProxies(env));
+  const file = readDotenv(folder);
+  return (name) => {
+    if (name in shell) return 'environment';
+    if (name in file) return '.env';
+    const fileSetting = fileSettings[name];
+    return fileSetting !== undefined && (fileSetting in shell || fileSetting in file)
+      ? fileSetting
+      : 'default';
+  };
+}
+
 /** The variables in the file `.env` of a folder; none where there is no such file. */
-export function readDotenv(folder: string): Record<string, string> {
+function readDotenv(folder: string): Record<string, string> {
   try {
     return withoutEmpty(withProxies(parseEnv(readFileSync(join(folder, '.env'), 'utf8'))));
   } catch (error) {
@@ -83,7 +103,7 @@ export function readDotenv(folder: string): Record<string, string> {
 const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'] as const;
 
 /** An environment in which the names of proxies are in capitals; names in small letters come first. */
-export function withProxies(env: Environment): Environment {
+function withProxies(env: Environment): Environment {
   const proxies = PROXIES.flatMap((name) => {
     const value = env[name.toLowerCase()] || env[name];
     return value === undefined ? [] : [[name, value]];
@@ -92,7 +112,7 @@ export function withProxies(env: Environment): Environment {
 }
 
 /** The variables that are set, trimmed. */
-export function withoutEmpty(env: Environment): Record<string, string> {
+function withoutEmpty(env: Environment): Record<string, string> {
   const set: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) {
     if (value !== undefined && value.trim() !== '') set[name] = value.trim();

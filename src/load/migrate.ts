@@ -43,7 +43,7 @@ export const ENCODING = 'UTF8';
 type SchemaState = 'missing' | 'behind' | 'current';
 
 /** True if this database has tables of eod, of whatever version. */
-export async function hasSchema({ pool }: Database): Promise<boolean> {
+async function hasSchema({ pool }: Database): Promise<boolean> {
   const found = await pool.query<{ there: boolean }>(
     "select to_regclass('etl.migrations') is not null as there",
   );

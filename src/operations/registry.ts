@@ -67,7 +67,7 @@ export interface UsedOperation {
 }
 
 /** An operation that a database has tables of, and that cannot be asked, read or planned here. */
-export interface LeftOut {
+interface LeftOut {
   readonly name: string;
   /** What is wrong with its file; null if no file declares it. */
   readonly problem: string | null;

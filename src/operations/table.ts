@@ -159,14 +159,3 @@ export function readFrom(
   if (unknown !== undefined) throw new Error(`${table.name} reads no column ${unknown} from answers`);
   return { table, fields };
 }
-
-/** The comment of a data column: meaning, unit and the source field it comes from. */
-export function columnComment(field: Field): string {
-  const unit = field.unit === undefined ? '' : ` Unit: ${field.unit}.`;
-  return `${field.meaning}${unit} ${originOf(field)}`;
-}
-
-function originOf(field: Field): string {
-  if (field.from === 'answer') return `Source field: ${field.source}.`;
-  return field.from === 'request' ? 'From the request.' : 'Computed from the record.';
-}

@@ -11,14 +11,9 @@ import type { OperationDataSets } from './answer/dataset.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy } from './datasets/bhavcopy.ts';
 import { classification, pledge } from './datasets/company-answers.ts';
-import {
-  categories,
-  corporateActions,
-  declaredActions,
-  publishedActions,
-} from './datasets/corporate-action-answers.ts';
-import { circuitBreakers, gainersLosers, highlights, seriesChanges } from './datasets/market-activity.ts';
-import { financialRatios, ratioFacts } from './datasets/ratios.ts';
+import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-answers.ts';
+import { marketActivity } from './datasets/market-activity.ts';
+import { ratioDataSets } from './datasets/ratios.ts';
 import type { SandboxStats } from './http/key-access.ts';
 import { Responder } from './http/sandbox-server.ts';
 import { Market, ZONE } from './market/market.ts';
@@ -123,20 +118,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-const ratios: OperationDataSets = { sample: financialRatios, declared: ratioFacts };
-
 /** The data of each operation's answers. An operation that is not listed is answered with invented records. */
 const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, OperationDataSets>([
+  ...Object.entries(marketActivity),
   ['GetBhavCopyCM', { sample: bhavcopy }],
-  ['GetCircuitBreakers', { sample: circuitBreakers }],
   ['GetConsolidatedPledge', { sample: pledge, declared: corporateActions }],
-  ['GetCorporateActions', { sample: publishedActions, declared: declaredActions }],
+  ['GetCorporateActions', actionDataSets],
   ['GetCorporateActionsCategories', { sample: categories, declared: corporateActions }],
-  ['GetFinancialRatios', ratios],
-  ['GetFinRatioEOD', ratios],
-  ['GetFinRatioSnapshot', ratios],
+  ['GetFinancialRatios', ratioDataSets],
+  ['GetFinRatioEOD', ratioDataSets],
+  ['GetFinRatioSnapshot', ratioDataSets],
   ['GetSectoralClassification', { sample: classification }],
-  ['GetSeriesChange', { sample: seriesChanges }],
-  ['GetTop5GainersLosers', { sample: gainersLosers }],
-  ['GetTotalTradeHighlights', { sample: highlights }],
 ]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { VersionDifference } from '../../src/load/market/differences.ts';
+import type { VersionDifference } from '../../src/cli/commands/diff.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { FOLDER_DAY } from '../support/bhav-folder.ts';
 import { runCli, runJson } from '../support/cli.ts';

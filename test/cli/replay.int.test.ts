@@ -1,8 +1,9 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
+import type { RejectDetail } from '../../src/cli/commands/rejects-command.ts';
 import type { Place } from '../../src/core/place.ts';
-import { type OpenReject, type RejectDetail, writeRejects } from '../../src/load/state/rejects.ts';
+import { type OpenReject, writeRejects } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { buildUrl } from '../../src/extract/build-request.ts';
+import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
 import type { AskedFor } from '../../src/operations/fields.ts';
 import { dataSetsAlsoFilling, type Operation, tablesFilledBy } from '../../src/operations/operation.ts';
 import { dataSets, operations as defaults, tables as defaultTables } from '../../src/operations/registry.ts';
-import { columnComment, readFrom, type TableDefinition } from '../../src/operations/table.ts';
+import { readFrom, type TableDefinition } from '../../src/operations/table.ts';
 import { SETTINGS } from '../extract/support.ts';
 import { catalogue, FOLDER, inCatalogue } from '../support/catalogue.ts';
 import { problemsOf } from '../support/names.ts';

@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
 import { dataSets, operationNamed, operations, tables } from '../../src/operations/registry.ts';
-import { columnComment, LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
+import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
 import { UDIFF_FIELDS } from '../../src/operations/udiff.ts';
 
 /*

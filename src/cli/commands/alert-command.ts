@@ -1,6 +1,6 @@
 import { settingsRedactor } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
-import { alertBody, postJson } from '../../jobs/alerts/send-alerts.ts';
+import { postAlert } from '../../jobs/alerts/send-alerts.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
 
 export async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
@@ -10,14 +10,14 @@ export async function sendTestAlert(cli: Cli, flags: JsonFlag): Promise<void> {
     throw usageError('set EOD_ALERT_WEBHOOK to the address that alerts are posted to');
   }
   const { host } = new URL(address);
-  const body = alertBody({
+  const alert = {
     kind: 'test',
     subject: 'test',
     message: 'this is a test alert; nothing is wrong',
     facts: {},
     raisedAt: new Date().toISOString(),
-  });
-  const problem = await postJson(address, body, { secret, proxies: config, signal: cli.life.signal }).then(
+  };
+  const problem = await postAlert(address, alert, { secret, proxies: config, signal: cli.life.signal }).then(
     () => null,
     (error) => settingsRedactor(config)(messageOf(error)),
   );

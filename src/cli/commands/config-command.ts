@@ -1,13 +1,6 @@
 import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
-import {
-  fileSettings,
-  readDotenv,
-  SECRET_SETTINGS,
-  shownSecret,
-  withoutEmpty,
-  withProxies,
-} from '../../core/environment.ts';
+import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
 import { settings } from '../../core/settings.ts';
 import { clusterPlace } from '../../load/database/embedded/account.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
@@ -48,16 +41,7 @@ const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includ
 
 async function currentSettings(cli: Cli): Promise<Setting[]> {
   const config: Record<string, unknown> = await loadSettings(cli);
-  const shell = withoutEmpty(withProxies(cli.env));
-  const file = readDotenv(cli.cwd);
-  const originOf = (name: string) => {
-    if (name in shell) return 'environment';
-    if (name in file) return '.env';
-    const fileSetting = fileSettings[name];
-    return fileSetting !== undefined && (fileSetting in shell || fileSetting in file)
-      ? fileSetting
-      : 'default';
-  };
+  const originOf = settingOrigins(cli.env, cli.cwd);
   const { path, why } = clusterPlace(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
   const isElsewhere = config.DATABASE_URL === undefined && why !== null;
   return Object.keys(settings).map((name) => {

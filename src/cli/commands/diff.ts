@@ -1,12 +1,7 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
-import {
-  compareVersions,
-  type VersionAndTime,
-  type VersionDifference,
-  type Versions,
-} from '../../load/market/differences.ts';
+import { compareVersions, type VersionAndTime, type Versions } from '../../load/market/differences.ts';
 import { readMoment, readVersion, versionAt, versionsOfRuns } from '../../load/state/loads/versions.ts';
 import { readRunEnd } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
@@ -24,6 +19,9 @@ interface Flags extends JsonFlag {
   readonly since?: string;
   readonly limit?: number;
 }
+
+/** Two versions compared. */
+export type VersionDifference = Awaited<ReturnType<typeof compareVersions>>;
 
 export async function diff(cli: Cli, flags: Flags): Promise<void> {
   if (flags.operation === undefined) throw usageError('which operation? Name it with --operation');

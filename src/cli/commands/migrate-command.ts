@@ -1,6 +1,6 @@
 import { prepareQueueTables } from '../../jobs/queue/queue.ts';
 import { explainMissingRight, migrateDatabase, schemaState } from '../../load/migrate.ts';
-import { changeReaders, type ReadersAfter } from '../../load/state/readers.ts';
+import { changeReaders } from '../../load/state/readers.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson } from '../cli.ts';
 import { openLog, openStore } from '../open-context.ts';
 
@@ -20,7 +20,7 @@ export async function migrate(cli: Cli, flags: MigrateFlags): Promise<void> {
   const config = await loadSettings(cli);
   const db = await openStore(cli, config, openLog(cli, config), 'short');
   let before: keyof typeof BEFORE;
-  let after: ReadersAfter | undefined;
+  let after: Awaited<ReturnType<typeof changeReaders>> | undefined;
   try {
     before = await schemaState(db);
     await migrateDatabase(db, config);

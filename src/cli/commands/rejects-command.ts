@@ -4,7 +4,6 @@ import {
   type OpenReject,
   openRejectIds,
   openRejects,
-  type RejectDetail,
   type RejectFilter,
   readReject,
 } from '../../load/state/rejects.ts';
@@ -26,6 +25,9 @@ export interface FilterFlags extends JsonFlag {
   readonly operation?: string;
   readonly exchange?: string;
 }
+
+/** A rejected record with everything that is known about it. */
+export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
 
 export async function listRejects(cli: Cli, flags: FilterFlags & { readonly limit: number }): Promise<void> {
   const config = await loadSettings(cli);

@@ -4,7 +4,7 @@ import { type Cli, EXIT, loadSettings, logStderr, print, printJson } from '../cl
 import { openContext } from '../open-context.ts';
 import { plural } from '../output.ts';
 import { failuresText } from '../run-output.ts';
-import { exitCodeOfEnding, logHowToResume, workOnReplay } from '../work-on-run.ts';
+import { concluded, workOnReplay } from '../work-on-run.ts';
 import { type FilterFlags, filterOfFlags } from './rejects-command.ts';
 
 export async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> {
@@ -30,7 +30,6 @@ export async function retryRejects(cli: Cli, flags: FilterFlags): Promise<void> 
   }
   const failures = report === null ? null : failuresText(report);
   if (failures !== null) logStderr(cli, failures);
-  if (ending?.interrupted === true) logHowToResume(cli, ending.report);
-  const code = ending === null ? EXIT.done : exitCodeOfEnding(cli, ending);
+  const code = ending === null ? EXIT.done : concluded(cli, ending);
   cli.exitCode = ending?.interrupted !== true && open.length > 0 ? EXIT.failed : code;
 }

@@ -72,12 +72,11 @@ async function sendUnstored({ config, log }: AlertContext, alerts: readonly Aler
   const kinds: readonly string[] = config.EOD_ALERT_ON;
   const raisedAt = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   for (const { of: _, ...alert } of joinAlerts(alerts.filter(({ kind }) => kinds.includes(kind)))) {
-    await postJson(webhook, alertBody({ ...alert, raisedAt }, redact), { secret, proxies: config }).catch(
-      (error) =>
-        log.warn(
-          { alert: alert.kind, problem: redact(messageOf(error)) },
-          'the webhook did not accept the alert',
-        ),
+    await postAlert(webhook, { ...alert, raisedAt }, { secret, redact, proxies: config }).catch((error) =>
+      log.warn(
+        { alert: alert.kind, problem: redact(messageOf(error)) },
+        'the webhook did not accept the alert',
+      ),
     );
   }
 }
@@ -164,7 +163,7 @@ async function deliver(
   const isHeartbeat = alert.kind === 'heartbeat';
   try {
     if (isHeartbeat) await sendHeartbeat(heartbeat ?? '', { proxies: config, signal });
-    else await postJson(webhook ?? '', alertBody(alert, redact), { secret, proxies: config, signal });
+    else await postAlert(webhook ?? '', alert, { secret, redact, proxies: config, signal });
   } catch (error) {
     const problem = redact(messageOf(error));
     await noteDelivery(db.drizzle, ids, problem);
@@ -178,18 +177,6 @@ async function deliver(
   return true;
 }
 
-/**
- * The JSON that is posted: `text` for Slack and compatible receivers, the other members for programs. In `text`, `&`,
- * `<` and `>` are escaped, so that Slack takes nothing in it for a mention.
- */
-export function alertBody(
-  alert: SentAlert,
-  redact: (text: string) => string = (text) => text,
-): Record<string, unknown> {
-  const escaped = alert.message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-  return redactValues({ text: `eod: ${escaped}`, ...alert }, redact) as Record<string, unknown>;
-}
-
 /** Timeout of a request to a webhook or the heartbeat URL. */
 const TIMEOUT_MS = 5_000;
 
@@ -199,23 +186,26 @@ interface SendOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a document is posted. */
+/** How an alert is posted. */
 interface PostOptions extends SendOptions {
   /** EOD_ALERT_SECRET: with it the body is signed. */
   readonly secret?: Config['EOD_ALERT_SECRET'] | undefined;
+  readonly redact?: (text: string) => string;
 }
 
 /**
- * Posts a document as JSON.
+ * Posts an alert as JSON: `text` for Slack and compatible receivers, the other members for programs. In `text`, `&`, `<`
+ * and `>` are escaped, so that Slack takes nothing in it for a mention.
  *
  * @throws Error if there is no answer within TIMEOUT_MS, or its status is not 2xx.
  */
-export async function postJson(
+export async function postAlert(
   address: string,
-  document: unknown,
-  { secret, ...options }: PostOptions,
+  alert: SentAlert,
+  { secret, redact = (text) => text, ...options }: PostOptions,
 ): Promise<void> {
-  const body = JSON.stringify(document);
+  const escaped = alert.message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  const body = JSON.stringify(redactValues({ text: `eod: ${escaped}`, ...alert }, redact));
   const signature =
     secret === undefined
       ? {}

@@ -23,7 +23,6 @@ import {
 import { type EventDecision, readDecisions } from '../../load/state/events/decisions.ts';
 import {
   areEventsOf,
-  type EventInputs,
   hasEventProgress,
   readEventInputs,
   writeEventProgress,
@@ -104,7 +103,8 @@ async function readChanged({ db }: Context) {
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
   const asked = { operations: noticeSets(), decisions, rules: rules.join() };
-  const known: { readonly exchange: string; readonly inputs: EventInputs }[] = [];
+  const known: { readonly exchange: string; readonly inputs: Awaited<ReturnType<typeof readEventInputs>> }[] =
+    [];
   for (const exchange of EXCHANGES) {
     known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, asked) });
   }

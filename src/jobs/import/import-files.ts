@@ -3,7 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import type { FileSession } from '../../extract/files/read-file.ts';
 import { MOST_BYTES, newUnpackLimit, type UnknownFile } from '../../extract/files/unpack.ts';
-import { type SessionLock, takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
+import { takeSessionLock, trySessionLock } from '../../load/database/session-lock.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { readTickers, type Tickers } from '../../load/market/stored-values.ts';
 import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
@@ -304,7 +304,7 @@ const MAX_NAMED = 20;
 async function closeImport(
   context: Context,
   runId: number,
-  lock: SessionLock,
+  lock: Awaited<ReturnType<typeof takeSessionLock>>,
   end: { readonly bad: readonly string[]; readonly stopped: string | null },
 ): Promise<void> {
   const { db } = context;

@@ -15,12 +15,7 @@ import {
 } from '../../extract/files/unpack.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
-import {
-  type KeptAnswer,
-  type PackedBody,
-  packBody,
-  readKeptAnswer,
-} from '../../load/state/answers/answers.ts';
+import { type KeptAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
 import {
   filesOfSession,
   ROOM_BEFORE_FILE,
@@ -246,7 +241,7 @@ const orderOf = ({ rank, content }: FileSession, { path }: ImportFile) =>
 /** The CSV of a session, compressed. */
 interface PackedCsv {
   readonly content: FileSession['content'];
-  readonly packed: Promise<PackedBody>;
+  readonly packed: ReturnType<typeof packBody>;
 }
 
 /** @returns a function that compresses the CSV of a session; consecutive sessions of the same CSV share the result. */

@@ -2,7 +2,7 @@ import { type Day, daysBetween } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { runStep } from '../../core/steps.ts';
 import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
-import { countOpenWindows, type OpenWindow, openWindows } from '../../load/state/windows/windows.ts';
+import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
 import type { QueueContext } from '../context.ts';
@@ -25,6 +25,9 @@ export const PRIORITY = {
   /** Windows of a backfill, which has a queue of its own. */
   backfill: 1_000_000,
 } as const;
+
+/** A window that has not ended, with what the queue needs to know about it. */
+type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
 
 /** The age of a day, counted from one that is far ahead: less than 2^16. */
 const ageOf = (day: Day) => Math.max(0, daysBetween(day, '2100-01-01'));

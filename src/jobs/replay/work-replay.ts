@@ -5,13 +5,16 @@ import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
 import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
-import { openReplayWindows, type ReplayWindow, startWindow } from '../../load/state/windows/windows.ts';
+import { openReplayWindows, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { createAnswerReader } from '../responses/read-answer.ts';
 import { readToFold } from '../responses/store-answer.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
+
+/** A window of a replay that has not ended. */
+type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /**
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:

@@ -9,7 +9,7 @@ import {
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
 import { firstKnownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
-import { type DoubtedWindow, listDoubtedWindows } from '../../load/state/windows/doubted.ts';
+import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
@@ -48,6 +48,9 @@ export interface DataSetDays extends Pair {
 
 /** At most this many windows with doubted answers are read. */
 const MAX_DOUBTED = 1_000;
+
+/** A window whose answer is doubted, with the reasons. */
+type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
 
 /** The data sets to show: those that are expected, and any other operation that was ever requested. */
 export const listDataSets = (context: Context): Promise<Pair[]> =>

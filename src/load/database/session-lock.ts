@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import type { Database } from './database.ts';
 
 /** An advisory lock of a database session: it lasts as long as the connection that holds it. */
-export interface SessionLock {
+interface SessionLock {
   readonly client: PoolClient;
   release(): Promise<void>;
   /** Closes the connection after an error that may have broken it; that releases the lock. */

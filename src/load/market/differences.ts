@@ -119,9 +119,6 @@ export interface VersionAndTime {
   readonly version: number;
 }
 
-/** Two versions compared. */
-export type VersionDifference = Awaited<ReturnType<typeof compareVersions>>;
-
 /** The two versions that are compared. */
 export interface Versions {
   readonly from: VersionAndTime;

@@ -163,7 +163,7 @@ export async function digestUpTo(
 }
 
 /** What is wrong with a version. */
-export interface Difference {
+interface Difference {
   readonly state: number;
   readonly load: number;
   readonly operation: string;

@@ -78,7 +78,7 @@ export async function runExamples(pool: Pool): Promise<Answer[]> {
 }
 
 /** A session of a share with its close as printed and as adjusted for later events. */
-export interface AdjustedClose {
+interface AdjustedClose {
   readonly day: string;
   readonly printed: number;
   readonly adjusted: number;

@@ -2,13 +2,7 @@ import { getTableName, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Config } from '../../core/config.ts';
 import type { Operation } from '../../operations/operation.ts';
-import {
-  isInUse,
-  type LeftOut,
-  operationNamed,
-  type UsedOperation,
-  useOperations,
-} from '../../operations/registry.ts';
+import { isInUse, operationNamed, type UsedOperation, useOperations } from '../../operations/registry.ts';
 import { storedOperations } from './schema/knowledge.ts';
 
 /**
@@ -53,7 +47,7 @@ export async function noteOperations(db: NodePgDatabase, { names, to, by }: Oper
 export async function useStoredOperations(
   db: NodePgDatabase,
   folder: string | undefined,
-): Promise<LeftOut[]> {
+): ReturnType<typeof useOperations> {
   return useOperations(await readStoredOperations(db), folder);
 }
 

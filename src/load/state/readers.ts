@@ -89,7 +89,7 @@ interface ReaderChange {
   readonly remove: readonly string[] | 'all';
 }
 
-export interface ReadersAfter {
+interface ReadersAfter {
   readonly readers: readonly string[];
   /** What is left to somebody else: a clause about a reader, and the statements to run. */
   readonly left: readonly { readonly role: string; readonly problem: string; readonly statements: string }[];

@@ -320,9 +320,6 @@ export function countOpenRejects(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** A rejected record with everything that is known about it. */
-export type RejectDetail = NonNullable<Awaited<ReturnType<typeof readReject>>>;
-
 // As text, because drizzle parses a jsonb string value such as "12" a second time, to 12.
 const recordText = sql<string | null>`${rejects.record}::text`;
 const recordOf = (text: string | null): unknown => (text === null ? null : JSON.parse(text));

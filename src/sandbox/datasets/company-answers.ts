@@ -4,7 +4,7 @@ import { type DataSet, round2, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import { type Company, type Industry, industries } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
-import { companyNumber, type Instrument } from '../market/market-instruments.ts';
+import { companyNumber, type Instrument } from '../market/path.ts';
 
 /** On this day all companies were classified again. */
 const CLASSIFIED: Day = '2022-03-31';

@@ -1,10 +1,10 @@
 import { addDays, type Day, type DayRange, dayStart, daysBetween } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
-import { type DataSet, sessionsOf } from '../answer/dataset.ts';
+import { type DataSet, type OperationDataSets, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import { between, chance, hash } from '../market/hash.ts';
 import { type Market, ZONE } from '../market/market.ts';
-import { companyNumber, type Instrument } from '../market/market-instruments.ts';
+import { companyNumber, type Instrument } from '../market/path.ts';
 import type { Split } from '../market/splits.ts';
 import type { Query } from '../request-query.ts';
 
@@ -199,12 +199,8 @@ function ownActions(
   );
 }
 
-/** Corporate actions as the published sample has them. */
-export const publishedActions: DataSet = {
-  table: 'corporate_actions',
-  published: true,
-  records: ownActions,
+/** An issuer's own actions, as the published sample has them and in the declared form. */
+export const actionDataSets: OperationDataSets = {
+  sample: { table: 'corporate_actions', published: true, records: ownActions },
+  declared: { table: 'corporate_actions', records: ownActions },
 };
-
-/** The same in the declared form. */
-export const declaredActions: DataSet = { table: 'corporate_actions', records: ownActions };

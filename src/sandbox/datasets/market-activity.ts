@@ -1,5 +1,5 @@
 import { largest } from '../../core/iterables.ts';
-import { type DataSet, round2, rupees, sessionsOf } from '../answer/dataset.ts';
+import { type DataSet, type OperationDataSets, round2, rupees, sessionsOf } from '../answer/dataset.ts';
 import type { SourceRecord } from '../answer/record.ts';
 import type { TradeLine } from '../market/session.ts';
 
@@ -11,7 +11,7 @@ const CRORE = 1e7;
 const change = (line: TradeLine) => ((line.close - line.previous) / line.previous) * 100;
 
 /** The five largest rises, then the five largest falls, from the day's trade file. */
-export const gainersLosers: DataSet = {
+const gainersLosers: DataSet = {
   table: 'top_gainers_losers',
   records(market, query) {
     const sides = query.options.type ?? 'GainersLosers';
@@ -45,7 +45,7 @@ export const gainersLosers: DataSet = {
 };
 
 /** Sums of the day's trade file: one row `Total`, then one for each series or group. */
-export const highlights: DataSet = {
+const highlights: DataSet = {
   table: 'total_trade_highlights',
   records(market, query) {
     return sessionsOf(market, query).flatMap((day) => {
@@ -81,7 +81,7 @@ export const highlights: DataSet = {
 const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 
 /** Lines whose high or low reached a price band; a line may have reached both. */
-export const circuitBreakers: DataSet = {
+const circuitBreakers: DataSet = {
   table: 'circuit_breakers',
   records(market, query) {
     const day = query.day ?? '';
@@ -105,7 +105,7 @@ export const circuitBreakers: DataSet = {
 };
 
 /** Moves between series; the trade file of the same day already shows the new one. */
-export const seriesChanges: DataSet = {
+const seriesChanges: DataSet = {
   table: 'series_changes',
   records(market, query) {
     const path = market.path(query.exchange);
@@ -127,4 +127,12 @@ export const seriesChanges: DataSet = {
       }),
     );
   },
+};
+
+/** The data of the operations about what was traded, by their names. */
+export const marketActivity: Readonly<Record<string, OperationDataSets>> = {
+  GetCircuitBreakers: { sample: circuitBreakers },
+  GetSeriesChange: { sample: seriesChanges },
+  GetTop5GainersLosers: { sample: gainersLosers },
+  GetTotalTradeHighlights: { sample: highlights },
 };

@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { operations } from '../../operations/registry.ts';
-import { type DataSet, round2, rupees } from '../answer/dataset.ts';
+import { type DataSet, type OperationDataSets, round2, rupees } from '../answer/dataset.ts';
 import { cased } from '../answer/format.ts';
 import { answerFields, type SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
@@ -161,14 +161,14 @@ function ratios(market: Market, query: Query): SourceRecord[] {
   return type === 'Quarter' ? quarterly(market, query) : endOfDay(market, query, query.day ?? '');
 }
 
-export const financialRatios: DataSet = { table: 'financial_ratios', bare: true, records: ratios };
+const financialRatios: DataSet = { table: 'financial_ratios', bare: true, records: ratios };
 
 const tableOfRatios = () =>
   operations.flatMap((operation) => operation.shapes).find((shape) => shape.table.name === 'financial_ratios')
     ?.table;
 
 /** The same figures as a list of facts: the declared form. */
-export const ratioFacts: DataSet = {
+const ratioFacts: DataSet = {
   table: 'financial_ratio_facts',
   records(market, query) {
     const table = tableOfRatios();
@@ -189,3 +189,6 @@ export const ratioFacts: DataSet = {
     );
   },
 };
+
+/** The data of an operation of ratios. */
+export const ratioDataSets: OperationDataSets = { sample: financialRatios, declared: ratioFacts };

@@ -3,8 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import { addDays, type Day, type DayRange, dayAt, dayStart, epochOf } from '../../core/days.ts';
 import type { Exchange } from '../../core/exchanges.ts';
 import { hashText } from './hash.ts';
-import type { Instrument } from './market-instruments.ts';
-import { MARKET_START, Path } from './path.ts';
+import { type Instrument, MARKET_START, Path } from './path.ts';
 import { type TradeLine, tradeLines } from './session.ts';
 import { Splits } from './splits.ts';
 

@@ -1,7 +1,6 @@
 import { type Day, daysBetween } from '../../core/days.ts';
 import { between, chance, hash } from './hash.ts';
-import { type Instrument, instrumentId } from './market-instruments.ts';
-import { limits, type Path } from './path.ts';
+import { type Instrument, instrumentId, limits, type Path } from './path.ts';
 
 /** Proportion of a day's rows that each revision corrects. */
 const CORRECTED = 0.02;

@@ -1,6 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../core/days.ts';
-import type { Instrument } from './market-instruments.ts';
-import { MARKET_START } from './path.ts';
+import { type Instrument, MARKET_START } from './path.ts';
 import type { TradeLine } from './session.ts';
 
 /** Shares after a split for one before it. */

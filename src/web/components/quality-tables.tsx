@@ -1,9 +1,8 @@
-import { predicateOf, type SchemaChange } from '../../load/state/answers/schema-changes.ts';
 import type { Finding } from '../../load/state/findings.ts';
 import type { OpenReject } from '../../load/state/rejects.ts';
-import { draftCommand, rejectCommand } from '../commands.ts';
+import { rejectCommand } from '../commands.ts';
 import { Command, Moment } from './basics.tsx';
-import { DAYS, RUN, Table } from './data-table.tsx';
+import { DAYS, Table } from './data-table.tsx';
 import { Badge } from './marks.tsx';
 import { DataSet, DataSetLink } from './names.tsx';
 
@@ -61,33 +60,6 @@ export function FindingsTable({ findings }: { readonly findings: readonly Findin
         { head: 'Expected', cell: (one) => one.expected },
         { head: 'Found', cell: (one) => one.found },
         { head: 'Now', cell: (one) => (one.resolvedAt === null ? 'open' : 'resolved') },
-      ]}
-    />
-  );
-}
-
-/** What the source has changed about the fields of its answers. */
-export function ChangedFields({
-  changes,
-  zone,
-}: {
-  readonly changes: readonly SchemaChange[];
-  readonly zone: string;
-}) {
-  return (
-    <Table
-      caption="Changed fields"
-      rows={changes}
-      columns={[
-        { head: 'Field', cell: (one) => one.field },
-        { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-        { head: 'What', wide: true, cell: predicateOf },
-        { head: 'Seen', cell: (one) => <Moment iso={one.at} zone={zone} /> },
-        RUN,
-        {
-          head: 'Declare it',
-          cell: (one) => (one.change === 'new' ? <Command>{draftCommand(one.operation)}</Command> : null),
-        },
       ]}
     />
   );

@@ -1,6 +1,6 @@
 import { usageError } from '../../core/errors.ts';
 import { EXAMPLES, newestRowsQuery, viewQuery } from '../../load/market/examples.ts';
-import { readCatalog, type StoredRelation } from '../../load/market/schema/catalog.ts';
+import { readCatalog } from '../../load/market/schema/catalog.ts';
 import {
   type DataSetDescription,
   describeDataSet,
@@ -189,7 +189,7 @@ export async function viewPage(context: PageContext, { params }: Asked): Promise
   };
 }
 
-function ViewSection({ view }: { readonly view: StoredRelation }) {
+function ViewSection({ view }: { readonly view: Awaited<ReturnType<typeof readCatalog>>[number] }) {
   return (
     <Section id="columns" title="Columns">
       <Copyable label={`Rows of market.${view.name}`}>{viewQuery(view.name)}</Copyable>

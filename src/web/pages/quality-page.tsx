@@ -1,7 +1,12 @@
 import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
 import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
-import { readSchemaChanges, SHOWN_DAYS } from '../../load/state/answers/schema-changes.ts';
+import {
+  predicateOf,
+  readSchemaChanges,
+  type SchemaChange,
+  SHOWN_DAYS,
+} from '../../load/state/answers/schema-changes.ts';
 import {
   type CheckedDays,
   countOpenFindings,
@@ -10,12 +15,12 @@ import {
 } from '../../load/state/findings.ts';
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
 import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
-import { COMMANDS, eventCommand, reconcileCommand } from '../commands.ts';
+import { COMMANDS, draftCommand, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
-import { DataSetLink } from '../components/names.tsx';
-import { ChangedFields, FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
+import { DataSet, DataSetLink } from '../components/names.tsx';
+import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
 
 const LISTED = 50;
@@ -256,5 +261,32 @@ function DecideForm({ id, token }: { readonly id: string; readonly token: string
         Ignore
       </button>
     </form>
+  );
+}
+
+/** What the source has changed about the fields of its answers. */
+function ChangedFields({
+  changes,
+  zone,
+}: {
+  readonly changes: readonly SchemaChange[];
+  readonly zone: string;
+}) {
+  return (
+    <Table
+      caption="Changed fields"
+      rows={changes}
+      columns={[
+        { head: 'Field', cell: (one) => one.field },
+        { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+        { head: 'What', wide: true, cell: predicateOf },
+        { head: 'Seen', cell: (one) => <Moment iso={one.at} zone={zone} /> },
+        RUN,
+        {
+          head: 'Declare it',
+          cell: (one) => (one.change === 'new' ? <Command>{draftCommand(one.operation)}</Command> : null),
+        },
+      ]}
+    />
   );
 }

@@ -1,4 +1,16 @@
-import { type Check, halfUnit, isExDate, isT0 } from './quality-check.ts';
+import { type Check, halfUnit, isT0 } from './quality-check.ts';
+
+/**
+ * Is a line of the bhav copy on the ex-date of a split, consolidation or bonus? Its previous close is printed
+ * unadjusted, while other data of the day may compare with an adjusted one.
+ */
+const isExDate = (row: string) => `exists (
+  select from market.corporate_events e
+    join market.series_aliases a on a.exchange = e.exchange and a.share_id = e.instrument_id
+   where e.status = 'applied' and e.ratio_new is not null
+     and e.exchange = ${row}.exchange and e.ex_date = ${row}.trade_date
+     and a.symbol = ${row}.symbol and a.series = ${row}.series
+     and ${row}.trade_date >= a.valid_from and ${row}.trade_date < a.valid_to)`;
 
 const moved = (row: string) =>
   `((${row}.close_price - ${row}.previous_close_price) * 100 / nullif(${row}.previous_close_price, 0))`;

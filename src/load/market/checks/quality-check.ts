@@ -34,15 +34,3 @@ export const lineName = (row: string) => `${row}.symbol || ' ' || ${row}.series`
 
 /** Is it a line for same-day settlement? It has few trades, and the close of the security's own line. */
 export const isT0 = (row: string) => `(${row}.series = 'T0' or ${row}.symbol like '%#')`;
-
-/**
- * Is a line of the bhav copy on the ex-date of a split, consolidation or bonus? Its previous close is printed
- * unadjusted, while other data of the day may compare with an adjusted one.
- */
-export const isExDate = (row: string) => `exists (
-  select from market.corporate_events e
-    join market.series_aliases a on a.exchange = e.exchange and a.share_id = e.instrument_id
-   where e.status = 'applied' and e.ratio_new is not null
-     and e.exchange = ${row}.exchange and e.ex_date = ${row}.trade_date
-     and a.symbol = ${row}.symbol and a.series = ${row}.series
-     and ${row}.trade_date >= a.valid_from and ${row}.trade_date < a.valid_to)`;

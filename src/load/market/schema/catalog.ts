@@ -7,7 +7,7 @@ interface StoredColumn {
 }
 
 /** A table or view of `market` as it is in the database. */
-export interface StoredRelation {
+interface StoredRelation {
   readonly name: string;
   readonly isView: boolean;
   readonly comment: string | null;

@@ -1,13 +1,13 @@
 import type { ClientBase } from 'pg';
 import { tables } from '../../../operations/registry.ts';
-import { columnComment, LOAD_AUDIT, VALIDITY } from '../../../operations/table.ts';
-import { etlDescriptions, SCHEMA_COMMENTS } from '../../state/schema/describe.ts';
-// For what they describe.
+import { LOAD_AUDIT, VALIDITY } from '../../../operations/table.ts';
+import { etlDescriptions } from '../../state/schema/describe.ts';
 import '../../state/schema/instrument-tables.ts';
 import '../../state/schema/knowledge.ts';
 import '../../state/schema/source-tables.ts';
 import '../../state/schema/load-results.ts';
 import '../../state/schema/work.ts';
+import type { Field } from '../../../operations/fields.ts';
 import { quote } from '../merge/merge-sql.ts';
 import { writePastFunctions } from './past-functions.ts';
 
@@ -16,6 +16,16 @@ import { writePastFunctions } from './past-functions.ts';
  * the functions of past versions. Writes only what differs.
  */
 export { etlDescriptions };
+
+/** The comments of the schemas. */
+const SCHEMA_COMMENTS: Readonly<Record<string, string>> = {
+  etl: 'What the pipeline knows about its own work.',
+  market:
+    'Market data, one table per data set: what the source lists now. Rows that it no longer lists are in market_history.',
+  market_history:
+    'Replaced and withdrawn revisions of the tables of market, with the time each was valid and the load that ended it.',
+  market_partitions: 'Yearly partitions of the tables of market; query market instead.',
+};
 
 export async function writeCommentsAndFunctions(client: ClientBase): Promise<void> {
   await writeComments(client);
@@ -75,4 +85,15 @@ async function writeComments(client: ClientBase): Promise<void> {
     if (current.get(object) === comment) continue;
     await client.query(`comment on ${object} is ${client.escapeLiteral(comment)}`);
   }
+}
+
+/** The comment of a data column: meaning, unit and the source field it comes from. */
+export function columnComment(field: Field): string {
+  const unit = field.unit === undefined ? '' : ` Unit: ${field.unit}.`;
+  return `${field.meaning}${unit} ${originOf(field)}`;
+}
+
+function originOf(field: Field): string {
+  if (field.from === 'answer') return `Source field: ${field.source}.`;
+  return field.from === 'request' ? 'From the request.' : 'Computed from the record.';
 }

@@ -30,7 +30,7 @@ const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = 
 export const hashBody = (body: Buffer) => sha256(body);
 
 /** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
-export interface PackedBody {
+interface PackedBody {
   readonly hash: string;
   /** Length before compression. */
   readonly bytes: number;

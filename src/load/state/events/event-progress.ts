@@ -8,7 +8,7 @@ import type { EventDecision } from './decisions.ts';
 // What the corporate events of an exchange were last worked out from, so that it is not done again for the same inputs.
 
 /** Identifies the inputs of an exchange's events, so that a change of them is noticed. */
-export interface EventInputs {
+interface EventInputs {
   readonly notices_state: number;
   readonly owners_state: number;
   readonly digest: string;

@@ -65,7 +65,7 @@ export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<
 }
 
 /** Names of the tables that these data sets fill, sorted. */
-export const tablesOf = (operations: readonly string[]): string[] =>
+const tablesOf = (operations: readonly string[]): string[] =>
   [
     ...new Set(
       dataSets

@@ -33,13 +33,3 @@ export function describe<Relation extends PgTable | View>(
       : { name: getViewName(relation), kind: 'view', comment, columns },
   );
 }
-
-/** The comments of the schemas. */
-export const SCHEMA_COMMENTS: Readonly<Record<string, string>> = {
-  etl: 'What the pipeline knows about its own work.',
-  market:
-    'Market data, one table per data set: what the source lists now. Rows that it no longer lists are in market_history.',
-  market_history:
-    'Replaced and withdrawn revisions of the tables of market, with the time each was valid and the load that ended it.',
-  market_partitions: 'Yearly partitions of the tables of market; query market instead.',
-};

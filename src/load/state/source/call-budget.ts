@@ -28,7 +28,7 @@ export interface CallLimit {
   readonly probeUntil: number;
 }
 
-export type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
+type Hour = Pick<CallLimit, 'keyHash' | 'hour'>;
 
 const iso = (moment: number) => new Date(moment).toISOString();
 

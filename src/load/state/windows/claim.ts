@@ -9,7 +9,7 @@ import { coverage } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { beginKeyTrial, endKeyTrial, keyIsAccepted, keyIsRefused } from '../source/access-keys.ts';
-import { type CallLimit, countCall, type Hour, returnCall } from '../source/call-budget.ts';
+import { type CallLimit, countCall, returnCall } from '../source/call-budget.ts';
 import type { NewWindow } from './plan.ts';
 import { moveWindows, moveWindowsInOrder, WINDOW_TRANSITIONS, type WindowAfter } from './transitions.ts';
 
@@ -208,7 +208,7 @@ async function claimWithCall(
 export async function unclaimWindow(
   db: NodePgDatabase,
   { id, attempts }: Pick<ClaimedWindow, 'id' | 'attempts'>,
-  hour: Hour,
+  hour: Pick<CallLimit, 'keyHash' | 'hour'>,
 ): Promise<void> {
   const values = {
     state: 'pending',

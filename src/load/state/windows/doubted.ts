@@ -78,9 +78,6 @@ export function countDoubtedWindows(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** A window whose answer is doubted, with the reasons. */
-export type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
-
 /** Windows with doubted answers that touch these days, the newest first. */
 export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
   return db

@@ -355,9 +355,6 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
   return found ?? null;
 }
 
-/** A window that has not ended, with what the queue needs to know about it. */
-export type OpenWindow = Awaited<ReturnType<typeof openWindows>>[number];
-
 /**
  * The first open windows of a run that ask the source, in the order they were planned, from the one after `after` on: a
  * backfill of years has more than should be held at once.
@@ -434,9 +431,6 @@ export async function openPairs(
     .from(windows)
     .where(and(eq(run_id, runId), isOpen(), inArray(operation, [...operations])));
 }
-
-/** A window of a replay that has not ended. */
-export type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
 
 /** Open windows of a replay, in the order they were planned. */
 export async function openReplayWindows(db: NodePgDatabase, runId: number) {
