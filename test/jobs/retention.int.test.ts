@@ -32,6 +32,16 @@ test('what old runs left is deleted, but for what something refers to', async ({
             ('row_count', 'warning', 'GetBhavCopyCM', 'NSE', '2025-01-01', 'B', null)`,
   );
   await pool.query(`insert into etl.call_budget (key_hash, hour, calls) values ('k', now(), 7)`);
+  // Two that were held back: of one, the state of its day still follows.
+  await pool.query(
+    `with kept as (
+       insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, gone, most, rows_left, place, rows)
+       select 1, window_id, run_id, operation, exchange, 'bhavcopy_cm', to_date - before, 'outdated', before + 1, 9, 0, place, '[]'
+         from etl.answers, (values (0), (1)) days(before)
+       returning operation, exchange, day, place
+     ) update etl.coverage c set held_back_place = kept.place from kept
+        where (c.operation, c.exchange, c.day, c.instrument) = (kept.operation, kept.exchange, kept.day, '')`,
+  );
   const rows = () =>
     query(
       context,
@@ -49,7 +59,8 @@ test('what old runs left is deleted, but for what something refers to', async ({
   const counted = await pruneRuns(later, true);
   expect(await rows()).toEqual(before);
   expect(await pruneRuns(later)).toEqual(counted);
-  expect(counted).toEqual({ ...none, runs: 1, windows: 4, alerts: 1, findings: 1, hours: 1 });
+  expect(counted).toEqual({ ...none, runs: 1, windows: 4, alerts: 1, withdrawals: 1, findings: 1, hours: 1 });
+  expect(await query(context, 'select gone from etl.withdrawals')).toEqual([{ gone: 1 }]);
   expect(await query(context, 'select instrument from etl.findings')).toEqual([{ instrument: 'B' }]);
   const left = await rows();
   expect(left).toEqual([

@@ -75,7 +75,7 @@ const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}
  */
 export const hasEmptiedSql = (tables: readonly string[], row: string) =>
   `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
-      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.rows_left = 0
+      and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.gone > 0 and w.rows_left = 0
       and w.place >= ${row}.loaded_place)`;
 
 /**
@@ -287,7 +287,8 @@ export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun:
   const isOld = and(
     eq(withdrawals.state, 'outdated'),
     lt(withdrawals.noted_at, before.toISOString()),
-    sql`not exists (select from ${coverage} c where c.exchange = ${withdrawals.exchange} and c.held_back_place = ${withdrawals.place})`,
+    sql`not exists (select from ${answers} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
+      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.held_back_place = a.place where a.place = ${withdrawals.place})`,
   );
   if (dryRun) return db.$count(withdrawals, isOld);
   return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;
