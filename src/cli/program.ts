@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
-import { didYouMean, nearest } from '../core/input.ts';
+import { didYouMean } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
 import { type Cli, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
@@ -19,28 +19,13 @@ const GROUPS: Readonly<Record<string, readonly Specification[]>> = {
   'Set up': setUpCommands,
 };
 
-/** An alias and what it stands for, such as `resume` and `runs resume`. */
-interface Alias {
-  readonly name: string;
-  readonly path: string;
-  readonly specification: Specification;
-}
-
-function aliasesOf(specification: Specification, path = specification.name): Alias[] {
-  const { aliases = [], verbs = [] } = specification;
-  return [
-    ...aliases.map((name) => ({ name, path, specification })),
-    ...verbs.flatMap((verb) => aliasesOf(verb, `${path} ${verb.name}`)),
-  ];
-}
-
 const COMMANDS = Object.values(GROUPS).flat();
-const ALIASES = COMMANDS.flatMap((command) => aliasesOf(command));
+const SPECIFICATIONS: ReadonlyMap<string, Specification> = new Map(
+  COMMANDS.map((command) => [command.name, command]),
+);
 
-const SPECIFICATIONS: ReadonlyMap<string, Specification> = new Map([
-  ...COMMANDS.map((command) => [command.name, command] as const),
-  ...ALIASES.map(({ name, specification }) => [name, specification] as const),
-]);
+/** What the first help shows: enough to load data and to look at it. */
+const FIRST = ['demo', 'init', 'doctor', 'import', 'backfill', 'nightly', 'up', 'status', 'query'];
 
 /** Flags that every command takes. */
 interface GlobalFlags {
@@ -88,14 +73,15 @@ export function buildProgram(cli: Cli): Command {
       cli.command = command.name();
       await loadCommand(command, cli);
     });
-  for (const [group, commands] of Object.entries(GROUPS)) {
-    program.commandsGroup(`${group}:`);
-    for (const { name, summary } of commands) {
-      program.command(name).description(summary).summary(shortened(summary));
-    }
-  }
-  for (const { name, path } of ALIASES) {
-    program.command(name, { hidden: true }).description(`The same as "eod ${path}".`);
+  const isFirst = ({ name }: Specification) => FIRST.includes(name);
+  const rank = ({ name }: Specification) => FIRST.indexOf(name);
+  const inOrder = COMMANDS.filter(isFirst).sort((one, other) => rank(one) - rank(other));
+  for (const specification of [...inOrder, ...COMMANDS.filter((one) => !isFirst(one))]) {
+    const { name, summary } = specification;
+    program
+      .command(name, { hidden: !isFirst(specification) })
+      .description(summary)
+      .summary(shortened(summary));
   }
   program
     .command('complete', { hidden: true })
@@ -109,15 +95,19 @@ export function buildProgram(cli: Cli): Command {
       cli.stdout.write(offers.map((offer) => `${offer}\n`).join(''));
     });
   program
-    .command('help')
-    .description('Show the help of a command.')
-    .summary('Show the help of a command')
+    .command('help', { hidden: true })
+    .description('Show the help of a command, or a list of all commands.')
     .argument('[command...]')
-    .action((names: string[]) => help(program, cli, names))
-    .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry']));
+    .option('--all', 'list all commands')
+    .action((names: string[], { all }: { readonly all?: boolean }) => {
+      if (all !== true) return help(program, cli, names);
+      if (names.length > 0)
+        throw usageError(`help --all lists every command: leave out "${names.join(' ')}"`);
+      print(cli, Object.keys(GROUPS).map(groupText).join('\n\n'));
+    })
+    .addHelpText('after', examples(['eod help backfill', 'eod help rejects retry', 'eod help --all']));
   const { from, to } = exampleDays();
-  const aliases = ALIASES.map(({ name }) => name).join(', ');
-  program.addHelpText('after', `\nAliases: ${aliases} ("eod help NAME" says of what)`);
+  program.addHelpText('after', `\n${COMMANDS.length - FIRST.length} more commands: eod help --all`);
   return program.addHelpText(
     'after',
     examples([
@@ -151,14 +141,18 @@ export async function loadCommand(command: Command, cli: Cli): Promise<void> {
   });
 }
 
+/** The commands of a group, a line each. */
+function groupText(group: string): string {
+  const commands = GROUPS[group] ?? [];
+  const width = largest(COMMANDS.map(({ name }) => name.length));
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${shortened(summary)}`);
+  return [`${group}:`, ...lines].join('\n');
+}
+
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
   const asked = names.join(' ').toLowerCase();
-  for (const [group, commands] of Object.entries(GROUPS)) {
-    if (group.toLowerCase() !== asked) continue;
-    const width = largest(commands.map(({ name }) => name.length));
-    const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${shortened(summary)}`);
-    return print(cli, [`${group}:`, ...lines].join('\n'));
-  }
+  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === asked);
+  if (group !== undefined) return print(cli, groupText(group));
   let command = program;
   for (const name of names) {
     const known = command.commands.map((one) => one.name());
@@ -191,7 +185,7 @@ function plainSentence(text: string): string {
 export async function runProgram(cli: Cli, args: readonly string[]): Promise<number> {
   const program = buildProgram(cli);
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync([...meantBy(args)], { from: 'user' });
   } catch (error) {
     const cause = mistakeOf(program, cli, await unwrapped(error));
     // After a signal, an error is only a consequence of stopping.
@@ -207,16 +201,22 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
   return cli.exitCode;
 }
 
-/** Of some mistakes commander says less than is known: which alias is meant, and what a command takes. */
+/** What people type and what it means: `eod -h backfill` is `eod help backfill`, and `eod version` is `eod --version`. */
+function meantBy(args: readonly string[]): readonly string[] {
+  const [first = '', ...others] = args;
+  if (first === 'version' && others.length === 0) return ['--version'];
+  return /^(-h|--help)$/.test(first) && others.length > 0 ? ['help', ...others] : args;
+}
+
+/** Of some mistakes commander says less than is known: which command is meant, and what it takes. */
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
   if (error.code === 'commander.unknownCommand' && cli.command === undefined) {
     // Commander does not guess hidden commands.
-    const names = ALIASES.map((alias) => alias.name);
-    const alias = error.message.includes('Did you mean') ? null : nearest(name, names);
-    const meant = ALIASES.find((one) => one.name === alias);
-    if (meant !== undefined) return usageError(`unknown command '${name}'; did you mean "${meant.path}"?`);
+    return usageError(
+      `unknown command '${name}'${didYouMean(name, [...SPECIFICATIONS.keys()]) || ' ("eod help --all" lists them)'}`,
+    );
   }
   // Commander looks for the flag among those of the list too.
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
@@ -254,7 +254,7 @@ async function unwrapped(error: unknown): Promise<unknown> {
 
 /** The commands that help against an error. */
 const REMEDIES: Readonly<Record<Remedy, string>> = {
-  list_commands: '"eod help" lists them',
+  list_commands: '"eod help --all" lists them',
   import_unreleased:
     'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate"; the small backup of docs/operations.md copies the responses that the old one keeps, from which "eod replay" makes the rest',
   list_runs: '"eod runs" lists them',

@@ -2,7 +2,7 @@ import { type Argument, type Command, Help, type Option } from 'commander';
 import { type PipelineError, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import type { Cli } from './cli.ts';
-import { examples, parseId } from './options.ts';
+import { examples, jsonOption, parseId } from './options.ts';
 
 /**
  * Imports the function that does the work of a command. It gets the arguments, then the options. It is imported only when
@@ -16,8 +16,6 @@ export interface Specification {
   readonly name: string;
   /** What it does, for its own help; a list of commands shows the first sentence. */
   readonly summary: string;
-  /** Other names by which the program knows the same command. Help names them in one line. */
-  readonly aliases?: readonly string[];
   /** A hidden command works, but no list shows it. */
   readonly hidden?: boolean;
   readonly args?: readonly Argument[];
@@ -40,6 +38,8 @@ interface ListGrammar {
   readonly parse?: (text: string) => unknown;
   /** Shows the one with that id. */
   readonly show?: Load;
+  /** The option of the list whose value a word is that is no id: the symbol of `eod events TCS`. */
+  readonly narrowedBy?: string;
 }
 
 /** The grammar of a list whose members have numbers. @param noun `reject` */
@@ -68,16 +68,35 @@ export async function specify(command: Command, specification: Specification, cl
   };
   if (run !== undefined) {
     own.action((...given) => {
+      const word = list === undefined ? undefined : narrowingWord(command, list, given[0]);
+      if (word !== undefined) return call(run, [{ ...Object(given[1]), ...word }]);
       const id = list === undefined ? undefined : givenId(command, list, given[0]);
       if (list?.show === undefined) return call(run, given);
       const [, ...others] = given;
       return id === undefined ? call(run, others) : call(list.show, [list.parse?.(id) ?? id, ...others]);
     });
   }
+  const show = list?.show;
+  if (show !== undefined) {
+    command
+      .command('show', { hidden: true })
+      .description(`Show one: the same as "eod ${command.name()} ID".`)
+      .argument('<id>', list?.id)
+      .addOption(jsonOption())
+      .action((id: string, ...others) => call(show, [list?.parse?.(id) ?? id, ...others]));
+  }
   for (const verb of verbs) {
     const added = command.command(verb.name, { hidden: verb.hidden === true }).description(verb.summary);
     await specify(added, verb, cli);
   }
+}
+
+/** The word after the name of a list as one of its options; not if it is an id, or rather a mistyped verb. */
+function narrowingWord(command: Command, { narrowedBy, isId }: ListGrammar, words: unknown) {
+  const [word, ...others] = [words ?? []].flat() as string[];
+  if (narrowedBy === undefined || word === undefined || others.length > 0 || isId?.(word)) return undefined;
+  const isVerb = word === word.toLowerCase() && didYouMean(word, verbsOf(command)) !== '';
+  return isVerb ? undefined : { [narrowedBy]: word };
 }
 
 /** The only word that stands after the name of a list. @throws PipelineError `usage` if it cannot be an id. */

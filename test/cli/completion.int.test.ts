@@ -83,12 +83,7 @@ describe.concurrent('eod complete', () => {
 
   test('all commands, all operations, and all flags of a command', async () => {
     const program = buildProgram(captureCli({ cwd }).cli);
-    const commands = program
-      .createHelp()
-      .visibleCommands(program)
-      .map((command) => command.name());
-    expect(commands).not.toContain('run');
-    expect(commands).not.toContain('complete');
+    const commands = program.commands.map((command) => command.name()).filter((name) => name !== 'complete');
     expect((await offers('')).toSorted()).toEqual(commands.toSorted());
     expect(await offers()).toEqual(await offers(''));
     expect((await offers('backfill', '')).toSorted()).toEqual(operations.map(({ name }) => name).toSorted());

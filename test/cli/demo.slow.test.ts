@@ -130,7 +130,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   expect(doctor.stdout).toMatch(/^skipped +source +the demo starts a simulated source/m);
   const runs = await runCli(['runs', '--demo'], { cwd, env });
   expect(runs.stdout).toMatch(/^ *3 +backfill +completed +\d\d-\d\d \d\d:\d\d /m);
-  const run = await runCli(['--demo', 'run', '1'], { cwd, env });
+  const run = await runCli(['--demo', 'runs', '1'], { cwd, env });
   expect(run.stdout).toMatch(/^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/m);
   for (const { stdout } of [first, status, doctor, runs, run]) expect(longLines(stdout)).toEqual([]);
   await serverGone();

@@ -128,7 +128,7 @@ describe('states', () => {
 
   test('are in the report of every run, before and after', async () => {
     const reports = await Promise.all(
-      [1, 2, 3, 4].map(async (run) => (await runJson<RunReport>(['run', `${run}`], options)).json.states),
+      [1, 2, 3, 4].map(async (run) => (await runJson<RunReport>(['runs', `${run}`], options)).json.states),
     );
     expect(reports).toEqual([
       { before: 0, after: 2 },
@@ -136,7 +136,7 @@ describe('states', () => {
       { before: 4, after: 4 },
       { before: 4, after: 6 },
     ]);
-    expect((await runCli(['run', '2'], options)).stdout).toMatch(
+    expect((await runCli(['runs', '2'], options)).stdout).toMatch(
       /^database state 2 → 4 \(every load makes a new one\)$/m,
     );
   });

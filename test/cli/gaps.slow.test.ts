@@ -88,8 +88,8 @@ describe.concurrent('mistakes', () => {
     ['an unknown exchange', ['--exchange', 'XSE'], /unknown exchange "XSE"/],
   ];
   test.each(mistakes)('%s ends with exit code 2', async (_, args, message) => {
-    for (const command of ['gaps', 'fill-gaps']) {
-      const { code, stdout, stderr } = await runCli([command, ...args], { cwd });
+    for (const command of [['gaps'], ['gaps', 'fill']]) {
+      const { code, stdout, stderr } = await runCli([...command, ...args], { cwd });
       expect([code, stdout]).toEqual([2, '']);
       expect(stderr).toMatch(message);
     }

@@ -86,10 +86,10 @@ describe('eod import', () => {
     expect(good.code).toBe(0);
     expect(good.stdout).toContain('1 file: 1 loaded, 0 skipped, 0 not imported');
 
-    const shown = await runJson<RunReport>(['run', '1'], options);
+    const shown = await runJson<RunReport>(['runs', '1'], options);
     expect(shown.json).toMatchObject({ kind: 'import', state: 'failed' });
     expect(shown.json.error).toContain('sec_bhavdata_full_18112024.csv');
-    const resumed = await runCli(['resume', '1'], options);
+    const resumed = await runCli(['runs', 'resume', '1'], options);
     expect(resumed.code).toBe(2);
     expect(resumed.stderr).toContain('run 1 is an import: import the same files again');
   });

@@ -13,19 +13,19 @@ import { test as testWithDatabase } from './support.ts';
 type Mistake = readonly [line: string, says: string];
 
 const COMMAND_LINES: readonly Mistake[] = [
-  ['frobnicate', `unknown command 'frobnicate' ("eod help" lists what there is)`],
+  ['frobnicate', `unknown command 'frobnicate' ("eod help --all" lists them)`],
   ['backfil', "unknown command 'backfil'; did you mean backfill?"],
   ['Status', "unknown command 'Status'; did you mean status?"],
   ['sql', "unknown command 'sql'; did you mean psql?"],
-  ['constructor', `unknown command 'constructor' ("eod help" lists what there is)`],
-  ['help backup', `unknown command 'backup' ("eod help" lists them)`],
+  ['constructor', `unknown command 'constructor' ("eod help --all" lists them)`],
+  ['help backup', `unknown command 'backup' ("eod help --all" lists them)`],
   ['--frob', `unknown option '--frob' ("eod help" lists what there is)`],
   ['-x', `unknown option '-x' ("eod help" lists what there is)`],
-  ['run first', 'run: "first" is neither the number of a run nor a verb (resume, cancel)'],
-  ['run -3', 'run: "-3" is neither the number of a run nor a verb (resume, cancel)'],
-  ['run resume x --json', 'the number of the run: "x" is not a whole number from 1'],
-  ['run cancel x', 'the number of the run: "x" is not a whole number from 1'],
-  ['run --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
+  ['runs first', 'runs: "first" is neither the number of a run nor a verb (resume, cancel)'],
+  ['runs -3', 'runs: "-3" is neither the number of a run nor a verb (resume, cancel)'],
+  ['runs resume x --json', 'the number of the run: "x" is not a whole number from 1'],
+  ['runs cancel x', 'the number of the run: "x" is not a whole number from 1'],
+  ['runs --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
   ['runs --jsn', "unknown option '--jsn'; did you mean --json?"],
   ['runs --limit', `option '--limit <n>' argument missing ("eod help runs" explains it)`],
   ['runs first --json', 'runs: "first" is neither the number of a run nor a verb (resume, cancel)'],
@@ -102,9 +102,9 @@ const COMMAND_LINES: readonly Mistake[] = [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --sector IT --industry X --basic-industry Y',
     'GetBhavCopyCM has no request option "sector", nor any other',
   ],
-  ['fill-gaps --dry-run --detach', "option '--dry-run' cannot be used with option '--detach'"],
+  ['gaps fill --dry-run --detach', "option '--dry-run' cannot be used with option '--detach'"],
   [
-    'fill-gaps --from 2025-02-27 --to 2025-02-20',
+    'gaps fill --from 2025-02-27 --to 2025-02-20',
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
   ],
   ['gaps 12', 'gaps: "12" is neither an operation (gaps have no numbers) nor a verb (fill)'],
@@ -138,7 +138,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     return [line, `${list}: "${id}" shows one, for which ${flags} means nothing: leave out one of them`];
   }),
   [
-    'withdrawals --accept 1 --limit 3',
+    'withdrawals accept 1 --limit 3',
     '--limit is for the list of "eod withdrawals", not for its verb "accept" ("eod help withdrawals accept" explains it)',
   ],
   ['runs --limit 3 resume 7', 'runs: flags follow the verb: write "eod runs resume" first'],
@@ -147,8 +147,9 @@ const COMMAND_LINES: readonly Mistake[] = [
     'rejects retry --limit 3',
     '--limit is for the list of "eod rejects", not for its verb "retry" ("eod help rejects retry" explains it)',
   ],
-  ['fil-gaps', `unknown command 'fil-gaps'; did you mean "gaps fill"?`],
-  ['resum 7', `unknown command 'resum'; did you mean "runs resume"?`],
+  ['help --all backfill', 'help --all lists every command: leave out "backfill"'],
+  ['gap', `unknown command 'gap'; did you mean gaps?`],
+  ['resume 7', `unknown command 'resume' ("eod help --all" lists them)`],
   [
     'rejects --operation GetBhavCopy',
     'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',
@@ -159,8 +160,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'withdrawals: "acept" is neither the number of a withdrawal nor a verb (accept); did you mean accept?',
   ],
   ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
-  ['withdrawals --accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
-  ['withdrawals --json --accept=four', 'the number of the withdrawal: "four" is not a whole number from 1'],
+  ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
   ['withdrawals --limit -1', '--limit: "-1" is not a whole number from 1 to 9999999'],
   ['events sett', 'events: "sett" is neither the id of an event nor a verb (set); did you mean set?'],
   [
@@ -294,9 +294,9 @@ const COMMAND_LINES: readonly Mistake[] = [
     'nightly --dry-run --json --date soon',
     '--date: "soon" is not a day; write it as 2025-02-27, today or yesterday',
   ],
-  ['resume 12x --json', 'the number of the run: "12x" is not a whole number from 1'],
-  ['cancel 12x --yes --json', 'the number of the run: "12x" is not a whole number from 1'],
-  ['fill-gaps --exchange XSE --json', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
+  ['runs resume 12x --json', 'the number of the run: "12x" is not a whole number from 1'],
+  ['runs cancel 12x --yes --json', 'the number of the run: "12x" is not a whole number from 1'],
+  ['gaps fill --exchange XSE --json', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
   ['schedules --json --all', `unknown option '--all' ("eod help schedules" explains it)`],
   ['operations --json GetNothing', 'unknown operation "GetNothing" ("eod operations" lists them)'],
   [
@@ -341,7 +341,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     '--from 2025-02-27 is after --to 2025-02-20: the range is reversed',
   ],
   ['events set x --json', 'give one of --factor, --ignore and --reset'],
-  ['run 12 --all --json', `unknown option '--all' ("eod help run" explains it)`],
+  ['runs 12 --all --json', `unknown option '--all' ("eod help runs" explains it)`],
   ['reconcile --json --fail-on all', '--fail-on: unknown severity "all" (known: info, warning, error)'],
   [
     'gaps --to 2025-02-20 --from 2025-02-27 --json',
@@ -360,7 +360,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     `status takes no arguments; its options: --json ("eod help status" explains it)`,
   ],
   ['status -v extra', `status takes no arguments; its options: --json ("eod help status" explains it)`],
-  ['--verbose help nonsuch', `unknown command 'nonsuch' ("eod help" lists them)`],
+  ['--verbose help nonsuch', `unknown command 'nonsuch' ("eod help --all" lists them)`],
   ['sandbox --host', `option '--host <address>' argument missing ("eod help sandbox" explains it)`],
   ['sandbox --fault status=503,every=x', '--fault: every: "x" is not a whole number from 1'],
   ['sandbox --now noon', '--now: "noon" is not a time such as 2025-09-05T22:00:00+05:30'],
@@ -568,11 +568,10 @@ const SETTINGS: readonly Mistake[] = [
 
 /** What is wrong only with a database, in an empty one. */
 const UNKNOWN_IDS: readonly Mistake[] = [
-  ['run 999', 'there is no run 999 ("eod runs" lists them)'],
+  ['runs show 999', 'there is no run 999 ("eod runs" lists them)'],
   ['runs 999', 'there is no run 999 ("eod runs" lists them)'],
-  ['resume 999', 'there is no run 999 ("eod runs" lists them)'],
   ['runs resume 999', 'there is no run 999 ("eod runs" lists them)'],
-  ['cancel 999 --yes', 'there is no run 999 ("eod runs" lists them)'],
+  ['runs cancel 999 --yes', 'there is no run 999 ("eod runs" lists them)'],
   ['rejects 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
   ['rejects show 999', 'there is no reject 999 ("eod rejects" lists the open ones)'],
   ['withdrawals 999', 'no withdrawal 999 is waiting for a decision ("eod withdrawals" lists them)'],
@@ -670,7 +669,10 @@ test('every command and every flag is among the mistakes', async () => {
       command.name(),
       options.map(({ long }) => long ?? ''),
     );
-    for (const verb of command.commands) if (verb !== list) look(`${command.name()} ${verb.name()}`, []);
+    const visible = command.createHelp().visibleCommands(command);
+    for (const verb of command.commands) {
+      if (verb !== list && visible.includes(verb)) look(`${command.name()} ${verb.name()}`, []);
+    }
   }
   look(
     '',

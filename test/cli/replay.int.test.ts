@@ -161,7 +161,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
   await other.connect();
   try {
     await other.query(`select pg_advisory_lock(hashtextextended('eod:replay:${run?.id}', 0))`);
-    const second = await runCli(['resume', String(run?.id)], options());
+    const second = await runCli(['runs', 'resume', String(run?.id)], options());
     expect({ code: second.code, stderr: second.stderr }).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('is being worked on by another process'),
@@ -170,7 +170,7 @@ test('a replay whose work breaks off is paused; one in the hands of another proc
   } finally {
     await other.end();
   }
-  const resumed = await runJson<RunReport>(['resume', String(run?.id)], options());
+  const resumed = await runJson<RunReport>(['runs', 'resume', String(run?.id)], options());
   expect({ code: resumed.code, state: resumed.json.state }).toEqual({ code: 0, state: 'completed' });
 });
 

@@ -64,7 +64,7 @@ test('says that Redis does not answer', async ({ url }) => {
 test('only migrate, or what loads, creates tables in a database of one’s own; migrate --json says what it found', async () => {
   const env = { DATABASE_URL: (await emptyDatabase()).url };
   // What only looks or decides creates nothing: the address may be a wrong one.
-  const commands = ['status', 'gaps', 'runs', 'run 1', 'rejects', 'withdrawals', 'findings', 'state'];
+  const commands = ['status', 'gaps', 'runs', 'runs 1', 'rejects', 'withdrawals', 'findings', 'state'];
   for (const command of [...commands, 'events', 'export prices', 'dbt']) {
     const { code, stdout, stderr } = await runCli(command.split(' '), { cwd, env });
     expect({ command, code, stdout, stderr }).toEqual({

@@ -41,7 +41,7 @@ describe.concurrent('with --json an error is a document too', () => {
     [['runs', '--limit', '0'], 'usage', /^--limit: "0" is not a whole number/],
     [['runs', '--limti', '0'], 'usage', /^unknown option '--limti'; did you mean --limit\?$/],
     [['operations', 'GetNothing'], 'usage', /\("eod operations" lists them\)$/],
-    [['frobnicate'], 'usage', /^unknown command 'frobnicate' \("eod help" lists what there is\)$/],
+    [['frobnicate'], 'usage', /^unknown command 'frobnicate' \("eod help --all" lists them\)$/],
   ])('eod %j', async (args, kind, message) => {
     const { code, stdout, stderr } = await runCli([...args, '--json'], { cwd });
     const { error } = JSON.parse(stdout) as { error: { message: string } };
@@ -162,7 +162,7 @@ describe.concurrent('mistakes in the settings', () => {
   });
 
   test('a stack is shown at the level debug only', async () => {
-    const args = ['run', 'x'];
+    const args = ['runs', 'x'];
     const plain = await runCli(args, { cwd });
     const debug = await runCli(args, { cwd, env: { EOD_LOG_LEVEL: 'debug' } });
     expect(plain.stderr).not.toMatch(/^\s+at /m);
@@ -185,7 +185,7 @@ describe.concurrent('as a process', () => {
   test.each([
     [['--version'], 0],
     [['frobnicate'], 2],
-    [['run', 'x'], 2],
+    [['runs', 'x'], 2],
     // An answer that is longer than the buffer of a pipe is printed whole.
     [['operations', '--json'], 0],
   ])('eod %j prints what it prints in process, and ends with its exit code', async (args, code) => {
@@ -214,45 +214,35 @@ describe('help', () => {
       command.outputHelp();
       expect(command.description()).not.toBe('');
       const text = stdout().slice(before);
-      // An alias shows what it stands for.
-      const [, name = command.name()] = /^The same as "eod (.*)"\.$/.exec(command.description()) ?? [];
-      expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${name}`));
+      expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
     }
   });
 
-  test('an alias takes what the command takes that it stands for', async () => {
-    for (const [alias, stands] of Object.entries({
-      resume: 'runs resume',
-      cancel: 'runs cancel',
-      'fill-gaps': 'gaps fill',
-    })) {
-      const [one, other] = await Promise.all(
-        [alias, stands].map((name) => runCli(['help', ...name.split(' ')], { cwd })),
-      );
-      const from = 'Arguments:';
-      expect(one?.stdout).toContain(`The same as "eod ${stands}".`);
-      expect(one?.stdout.split(from)[1]).toBe(other?.stdout.split(from)[1]);
-    }
-  });
-
-  test('eod --help lists every command by what it is for, eod run --help explains one', async () => {
-    const all = await runCli(['--help'], { cwd });
+  test('eod --help lists what is needed first, eod help --all every command by what it is for', async () => {
+    const first = await runCli(['--help'], { cwd });
+    const named = [...first.stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name);
+    expect(named).toEqual('demo init doctor import backfill nightly up status query'.split(' '));
+    const all = await runCli(['help', '--all'], { cwd });
+    const listed = all.stdout.match(/^ {2}[a-z]+ {2,}/gm) ?? [];
+    expect(first.stdout).toContain(`\n${listed.length - named.length} more commands: eod help --all\n`);
     for (const command of COMMANDS) expect(all.stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
-    expect(all.stdout.match(/^Aliases: .*/gm)).toEqual([
-      'Aliases: run, resume, cancel, fill-gaps ("eod help NAME" says of what)',
-    ]);
-    expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual([
-      'Options:',
-      'Load:',
-      'Look:',
-      'Repair:',
-      'Set up:',
-      'Examples:',
-    ]);
-    const one = await runCli(['run', '--help'], { cwd });
+    expect(all.stdout.match(/^[A-Z][a-z ]+:$/gm)).toEqual(['Load:', 'Look:', 'Repair:', 'Set up:']);
+    const one = await runCli(['runs', '--help'], { cwd });
     expect(one.stdout).toContain('$ eod runs 12');
-    expect([all.code, one.code]).toEqual([0, 0]);
-    expect(all.stderr + one.stderr).toBe('');
+    expect([first.code, all.code, one.code]).toEqual([0, 0, 0]);
+    expect(first.stderr + all.stderr + one.stderr).toBe('');
+  });
+
+  test('what people type instead does the same', async () => {
+    const same = async (typed: string, meant: string) => {
+      const [one, other] = await Promise.all(
+        [typed, meant].map((words) => runCli(words.split(' '), { cwd })),
+      );
+      expect({ typed, ...one }).toEqual({ typed, ...other });
+    };
+    await same('-h backfill', 'backfill --help');
+    await same('--help runs resume', 'help runs resume');
+    await same('version', '--version');
   });
 
   test('eod help does the same, and knows which command is meant', async () => {
@@ -276,7 +266,7 @@ describe('help', () => {
     expect(none).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'eod: unknown command \'nonsuch\' ("eod help" lists them)\n',
+      stderr: 'eod: unknown command \'nonsuch\' ("eod help --all" lists them)\n',
     });
     const sub = await runCli(['help', 'rejects', 'rety'], { cwd });
     expect(sub.stderr).toBe("eod: unknown command 'rety' of rejects; did you mean retry?\n");

@@ -39,10 +39,10 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   });
   const report = (await runJson<RunReport>(['runs', String(runId)], options)).json;
   expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
-  expect((await runCli(['run', String(runId)], options)).stdout).toMatch(
+  expect((await runCli(['runs', String(runId)], options)).stdout).toMatch(
     /^withdrawn: GetBhavCopyCM NSE 2025-08-29: 8 rows not listed any more, 12 left$/m,
   );
-  const again = await runCli(['withdrawals', '--accept', id], options);
+  const again = await runCli(['withdrawals', 'accept', id], options);
   expect(await runCli(['withdrawals', id], options)).toMatchObject({ code: 2, stderr: again.stderr });
   expect(again).toMatchObject({
     code: 2,

@@ -68,7 +68,7 @@ describe('backfill', () => {
         /^run 2 \(.*\): completed without records after .* no records: GetConsolidatedPledge BSE, in \d+ windows?/,
       );
       expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
-      const { json } = await runJson<RunReport>(['run', '1'], options);
+      const { json } = await runJson<RunReport>(['runs', '1'], options);
       expect(json.withoutRecords).toEqual([
         { operation: 'GetBhavCopyCM', exchange: 'NSE', windows: expect.any(Number) },
       ]);
@@ -82,7 +82,7 @@ describe('backfill', () => {
         env: environment(url),
       });
       expect(filled).toMatchObject({ code: 0, json: { emptySessions: [], withoutRecords: [] } });
-      expect((await runJson<RunReport>(['run', '1'], options)).json.emptySessions).toEqual([]);
+      expect((await runJson<RunReport>(['runs', '1'], options)).json.emptySessions).toEqual([]);
     },
   );
 
@@ -127,7 +127,7 @@ describe('backfill', () => {
 
       const runs = await runJson<RunReport[]>(['runs'], options);
       expect(runs.json.map(({ runId }) => runId)).toEqual([3, 2, 1]);
-      const run = await runJson<RunReport>(['run', '1'], options);
+      const run = await runJson<RunReport>(['runs', '1'], options);
       expect(run.json).toEqual(first.json);
       const status = await runJson<Status>(['status'], options);
       expect(status.json).toMatchObject({ queue: 'postgres', openRuns: [] });
@@ -159,7 +159,7 @@ describe('backfill', () => {
     const human = await runCli(['backfill', 'GetSeriesChange', ...RANGE], { cwd, env });
     expect(human.code).toBe(1);
     expect(human.stderr).toMatch(/failed: GetSeriesChange NSE 2025-02-20 to 2025-02-27: .*cannot be reached/);
-    const { code, json, stderr } = await runJson<RunReport>(['resume', '1'], { cwd, env });
+    const { code, json, stderr } = await runJson<RunReport>(['runs', 'resume', '1'], { cwd, env });
     expect(code).toBe(1);
     expect(json).toMatchObject({ state: 'failed', windows: { failed: 1 } });
     expect(json.failures).toHaveLength(1);
@@ -209,7 +209,7 @@ describe('a run that is stopped', () => {
     );
     expect(left.map(({ state }) => state)).toEqual(['loaded', 'pending']);
 
-    const resumed = await runJson<RunReport>(['resume', '1'], { cwd, env });
+    const resumed = await runJson<RunReport>(['runs', 'resume', '1'], { cwd, env });
     expect(resumed.code).toBe(0);
     const { json } = await whole;
     for (const count of ['fetched', 'inserted', 'updated', 'unchanged', 'rejected'] as const) {
@@ -217,7 +217,7 @@ describe('a run that is stopped', () => {
     }
     expect(await query(disturbed.url, CONTENT)).toEqual(await query(undisturbed.url, CONTENT));
 
-    const again = await runCli(['resume', '1'], { cwd, env });
+    const again = await runCli(['runs', 'resume', '1'], { cwd, env });
     expect(again).toMatchObject({ code: 2, stdout: '' });
     expect(again.stderr).toMatch(/complete/);
   });
@@ -227,18 +227,18 @@ describe('a run that is stopped', () => {
     const detached = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
     for (const answer of ['', 'n', 'no', 'yesterday']) {
-      expect(await runCli(['cancel', '1'], { ...options, answer })).toEqual({
+      expect(await runCli(['runs', 'cancel', '1'], { ...options, answer })).toEqual({
         code: 1,
         stdout: '',
         stderr: `Run 1 is cancelled for good: 10 windows will not be loaded by it.\nGo on? [y/N] ${answer}\neod: nothing was changed\n`,
       });
     }
-    const cancelled = await runJson<RunReport>(['cancel', '1'], { ...options, answer: ' Yes ' });
+    const cancelled = await runJson<RunReport>(['runs', 'cancel', '1'], { ...options, answer: ' Yes ' });
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
-    expect(await runCli(['resume', '1'], options)).toMatchObject({ code: 2 });
+    expect(await runCli(['runs', 'resume', '1'], options)).toMatchObject({ code: 2 });
     // Nothing is asked about what cannot be done.
-    const again = await runCli(['cancel', '1'], { ...options, answer: 'n' });
+    const again = await runCli(['runs', 'cancel', '1'], { ...options, answer: 'n' });
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
@@ -247,11 +247,13 @@ describe('a run that is stopped', () => {
     async ({ url }) => {
       const options = { cwd, env: environment(url) };
       await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
-      const stateOf = async () => (await runJson<RunReport>(['run', '1'], options)).json.state;
-      expect(await typeOnTerminal(['cancel', '1'], '\u0004', options)).toMatch(/Go on.*nothing was changed/s);
-      await typeOnTerminal(['cancel', '1'], '\u0003', options);
+      const stateOf = async () => (await runJson<RunReport>(['runs', '1'], options)).json.state;
+      expect(await typeOnTerminal(['runs', 'cancel', '1'], '\u0004', options)).toMatch(
+        /Go on.*nothing was changed/s,
+      );
+      await typeOnTerminal(['runs', 'cancel', '1'], '\u0003', options);
       expect(await stateOf()).toBe('running');
-      await typeOnTerminal(['cancel', '1', '--yes'], '', options);
+      await typeOnTerminal(['runs', 'cancel', '1', '--yes'], '', options);
       expect(await stateOf()).toBe('cancelled');
     },
   );

@@ -63,7 +63,7 @@ async function killAfter(context: Context, args: readonly string[], windows: num
 
 async function resume(context: Context): Promise<void> {
   const [run] = await all(context, `select id::int ${REPLAY}`);
-  expect(await eod(context, 'resume', String(run?.id))).toMatchObject({ code: 0 });
+  expect(await eod(context, 'runs', 'resume', String(run?.id))).toMatchObject({ code: 0 });
   expect(await all(context, `select state ${REPLAY}`)).toEqual([{ state: 'completed' }]);
 }
 
@@ -88,7 +88,7 @@ test('a replay that is killed twice and resumed ends in the rows of the answers,
   expect(await isRunning()).toBe(true);
   await loadNewer(context);
   const [run] = await all(context, `select id::int ${REPLAY}`);
-  await killAfter(context, ['resume', String(run?.id)], 7);
+  await killAfter(context, ['runs', 'resume', String(run?.id)], 7);
   await resume(context);
   expect(await values(context)).toEqual(await values(undisturbed));
 

@@ -110,7 +110,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
   expect(await page(`/runs/${runId}`)).toMatch(LINE);
 
   const terminal = { cwd: temporaryFolder(), env: pipeline.environment };
-  expect((await runCli(['run', String(runId)], terminal)).stdout).toMatch(LINE);
+  expect((await runCli(['runs', String(runId)], terminal)).stdout).toMatch(LINE);
   expect((await runCli(['status'], terminal)).stdout).toMatch(
     new RegExp(`^run ${runId}: ${LINE.source}$`, 'm'),
   );

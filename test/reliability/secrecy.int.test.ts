@@ -288,9 +288,9 @@ test('what the source sends cannot steer the terminal; JSON keeps it', async () 
   const asked = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
   const results = [
     await runCli(['backfill', ...asked], options),
-    await runCli(['run', '1'], options),
+    await runCli(['runs', '1'], options),
     await runCli(['gaps', ...asked], options),
-    await runCli(['run', '1', '--json'], options),
+    await runCli(['runs', '1', '--json'], options),
   ];
   for (const { stdout, stderr } of results) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for.

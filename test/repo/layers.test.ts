@@ -83,7 +83,7 @@ test('what pages tell people to type are commands with flags that they have', as
 
 test('only the command line names commands and flags', async () => {
   const { commands, flags } = await vocabulary();
-  expect(commands).toContain('fill-gaps');
+  expect(commands).toContain('backfill');
   expect(flags).toContain('--instruments');
   const named = new RegExp(`\\beod (?:${commands.join('|')})\\b|(?:${flags.join('|')})(?![\\w-])`, 'g');
   expect('see "eod gaps" or --limit, not eod_gaps or --limits'.match(named)).toEqual(['eod gaps', '--limit']);

@@ -61,7 +61,6 @@ export const lookCommands: readonly Specification[] = [
     name: 'runs',
     summary:
       'List the newest runs; with a number, show that run and the windows that failed. The verbs continue a run or cancel it.',
-    aliases: ['run'],
     args: [new Argument('[id]', 'number of a run, to show that one')],
     options: [limitOption(20), jsonOption('a list of runs')],
     examples: ['eod runs', 'eod runs 12', 'eod runs --limit 100 --json', 'eod runs resume 12'],
@@ -71,7 +70,6 @@ export const lookCommands: readonly Specification[] = [
       {
         name: 'resume',
         summary: 'Continue a run: what is left of a stopped one, or what failed.',
-        aliases: ['resume'],
         args: [runId],
         options: [jsonOption()],
         examples: ['eod runs resume 12'],
@@ -80,7 +78,6 @@ export const lookCommands: readonly Specification[] = [
       {
         name: 'cancel',
         summary: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
-        aliases: ['cancel'],
         args: [runId],
         options: [yesOption(), jsonOption()],
         examples: ['eod runs cancel 12'],
@@ -113,7 +110,6 @@ export const lookCommands: readonly Specification[] = [
       {
         name: 'fill',
         summary: 'Pull exactly the sessions that "eod gaps" lists.',
-        aliases: ['fill-gaps'],
         ...gapScope,
         options: [...gapScope.options, dryRunOption(), detachOption()],
         examples: [

@@ -15,14 +15,6 @@ const { from, to } = exampleDays();
 
 const operationsOfRejects = new Option('--operation <list>', 'only rejects of these operations');
 
-/** `--accept 4` is an older spelling of the verb. */
-function verbForFlag(args: string[]): string[] {
-  const words = args.flatMap((arg) => arg.split(/(?<=^--accept)=/));
-  const at = words.indexOf('--accept');
-  if (at === -1) return words;
-  return ['accept', ...words.slice(at + 1, at + 2), ...words.slice(0, at), ...words.slice(at + 2)];
-}
-
 /** Commands that repair what is there. */
 export const repairCommands: readonly Specification[] = [
   {
@@ -35,14 +27,6 @@ export const repairCommands: readonly Specification[] = [
     list: numbered('reject', async () => (await import('../commands/rejects-command.ts')).showReject),
     run: async () => (await import('../commands/rejects-command.ts')).listRejects,
     verbs: [
-      {
-        name: 'show',
-        summary: 'Show one reject: the same as "eod rejects ID".',
-        hidden: true,
-        args: [idArgument('reject')],
-        options: [jsonOption()],
-        run: async () => (await import('../commands/rejects-command.ts')).showReject,
-      },
       {
         name: 'retry',
         summary: 'Read the rejected records again with the current code, and load those that pass now.',
@@ -62,7 +46,6 @@ export const repairCommands: readonly Specification[] = [
       'withdrawal',
       async () => (await import('../commands/withdrawals-command.ts')).showWithdrawal,
     ),
-    rewrite: verbForFlag,
     run: async () => (await import('../commands/withdrawals-command.ts')).listWithdrawals,
     verbs: [
       {
@@ -78,7 +61,7 @@ export const repairCommands: readonly Specification[] = [
     name: 'events',
     summary:
       'List splits, bonuses, dividends and other corporate events, and decide those that need a decision.',
-    args: [new Argument('[id]', 'id of an event, to show that one')],
+    args: [new Argument('[id]', 'id of an event, to show that one; or a symbol, to list its events')],
     options: [
       new Option('--status <list>', 'only events with these states: applied, needs_review, ignored'),
       new Option('--kind <list>', 'only these kinds, e.g. split,bonus'),
@@ -93,7 +76,7 @@ export const repairCommands: readonly Specification[] = [
     ],
     examples: [
       'eod events --status needs_review',
-      'eod events --symbol BAJAJFINSV',
+      'eod events BAJAJFINSV',
       `eod events NSE:VEEDOL:${from}:bonus`,
       `eod events set NSE:VEEDOL:${from}:bonus --factor 1:2`,
       `eod events set NSE:ITC:${from}:demerger --ignore`,
@@ -103,6 +86,7 @@ export const repairCommands: readonly Specification[] = [
       // It has the exchange, the symbol, the day and the kind.
       isId: (text) => text.includes(':'),
       show: async () => (await import('../commands/events-command.ts')).showEvent,
+      narrowedBy: 'symbol',
     },
     run: async () => (await import('../commands/events-command.ts')).listEvents,
     verbs: [
