@@ -1,6 +1,6 @@
-// Processor time to read an answer and to write its rows as COPY text, each the way it is done beside the plain
+// Processor time to read a response and to write its rows as COPY text, each the way it is done beside the plain
 // way, in turns: `npm run bench:read`. It is processor time and not time, so that a busy machine matters less.
-import { openAnswer } from '../src/extract/envelope.ts';
+import { openResponse } from '../src/extract/envelope.ts';
 import { createRecordReader } from '../src/extract/records.ts';
 import { encodeRows } from '../src/load/market/merge/copy-text.ts';
 import { operationNamed } from '../src/operations/registry.ts';
@@ -19,11 +19,11 @@ const DAY = '2025-08-29';
 const RECORDS = 5_000;
 const operation = operationNamed('GetBhavCopyCM');
 const [{ table: market }] = operation.shapes;
-const asked = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
+const requested = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
 const bodies = Array.from({ length: 8 }, (_, variant) => bodyFor(renderSession(RECORDS, variant), DAY));
 
 function read(records: readonly unknown[]): Row[] {
-  const reader = createRecordReader(operation, asked, 'Asia/Kolkata');
+  const reader = createRecordReader(operation, requested, 'Asia/Kolkata');
   const rows: Row[] = [];
   for (const record of records) {
     const result = reader.read(record);
@@ -35,15 +35,15 @@ function read(records: readonly unknown[]): Row[] {
 
 /** Bytes of the rows' COPY text, made value by value. */
 function encodeSimply({ fields }: TableDefinition, rows: readonly Row[]): number {
-  const lines = rows.map((row, place) =>
-    [String(place), ...fields.map(({ column }) => encodeValue(row[column] ?? null))].join('\t'),
+  const lines = rows.map((row, position) =>
+    [String(position), ...fields.map(({ column }) => encodeValue(row[column] ?? null))].join('\t'),
   );
   return Buffer.from(`${lines.join('\n')}\n`).length;
 }
 
 function encode(rows: readonly Row[]): number {
   let bytes = 0;
-  for (const piece of encodeRows(market, rows, { places: true })) bytes += piece.length;
+  for (const piece of encodeRows(market, rows, { positions: true })) bytes += piece.length;
   return bytes;
 }
 
@@ -59,10 +59,10 @@ function measure<Result>(part: string, work: (body: number) => Result): Result[]
 }
 
 for (let round = 0; round < Number(flags.rounds); round += 1) {
-  const answers = measure('JSON parsed, numbers that would be rounded marked', (at) => {
-    return openAnswer(bodies[at] as Buffer, { operation, redact: (text) => text }).records;
+  const responses = measure('JSON parsed, numbers that would be rounded marked', (at) => {
+    return openResponse(bodies[at] as Buffer, { operation, redact: (text) => text }).records;
   });
-  const recordsOf = (at: number) => answers[at] as unknown[];
+  const recordsOf = (at: number) => responses[at] as unknown[];
   const rows = measure('read by the zod schema', (at) => read(recordsOf(at)));
   const simple = measure('COPY text value by value', (at) => encodeSimply(market, rows[at] as Row[]));
   const bytes = measure('COPY text as bytes', (at) => encode(rows[at] as Row[]));

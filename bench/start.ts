@@ -1,4 +1,4 @@
-// How long `eod` takes to answer, beside `node -e 0` in the same round: `npm run bench:start`. Exit code 1 if a
+// How long `eod` takes to respond, beside `node -e 0` in the same round: `npm run bench:start`. Exit code 1 if a
 // target is missed.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

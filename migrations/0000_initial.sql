@@ -141,20 +141,20 @@ CREATE TABLE "etl"."coverage" (
 	"day" date NOT NULL,
 	"instrument" text DEFAULT '' NOT NULL,
 	"variant" text DEFAULT '' NOT NULL,
-	"last_place" timestamp(6) with time zone NOT NULL,
+	"last_position" timestamp(6) with time zone NOT NULL,
 	"last_said" text NOT NULL,
 	"last_records" bigint DEFAULT 0 NOT NULL,
 	"last_diagnostic" text,
-	"loaded_place" timestamp(6) with time zone,
+	"loaded_position" timestamp(6) with time zone,
 	"loaded_records" bigint,
-	"doubted_place" timestamp(6) with time zone,
-	"emptied_place" timestamp(6) with time zone,
-	"held_back_place" timestamp(6) with time zone,
-	"state" text GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
-    and (emptied_place is null or loaded_place >= emptied_place)) then 'loaded' when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
-	"records" bigint GENERATED ALWAYS AS (case when (loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
-    and (emptied_place is null or loaded_place >= emptied_place)) then loaded_records else last_records end) STORED NOT NULL,
-	"diagnostic" text GENERATED ALWAYS AS (case when (held_back_place is not distinct from last_place and last_said in ('empty', 'not_published')) then 'the answer has no rows of this day, but some are stored' else last_diagnostic end) STORED,
+	"doubted_position" timestamp(6) with time zone,
+	"emptied_position" timestamp(6) with time zone,
+	"held_back_position" timestamp(6) with time zone,
+	"state" text GENERATED ALWAYS AS (case when (loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
+    and (emptied_position is null or loaded_position >= emptied_position)) then 'loaded' when (held_back_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'failed' else last_said end) STORED NOT NULL,
+	"records" bigint GENERATED ALWAYS AS (case when (loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
+    and (emptied_position is null or loaded_position >= emptied_position)) then loaded_records else last_records end) STORED NOT NULL,
+	"diagnostic" text GENERATED ALWAYS AS (case when (held_back_position is not distinct from last_position and last_said in ('empty', 'not_published')) then 'the response has no rows of this day, but some are stored' else last_diagnostic end) STORED,
 	"run_id" bigint,
 	"window_id" bigint,
 	"checked_at" timestamp with time zone DEFAULT now() NOT NULL,
@@ -167,8 +167,8 @@ CREATE TABLE "etl"."day_rows" (
 	"exchange" text NOT NULL,
 	"day" date NOT NULL,
 	"most" integer NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
-	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","place")
+	"position" timestamp(6) with time zone NOT NULL,
+	CONSTRAINT "day_rows_pkey" PRIMARY KEY("table_name","exchange","day","position")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."loads" (
@@ -182,7 +182,7 @@ CREATE TABLE "etl"."loads" (
 	"instruments" text[] NOT NULL,
 	"variant" text NOT NULL,
 	"is_filtered" boolean NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
+	"position" timestamp(6) with time zone NOT NULL,
 	"fetched_at" timestamp with time zone NOT NULL,
 	"committed_at" timestamp with time zone NOT NULL,
 	"state" bigint NOT NULL,
@@ -247,7 +247,7 @@ CREATE TABLE "etl"."withdrawals" (
 	"gone" integer NOT NULL,
 	"most" integer NOT NULL,
 	"rows_left" integer NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
+	"position" timestamp(6) with time zone NOT NULL,
 	"rows" jsonb NOT NULL,
 	"noted_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"accepted_at" timestamp with time zone,
@@ -263,49 +263,6 @@ CREATE TABLE "etl"."access_keys" (
 	"probing_until" timestamp with time zone,
 	"refused_at" timestamp with time zone,
 	CONSTRAINT "access_keys_state" CHECK ("etl"."access_keys"."state" in ('unknown', 'good', 'refused'))
-);
---> statement-breakpoint
-CREATE TABLE "etl"."answer_layouts" (
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"layout" bigint NOT NULL,
-	"fields" jsonb NOT NULL,
-	"first_place" timestamp(6) with time zone NOT NULL,
-	"first_run_id" bigint NOT NULL,
-	"last_place" timestamp(6) with time zone NOT NULL,
-	"last_run_id" bigint NOT NULL,
-	"answers" bigint NOT NULL,
-	"counts" bigint[] NOT NULL,
-	CONSTRAINT "answer_layouts_pkey" PRIMARY KEY("operation","exchange","layout")
-);
---> statement-breakpoint
-CREATE TABLE "etl"."answers" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
-	"run_id" bigint NOT NULL,
-	"window_id" bigint NOT NULL,
-	"operation" text NOT NULL,
-	"exchange" text NOT NULL,
-	"from_date" date NOT NULL,
-	"to_date" date NOT NULL,
-	"instruments" text[] NOT NULL,
-	"variant" text NOT NULL,
-	"is_filtered" boolean NOT NULL,
-	"params" jsonb NOT NULL,
-	"called_on" date NOT NULL,
-	"hash" text,
-	"content_type" text,
-	"fetched_at" timestamp with time zone NOT NULL,
-	"symbols" jsonb,
-	"said" text,
-	"records" integer,
-	"diagnostic" text,
-	"questions" jsonb,
-	"is_doubted" boolean,
-	"is_believed" boolean DEFAULT false NOT NULL,
-	"layout" bigint,
-	"field_counts" integer[],
-	CONSTRAINT "answers_place_key" UNIQUE("place")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."call_budget" (
@@ -331,7 +288,7 @@ CREATE TABLE "etl"."declared_fields" (
 CREATE TABLE "etl"."pruned" (
 	"operation" text NOT NULL,
 	"exchange" text NOT NULL,
-	"place" timestamp(6) with time zone NOT NULL,
+	"position" timestamp(6) with time zone NOT NULL,
 	"state" bigint NOT NULL,
 	CONSTRAINT "pruned_pkey" PRIMARY KEY("operation","exchange")
 );
@@ -349,6 +306,49 @@ CREATE TABLE "etl"."response_bodies" (
 	"encoding" text NOT NULL,
 	"body" "bytea" NOT NULL,
 	"bytes" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."response_layouts" (
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"layout" bigint NOT NULL,
+	"fields" jsonb NOT NULL,
+	"first_position" timestamp(6) with time zone NOT NULL,
+	"first_run_id" bigint NOT NULL,
+	"last_position" timestamp(6) with time zone NOT NULL,
+	"last_run_id" bigint NOT NULL,
+	"responses" bigint NOT NULL,
+	"counts" bigint[] NOT NULL,
+	CONSTRAINT "response_layouts_pkey" PRIMARY KEY("operation","exchange","layout")
+);
+--> statement-breakpoint
+CREATE TABLE "etl"."responses" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"position" timestamp(6) with time zone NOT NULL,
+	"run_id" bigint NOT NULL,
+	"window_id" bigint NOT NULL,
+	"operation" text NOT NULL,
+	"exchange" text NOT NULL,
+	"from_date" date NOT NULL,
+	"to_date" date NOT NULL,
+	"instruments" text[] NOT NULL,
+	"variant" text NOT NULL,
+	"is_filtered" boolean NOT NULL,
+	"params" jsonb NOT NULL,
+	"called_on" date NOT NULL,
+	"hash" text,
+	"content_type" text,
+	"fetched_at" timestamp with time zone NOT NULL,
+	"symbols" jsonb,
+	"said" text,
+	"records" integer,
+	"diagnostic" text,
+	"entries" jsonb,
+	"is_doubted" boolean,
+	"is_believed" boolean DEFAULT false NOT NULL,
+	"layout" bigint,
+	"field_counts" integer[],
+	CONSTRAINT "responses_position_key" UNIQUE("position")
 );
 --> statement-breakpoint
 CREATE TABLE "etl"."withdrawn_operations" (
@@ -1064,7 +1064,7 @@ CREATE TABLE "market"."corporate_action_notices" (
 	"ex_date" date NOT NULL,
 	"series" text NOT NULL,
 	"purpose" text NOT NULL,
-	"told_kind" text NOT NULL,
+	"stated_kind" text NOT NULL,
 	"scrip_code" integer,
 	"company_name" text,
 	"face_value" numeric,
@@ -1072,7 +1072,7 @@ CREATE TABLE "market"."corporate_action_notices" (
 	"book_closure_from" date,
 	"book_closure_to" date,
 	"payment_date" date,
-	"told_ratio" text,
+	"stated_ratio" text,
 	"is_daily" boolean,
 	"source_received_at" timestamp with time zone,
 	"source_saved_at" timestamp with time zone,
@@ -1081,7 +1081,7 @@ CREATE TABLE "market"."corporate_action_notices" (
 	"revision" integer NOT NULL,
 	"run_id" bigint NOT NULL,
 	"load_id" bigint NOT NULL,
-	CONSTRAINT "corporate_action_notices_pkey" PRIMARY KEY("exchange","symbol","ex_date","series","purpose","told_kind")
+	CONSTRAINT "corporate_action_notices_pkey" PRIMARY KEY("exchange","symbol","ex_date","series","purpose","stated_kind")
 );
 --> statement-breakpoint
 CREATE TABLE "market_history"."corporate_action_notices" (
@@ -1090,7 +1090,7 @@ CREATE TABLE "market_history"."corporate_action_notices" (
 	"ex_date" date NOT NULL,
 	"series" text NOT NULL,
 	"purpose" text NOT NULL,
-	"told_kind" text NOT NULL,
+	"stated_kind" text NOT NULL,
 	"scrip_code" integer,
 	"company_name" text,
 	"face_value" numeric,
@@ -1098,7 +1098,7 @@ CREATE TABLE "market_history"."corporate_action_notices" (
 	"book_closure_from" date,
 	"book_closure_to" date,
 	"payment_date" date,
-	"told_ratio" text,
+	"stated_ratio" text,
 	"is_daily" boolean,
 	"source_received_at" timestamp with time zone,
 	"source_saved_at" timestamp with time zone,
@@ -1111,7 +1111,7 @@ CREATE TABLE "market_history"."corporate_action_notices" (
 	"valid_to" timestamp with time zone NOT NULL,
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
-	CONSTRAINT "corporate_action_notices_history_pkey" PRIMARY KEY("exchange","symbol","ex_date","series","purpose","told_kind","revision")
+	CONSTRAINT "corporate_action_notices_history_pkey" PRIMARY KEY("exchange","symbol","ex_date","series","purpose","stated_kind","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."corporate_events" (
@@ -1254,7 +1254,7 @@ CREATE TABLE "market_history"."symbol_changes" (
 	CONSTRAINT "symbol_changes_history_pkey" PRIMARY KEY("exchange","changed_on","old_symbol","new_symbol","revision")
 );
 --> statement-breakpoint
-ALTER TABLE "etl"."answers" ADD CONSTRAINT "answers_hash_response_bodies_hash_fk" FOREIGN KEY ("hash") REFERENCES "etl"."response_bodies"("hash") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "etl"."responses" ADD CONSTRAINT "responses_hash_response_bodies_hash_fk" FOREIGN KEY ("hash") REFERENCES "etl"."response_bodies"("hash") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "etl"."windows" ADD CONSTRAINT "windows_run_id_runs_id_fk" FOREIGN KEY ("run_id") REFERENCES "etl"."runs"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "alias_owners_instrument_idx" ON "etl"."alias_owners" USING btree ("instrument_id");--> statement-breakpoint
 CREATE INDEX "observed_aliases_isin_idx" ON "etl"."observed_aliases" USING btree ("exchange","isin") WHERE "etl"."observed_aliases"."isin" <> '';--> statement-breakpoint
@@ -1267,23 +1267,23 @@ CREATE INDEX "coverage_exchange_idx" ON "etl"."coverage" USING btree ("operation
 CREATE INDEX "coverage_instruments_idx" ON "etl"."coverage" USING btree ("operation","exchange","day","variant","state") WHERE "etl"."coverage"."instrument" <> '';--> statement-breakpoint
 CREATE INDEX "loads_run_idx" ON "etl"."loads" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "loads_committed_idx" ON "etl"."loads" USING btree ("committed_at");--> statement-breakpoint
-CREATE INDEX "loads_asked_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
-CREATE INDEX "loads_place_idx" ON "etl"."loads" USING btree ("place");--> statement-breakpoint
+CREATE INDEX "loads_requested_idx" ON "etl"."loads" USING btree ("operation","exchange","to_date");--> statement-breakpoint
+CREATE INDEX "loads_position_idx" ON "etl"."loads" USING btree ("position");--> statement-breakpoint
 CREATE INDEX "rejected_records_window_idx" ON "etl"."rejected_records" USING btree ("window_id");--> statement-breakpoint
 CREATE INDEX "rejected_records_last_idx" ON "etl"."rejected_records" USING btree ("last_seen_at");--> statement-breakpoint
 CREATE INDEX "rejected_records_unsettled_idx" ON "etl"."rejected_records" USING btree ("operation","exchange") WHERE "etl"."rejected_records"."settled_at" is null;--> statement-breakpoint
 CREATE INDEX "withdrawals_run_idx" ON "etl"."withdrawals" USING btree ("run_id");--> statement-breakpoint
 CREATE INDEX "withdrawals_day_idx" ON "etl"."withdrawals" USING btree ("exchange","day");--> statement-breakpoint
 CREATE INDEX "withdrawals_refused_idx" ON "etl"."withdrawals" USING btree ("table_name","exchange","day") WHERE "etl"."withdrawals"."state" = 'refused';--> statement-breakpoint
-CREATE INDEX "answers_asked_idx" ON "etl"."answers" USING btree ("operation","exchange","from_date");--> statement-breakpoint
-CREATE INDEX "answers_hash_idx" ON "etl"."answers" USING btree ("hash");--> statement-breakpoint
-CREATE INDEX "answers_window_idx" ON "etl"."answers" USING btree ("window_id");--> statement-breakpoint
-CREATE INDEX "answers_believed_idx" ON "etl"."answers" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."answers"."is_believed" and not "etl"."answers"."is_filtered";--> statement-breakpoint
 CREATE UNIQUE INDEX "clock_one_idx" ON "etl"."clock" USING btree ((true));--> statement-breakpoint
+CREATE INDEX "responses_requested_idx" ON "etl"."responses" USING btree ("operation","exchange","from_date");--> statement-breakpoint
+CREATE INDEX "responses_hash_idx" ON "etl"."responses" USING btree ("hash");--> statement-breakpoint
+CREATE INDEX "responses_window_idx" ON "etl"."responses" USING btree ("window_id");--> statement-breakpoint
+CREATE INDEX "responses_believed_idx" ON "etl"."responses" USING gist (daterange("from_date", "to_date", '[]')) WHERE "etl"."responses"."is_believed" and not "etl"."responses"."is_filtered";--> statement-breakpoint
 CREATE INDEX "runs_follow_up_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."follow_up" in ('due', 'night');--> statement-breakpoint
 CREATE INDEX "runs_open_idx" ON "etl"."runs" USING btree ("id") WHERE "etl"."runs"."state" in ('running', 'paused');--> statement-breakpoint
 CREATE INDEX "windows_run_idx" ON "etl"."windows" USING btree ("run_id","state");--> statement-breakpoint
-CREATE UNIQUE INDEX "windows_asked_key" ON "etl"."windows" USING btree ("operation","exchange","variant","from_date","to_date",hash_array_extended("instruments", 0),jsonb_hash_extended("params", 0)) WHERE "etl"."windows"."state" = 'running' and "etl"."windows"."requests" > 0;--> statement-breakpoint
+CREATE UNIQUE INDEX "windows_requested_key" ON "etl"."windows" USING btree ("operation","exchange","variant","from_date","to_date",hash_array_extended("instruments", 0),jsonb_hash_extended("params", 0)) WHERE "etl"."windows"."state" = 'running' and "etl"."windows"."requests" > 0;--> statement-breakpoint
 CREATE INDEX "windows_refused_idx" ON "etl"."windows" USING btree ("refused_hash") WHERE "etl"."windows"."refused_hash" is not null;--> statement-breakpoint
 CREATE INDEX "windows_unsettled_idx" ON "etl"."windows" USING btree ("operation","exchange","from_date") WHERE "etl"."windows"."unsettled" is not null;--> statement-breakpoint
 CREATE INDEX "windows_open_idx" ON "etl"."windows" USING btree ("run_id","id") WHERE "etl"."windows"."state" in ('pending', 'running');--> statement-breakpoint
@@ -1319,26 +1319,26 @@ CREATE INDEX "symbol_changes_history_day_idx" ON "market_history"."symbol_change
 CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on") WHERE withdrawn;--> statement-breakpoint
 CREATE VIEW "etl"."rejects" AS (select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, (select min(a.place)::timestamptz from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+  select id, run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, is_stray, first_seen_at, last_seen_at, (select min(a.position)::timestamptz from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
       @> case when r.is_dated then daterange(r.from_date, r.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.place > r.last_seen_at
+    where a.operation = r.operation and a.exchange = r.exchange and a.variant = r.variant and a.position > r.last_seen_at
       and (a.instruments = '{}' or r.instruments <> '{}' and r.instruments <@ a.instruments))
     from etl.rejected_records r where settled_at is null);--> statement-breakpoint
 CREATE VIEW "etl"."source_fields" AS (with sent as (
-    select l.operation, l.exchange, l.first_place, l.last_place, l.counts[1] as records, l.counts[1 + f.at] as filled,
+    select l.operation, l.exchange, l.first_position, l.last_position, l.counts[1] as records, l.counts[1 + f.at] as filled,
            f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
-      from etl.answer_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
+      from etl.response_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
   )
-  select s.operation, s.exchange, (array_agg(s.name order by s.last_place desc, s.name))[1] as field,
-         (array_agg(s.type order by s.last_place desc, s.type) filter (where s.type is not null))[1] as type,
-         min(s.first_place)::timestamptz as first_seen_at, max(s.last_place)::timestamptz as last_seen_at,
+  select s.operation, s.exchange, (array_agg(s.name order by s.last_position desc, s.name))[1] as field,
+         (array_agg(s.type order by s.last_position desc, s.type) filter (where s.type is not null))[1] as type,
+         min(s.first_position)::timestamptz as first_seen_at, max(s.last_position)::timestamptz as last_seen_at,
          round(1 - sum(s.filled) / sum(s.records), 4) as share_null,
-         (array_agg(s.example order by s.last_place desc, s.example) filter (where s.example is not null))[1] as example,
+         (array_agg(s.example order by s.last_position desc, s.example) filter (where s.example is not null))[1] as example,
          (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
            where d.operation = s.operation and d.field = s.plain) as mapped_column
     from sent s group by s.operation, s.exchange, s.plain);
 --> statement-breakpoint
--- Added: the single row that gives responses their places.
+-- Added: the single row that gives responses their positions.
 INSERT INTO "etl"."clock" VALUES (clock_timestamp());
 --> statement-breakpoint
 -- Added: every night updates last_seen of every row in one transaction; this leaves room for the new versions on the same page.

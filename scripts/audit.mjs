@@ -18,7 +18,7 @@ const report = parsed();
 if (report === null || report.vulnerabilities === undefined) {
   // Not a failure, because mirrors of the registry often have no audit service: exit code 3.
   const why =
-    report?.message ?? report?.error?.summary ?? run.stderr.trim().split('\n').at(-1) ?? 'no answer';
+    report?.message ?? report?.error?.summary ?? run.stderr.trim().split('\n').at(-1) ?? 'no response';
   console.log(
     `audit: NOT DONE, the registry offers no audit here (${why.replace(/https?:\/\/\S+/g, 'the registry')})`,
   );

@@ -103,10 +103,10 @@ async function build({ types = false } = {}) {
 function commit() {
   const { REVISION } = process.env;
   if (REVISION) return REVISION.slice(0, 7);
-  const asked = existsSync(at('.git'))
+  const requested = existsSync(at('.git'))
     ? spawnSync('git', ['rev-parse', '--short=7', 'HEAD'], { cwd: root })
     : null;
-  return asked?.status === 0 ? String(asked.stdout).trim() : '';
+  return requested?.status === 0 ? String(requested.stdout).trim() : '';
 }
 
 /** The names of the files in a folder and below it, as `a/b.ts`. */

@@ -26,7 +26,7 @@ CREATE SCHEMA IF NOT EXISTS "market_partitions";
 const PARTITIONED = ['bhavcopy_cm', 'deliveries'];
 
 const FOOTER = `--> statement-breakpoint
--- Added: the single row that gives responses their places.
+-- Added: the single row that gives responses their positions.
 INSERT INTO "etl"."clock" VALUES (clock_timestamp());
 --> statement-breakpoint
 -- Added: every night updates last_seen of every row in one transaction; this leaves room for the new versions on the same page.

@@ -156,7 +156,7 @@ async function addIncidents({ db, calendar }: WorkContext, now: Day): Promise<vo
   const sessions = calendar.lastSessions('NSE', addDays(now, -1), 120);
   const suspiciousDay = sessions.at(-70) ?? now;
   await pool.query(
-    `update etl.windows set unsettled = 'the answer lacks 41 of 118 rows that the day had; nothing was withdrawn'
+    `update etl.windows set unsettled = 'the response lacks 41 of 118 rows that the day had; nothing was withdrawn'
       where operation = 'GetBhavCopyCM' and exchange = 'NSE' and from_date = $1`,
     [suspiciousDay],
   );

@@ -123,7 +123,7 @@ export function settingsSchema(): string {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Settings of eod-pipeline',
     description:
-      'Rules for each setting by itself. The program checks more than a schema can: run "eod config" for a full check.',
+      'Rules for each setting. The program checks more than a schema can: run "eod config" for a full check.',
     type: 'object',
     properties: Object.fromEntries([
       ...all.map((one) => [one.name, property(one)]),

@@ -102,7 +102,9 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Makes an operation of an answer outside the repository, as docs/own-operations.md says, with types from the package. */
+/**
+ * Makes an operation of a response outside the repository, as docs/own-operations.md says, with types from the package.
+ */
 function addOperation() {
   const vote = { MeetingDate: '27/02/2025', Symbol: 'TCS', ResolutionNo: 1, VotesFor: '1,23,234.50' };
   writeFileSync(
@@ -147,7 +149,10 @@ function addOperation() {
   check(/GetVoting\.mjs.*"ranges"/s.test(typesOf()), 'and find a mistake');
   writeFileSync(join(work, path), 'export default {\n  name: 2 3,\n};\n');
   const unreadable = eod('operations', 'check', path).stdout.replaceAll(/\s+/g, ' ');
-  check(unreadable.includes('it cannot be imported (line 2)'), 'a mistake of syntax is told with its line');
+  check(
+    unreadable.includes('it cannot be imported (line 2)'),
+    'a mistake of syntax is reported with its line',
+  );
 }
 
 /** Runs `eod up`, which loads what `eod demo` does not: scheduler, queue, dashboard. */
@@ -168,14 +173,14 @@ async function serve() {
   });
   for (const path of ['/readyz', '/', '/runs', '/queues']) {
     const { status } = await fetch(`${address}${path}`);
-    check(status === 200, `eod up answers ${path}`);
+    check(status === 200, `eod up responds ${path}`);
   }
   service.removeAllListeners('exit');
-  const asked = performance.now();
+  const requested = performance.now();
   const code = await new Promise((resolve) => {
     service.once('exit', resolve);
     service.kill('SIGTERM');
   });
-  const took = performance.now() - asked;
+  const took = performance.now() - requested;
   check(code === 0 && took < STOP_WITHIN_MS, `SIGTERM ends it (${Math.round(took)} ms)`);
 }

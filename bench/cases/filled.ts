@@ -13,12 +13,12 @@ const FILLED = 'bench_filled';
 const EMPTY = 'bench_empty';
 /** So many times the rows that are loaded are there before. */
 const TIMES = 20;
-/** Different values each question is asked with; the median counts. */
-const ASKED = 15;
+/** Different values each query is requested with; the median counts. */
+const REQUESTED = 15;
 const LIMIT_MS = 50;
 
-/** What an analyst asks of a filled table. $1 and so on are values of a stored row, by the names in `uses`. */
-const QUESTIONS = {
+/** What an analyst requests of a filled table. $1 and so on are values of a stored row, by the names in `uses`. */
+const QUERIES = {
   symbolMs: {
     uses: ['exchange', 'symbol'],
     sql: 'select * from market.bhavcopy_cm where exchange = $1 and symbol = $2 order by trade_date',
@@ -66,8 +66,8 @@ const QUESTIONS = {
   },
 } as const;
 
-type Question = keyof typeof QUESTIONS;
-const NAMES = Object.keys(QUESTIONS) as Question[];
+type QueryName = keyof typeof QUERIES;
+const NAMES = Object.keys(QUERIES) as QueryName[];
 
 export const filled: Case = {
   benches: [
@@ -79,7 +79,7 @@ export const filled: Case = {
     },
     {
       name: 'analyst',
-      what: 'questions to that table, in milliseconds, from memory (and when first asked, mostly from disk): all days of a symbol, a day, 52-week highs (and with an index that has the high price), a day as of now, an ISIN, a share through its renames, what the newest load changed',
+      what: 'queries of that table, in milliseconds, from memory (and when first requested, mostly from disk): all days of a symbol, a day, 52-week highs (and with an index that has the high price), a day as of now, an ISIN, a share through its renames, what the newest load changed',
       against: null,
       reach: [
         { figure: 'symbolMs', atMost: LIMIT_MS },
@@ -108,7 +108,7 @@ export const filled: Case = {
     {
       name: 'verify',
       what: 'eod verify of that table, and of one changed number in it',
-      against: 'the digests worked out for the first time',
+      against: 'the digests computed for the first time',
       reach: [{ figure: 'ratio', atLeast: 0.5 }],
     },
   ],
@@ -176,8 +176,8 @@ async function loadDays(site: Site, url: string, days: readonly string[]): Promi
 const explained = new Set<string>();
 
 /**
- * Asks each question with different values, twice each: at first most pages come from the disk, whose speed is then what
- * is measured, and again from memory. Keeps the plan of each once.
+ * Requests each query with different values, twice each: at first most pages come from the disk, whose speed is then
+ * what is measured, and again from memory. Keeps the plan of each once.
  */
 async function askAll(site: Site, url: string, days: readonly string[], added: number): Promise<Figures> {
   return withClient(url, async (client) => {
@@ -191,11 +191,11 @@ async function askAll(site: Site, url: string, days: readonly string[], added: n
   });
 }
 
-/** The index that docs/performance.md recommends to those who often ask for 52-week highs. */
+/** The index that docs/performance.md recommends to those who often request 52-week highs. */
 const INDEX_OF_HIGHS = `create index bench_highs on market.bhavcopy_cm (symbol, exchange, trade_date)
   include (series, high_price)`;
 
-/** Asks for 52-week highs with an index that no installation has by default, and drops it again. */
+/** Requests 52-week highs with an index that no installation has by default, and drops it again. */
 async function askWithIndex(site: Site, url: string, days: readonly string[]): Promise<Figures> {
   return withClient(url, async (client) => {
     await client.query(INDEX_OF_HIGHS);
@@ -213,34 +213,34 @@ async function askWithIndex(site: Site, url: string, days: readonly string[]): P
 async function ask(
   site: Site,
   client: Client,
-  name: Question,
+  name: QueryName,
   days: readonly string[],
   { added, note = name }: { readonly added: number; readonly note?: string },
 ) {
   const first: number[] = [];
   const again: number[] = [];
-  for (let nth = 0; nth < (site.small ? 2 : ASKED); nth++) {
+  for (let nth = 0; nth < (site.small ? 2 : REQUESTED); nth++) {
     const values = await valuesFor(client, name, days, nth);
     const askOnce = async () => {
       const start = performance.now();
-      const { rowCount } = await client.query(QUESTIONS[name].sql, values);
+      const { rowCount } = await client.query(QUERIES[name].sql, values);
       return { rowCount, ms: performance.now() - start };
     };
     const { rowCount, ms } = await askOnce();
     first.push(ms);
     again.push((await askOnce()).ms);
-    checkAnswer(site, name, rowCount, { days: days.length, added });
+    checkResponse(site, name, rowCount, { days: days.length, added });
     // The second day has a year before it, which the first has not.
     if (nth === 1 && !explained.has(note)) {
       explained.add(note);
-      site.note('analyst', await explainAnalyze(client, note, QUESTIONS[name].sql, values));
+      site.note('analyst', await explainAnalyze(client, note, QUERIES[name].sql, values));
     }
   }
   return { first, again };
 }
 
-/** Values of a stored row, another for each asking. */
-async function valuesFor(client: Client, name: Question, days: readonly string[], nth: number) {
+/** Values of a stored row, another for each requesting. */
+async function valuesFor(client: Client, name: QueryName, days: readonly string[], nth: number) {
   const day = days[(nth * 7919) % days.length];
   const found = await client.query<Record<string, string>>(
     `select exchange, symbol, isin, trade_date::text as day, exchange || ':' || exchange_instrument_id as instrument,
@@ -248,12 +248,12 @@ async function valuesFor(client: Client, name: Question, days: readonly string[]
        from market.bhavcopy_cm where exchange = $1 and trade_date = $2 order by symbol, series offset $3 limit 1`,
     [EXCHANGE, day, (nth * 37) % 100],
   );
-  return QUESTIONS[name].uses.map((column) => found.rows[0]?.[column]);
+  return QUERIES[name].uses.map((column) => found.rows[0]?.[column]);
 }
 
-function checkAnswer(
+function checkResponse(
   site: Site,
-  name: Question,
+  name: QueryName,
   rows: number | null,
   { days, added }: { readonly days: number; readonly added: number },
 ): void {
@@ -262,6 +262,6 @@ function checkAnswer(
     'days of both exchanges': 2 * days + added,
     instruments: site.source.perSession,
   };
-  const { rows: kind } = QUESTIONS[name];
+  const { rows: kind } = QUERIES[name];
   if (kind !== null) check('analyst', { [`rows of ${name}`]: [rows, due[kind]] });
 }

@@ -6,8 +6,8 @@ import type { WorkContext } from '../../src/jobs/context.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { runState, startRun } from '../../src/jobs/runs/run-control.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
 import { pruneRejects } from '../../src/load/state/rejects.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { startSandbox } from '../../src/sandbox/index.ts';
 import { type Case, check, type Figures, type Site } from '../support/bench.ts';
@@ -25,16 +25,16 @@ const WARM_UP = 10;
 const PRUNE = { every: 20, days: 400 };
 const DAY_MS = 86_400_000;
 
-/** A night of every operation after the other, with a clock that is set to each, and small answers. */
+/** A night of every operation after the other, with a clock that is set to each, and small responses. */
 export const fiveYears: Case = {
   benches: [
     {
       name: 'five-years',
-      what: `${NIGHTS} nights of all operations with small answers, pruned to ${PRUNE.days} days: the last night`,
+      what: `${NIGHTS} nights of all operations with small responses, pruned to ${PRUNE.days} days: the last night`,
       against: 'the first',
       reach: [
         { figure: 'ratio', atMost: 1.2 },
-        // Loads, windows, coverage and runs are kept for good: a night of these answers adds so much.
+        // Loads, windows, coverage and runs are kept for good: a night of these responses adds so much.
         { figure: 'kbPerNight', atMost: 200 },
       ],
     },

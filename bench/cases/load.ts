@@ -11,7 +11,7 @@ const COPY = 'plain COPY of the same rows';
 const MB = 1e6;
 
 const RELOADS = {
-  'load-unchanged': { mode: 'first', what: 'the same answers again', least: 4 },
+  'load-unchanged': { mode: 'first', what: 'the same responses again', least: 4 },
   'load-resaved': {
     mode: 'resaved',
     what: 'the same values, every record saved again later',
@@ -52,7 +52,7 @@ const benches: readonly Bench[] = [
   ),
   {
     name: 'replay',
-    what: 'kept answers into emptied tables, no HTTP',
+    what: 'kept responses into emptied tables, no HTTP',
     against: COPY,
     reach: [{ figure: 'ratio', atLeast: 0.8 }],
   },
@@ -166,16 +166,16 @@ async function replay(site: Site, { rows }: Size): Promise<Taken> {
 async function run(
   site: Site,
   url: string,
-  asked: {
+  requested: {
     readonly workers: number;
     readonly mode: SourceMode;
     readonly days: readonly string[];
     readonly again: boolean;
   },
 ): Promise<Taken & { readonly report: RunReport }> {
-  const pipeline = await startPipeline(site, url, asked);
+  const pipeline = await startPipeline(site, url, requested);
   const { result, seconds, walBytes, processor } = await measured(url, () =>
-    pipeline.run(bhavRequest(asked.days, asked.again)),
+    pipeline.run(bhavRequest(requested.days, requested.again)),
   );
   const workers = await pipeline.stop();
   return {

@@ -13,8 +13,8 @@ const DATABASE = 'bench_plan';
 /** Ten years. */
 const SESSIONS = 2_475;
 const INSTRUMENTS = 2_500;
-/** Both kinds of reports are asked for. */
-const QUESTIONS_PER_DAY = 2;
+/** Both kinds of reports are requested. */
+const REQUESTS_PER_DAY = 2;
 
 export const plan: Case = {
   benches: [
@@ -69,40 +69,41 @@ async function planOnce(site: Site, url: string, days: readonly string[], instru
     site.note('plan', ended.message);
     return { seconds: Number.NaN, peakRssMb: Number.NaN };
   }
-  const { asked, windows } = ended.result;
+  const { requested, windows } = ended.result;
   check('plan', {
-    'windows of end-of-day ratios': [asked.GetFinRatioEOD, instruments.length * QUESTIONS_PER_DAY],
-    'windows of quarterly ratios': [asked.GetFinancialRatios, instruments.length * QUESTIONS_PER_DAY],
-    'operations that ask for the last day': [
-      operations.filter(({ name, windows }) => windows.per !== 'instrument' && (asked[name] ?? 0) > 0).length,
+    'windows of end-of-day ratios': [requested.GetFinRatioEOD, instruments.length * REQUESTS_PER_DAY],
+    'windows of quarterly ratios': [requested.GetFinancialRatios, instruments.length * REQUESTS_PER_DAY],
+    'operations that request the last day': [
+      operations.filter(({ name, windows }) => windows.per !== 'instrument' && (requested[name] ?? 0) > 0)
+        .length,
       operations.filter(({ windows }) => windows.per !== 'instrument').length,
     ],
   });
   return { seconds: ended.seconds, peakRssMb: ended.peakRssMb, windows };
 }
 
-/** What the task of the child answers with: windows in all, and those to be asked by operation. */
+/** What the task of the child responses with: windows in all, and those to be requested by operation. */
 interface PlanCounts {
   readonly windows: number;
-  readonly asked: Readonly<Record<string, number>>;
+  readonly requested: Readonly<Record<string, number>>;
 }
 
-/** Writes the coverage that asking every question but those about the last day would have left. @returns its rows. */
+/** Writes the coverage that every request but those about the last day would have left. @returns its rows. */
 async function cover(url: string, days: readonly string[], instruments: readonly string[]): Promise<number> {
   return withClient(url, async (client) => {
     let rows = 0;
     for (const operation of operations) {
-      const asked = questionsOf(operation, days);
+      const requested = requestsOf(operation, days);
       const written = await client.query(
-        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, last_place, last_said, last_records, loaded_place,
+        `insert into ${COVERAGE} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, loaded_position,
            loaded_records, run_id, checked_at)
          select $1, $2, q.day, i.name, q.variant, now(), 'loaded', 1, now(), 1, 1, now()
            from unnest($3::date[], $4::text[]) as q(day, variant), unnest($5::text[]) as i(name)`,
         [
           operation.name,
           EXCHANGE,
-          asked.map(({ day }) => day),
-          asked.map(({ variant }) => variant),
+          requested.map(({ day }) => day),
+          requested.map(({ variant }) => variant),
           operation.windows.per === 'instrument' ? instruments : [''],
         ],
       );
@@ -113,11 +114,11 @@ async function cover(url: string, days: readonly string[], instruments: readonly
   });
 }
 
-function questionsOf({ windows }: Operation, days: readonly string[]) {
+function requestsOf({ windows }: Operation, days: readonly string[]) {
   const before = days.slice(0, -1);
   if (windows.per === 'once') return [];
   if (windows.per !== 'instrument') return before.map((day) => ({ day, variant: '' }));
-  const asks = windows.questions({
+  const requests = windows.requests({
     sessions: before,
     from: days[0] as string,
     to: addDays(LAST_SESSION, -1),
@@ -125,5 +126,5 @@ function questionsOf({ windows }: Operation, days: readonly string[]) {
     live: false,
     options: {},
   });
-  return asks.map(({ to, variant }) => ({ day: to, variant }));
+  return requests.map(({ to, variant }) => ({ day: to, variant }));
 }

@@ -7,7 +7,7 @@ import { dropDatabase, measured, migratedDatabase } from '../support/postgres.ts
 import { startChild } from '../support/processes.ts';
 
 const DATABASE = 'bench_small_windows';
-/** Both kinds of reports are asked for, each with a window. */
+/** Both kinds of reports are requested, each with a window. */
 const WINDOWS_PER_INSTRUMENT = 2;
 
 /** Windows of one row each, as the ratio operations make them. */

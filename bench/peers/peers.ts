@@ -93,7 +93,7 @@ const dlt: Peer = {
       RUNTIME__DLTHUB_TELEMETRY: 'false',
       RUNTIME__LOG_LEVEL: 'ERROR',
       // "Optimizing dlt", section "Parallelism": files of this size are normalized and loaded side by side, in as
-      // many processes as there are cores; loading has 20 threads unless told otherwise.
+      // many processes as there are cores; loading has 20 threads unless set otherwise.
       DATA_WRITER__FILE_MAX_ITEMS: '100000',
       NORMALIZE__WORKERS: String(availableParallelism()),
     },
@@ -108,7 +108,7 @@ const targetPostgres: Peer = {
   command({ url, files, folder }) {
     const config = join(folder, 'config.json');
     // Meltano Hub, "target-postgres (meltanolabs variant)", "Settings": COPY is "usually faster than INSERT
-    // statements"; records are compared with their JSON schema unless told not to.
+    // statements"; records are compared with their JSON schema unless set not to.
     writeFileSync(
       config,
       JSON.stringify({
@@ -145,7 +145,7 @@ const sling: Peer = {
   command({ url, files, folder }) {
     const replication = join(folder, 'replication.yaml');
     // "Database to Database, Incremental", section "Full Data Upsert": mode incremental with a primary key and no
-    // update key. "File to Database": the folder as one stream, its keys made columns, with types told beforehand.
+    // update key. "File to Database": the folder as one stream, its keys made columns, with types reported beforehand.
     writeFileSync(
       replication,
       JSON.stringify({

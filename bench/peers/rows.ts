@@ -82,10 +82,10 @@ export async function writeRows(
 }
 
 /** The day's rows as the pipeline itself reads them. */
-function rowsOf(answer: Buffer, day: string): Row[] {
-  const asked = { exchange: EXCHANGE, from: day, to: day, instruments: [], params: {}, calledOn: day };
-  const reader = createRecordReader(operation, asked, 'Asia/Kolkata');
-  return (JSON.parse(answer.toString()) as { Value: unknown[] }).Value.map((record) => {
+function rowsOf(response: Buffer, day: string): Row[] {
+  const requested = { exchange: EXCHANGE, from: day, to: day, instruments: [], params: {}, calledOn: day };
+  const reader = createRecordReader(operation, requested, 'Asia/Kolkata');
+  return (JSON.parse(response.toString()) as { Value: unknown[] }).Value.map((record) => {
     const result = reader.read(record);
     if (result.table === null) throw new Error('a record was rejected');
     return Object.fromEntries(

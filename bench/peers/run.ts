@@ -45,7 +45,7 @@ each of ${names.join(', ')}, then the same again; medians of the
 rounds (default 3). --rows gives one of them fewer records: ${peers
     .filter(({ atMost }) => atMost !== undefined)
     .map(({ name, atMost }) => `${name} gets at most ${atMost}`)
-    .join(', ')} unless told otherwise.
+    .join(', ')} unless set otherwise.
 --indexes gives the table of the others the two further indexes that market.bhavcopy_cm has.
 Install them first: bash bench/peers/install.sh. One that is not installed is left out. Writes bench/peers/results.json,
 with --indexes bench/peers/results-indexes.json.`);
@@ -67,8 +67,11 @@ function sessionsOf(records: number): number {
 }
 
 function sessionsFor({ name, atMost }: Peer): number {
-  const asked = flags.rows.find((text) => text.startsWith(`${name}=`))?.split('=')[1];
-  return Math.min(most, asked === undefined ? sessionsOf(atMost ?? Infinity) : sessionsOf(Number(asked)));
+  const requested = flags.rows.find((text) => text.startsWith(`${name}=`))?.split('=')[1];
+  return Math.min(
+    most,
+    requested === undefined ? sessionsOf(atMost ?? Infinity) : sessionsOf(Number(requested)),
+  );
 }
 
 interface Load {

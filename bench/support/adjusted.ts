@@ -18,7 +18,10 @@ const EVENTS = `
 
 const SHARES = 9;
 
-/** What the views are asked, with the figure each answer gives. $1: a symbol of NSE, $2: the first day, $3: the last. */
+/**
+ * What the views are requested, with the figure each response gives. $1: a symbol of NSE, $2: the first day, $3: the
+ * last.
+ */
 const VIEWS = {
   pricesMs: `select * from market.prices where exchange = 'NSE' and symbol = $1 and trade_date between $2 and $3 order by trade_date`,
   pricesOfDayMs: `select * from market.prices where exchange = 'NSE' and trade_date = $3::date and $1::text <> '' and $2::date < $3`,
@@ -27,8 +30,8 @@ const VIEWS = {
 } as const;
 
 /**
- * Asks for the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the whole
- * market in the last year, and for what the other views make of the table; keeps the plans of the first round.
+ * Requests the adjusted prices of a share by its symbol and by its id, with and without dividends, for those of the
+ * whole market in the last year, and for what the other views make of the table; keeps the plans of the first round.
  */
 export async function askAdjusted(
   site: Site,
@@ -54,12 +57,12 @@ export async function askAdjusted(
       const times: number[] = [];
       for (const share of shares) {
         const condition = column === 'symbol' ? "exchange = 'NSE' and symbol = $2" : 'instrument_id = $2';
-        const answer = await ask(
+        const response = await ask(
           `select * from market.adjusted_prices($1, ${isTotal}) where ${condition} order by trade_date`,
           [last, share[column]],
         );
-        check('adjusted', { sessions: [answer.sessions, days.length] });
-        times.push(answer.ms);
+        check('adjusted', { sessions: [response.sessions, days.length] });
+        times.push(response.ms);
       }
       return median(times);
     };
@@ -77,9 +80,9 @@ export async function askAdjusted(
       const times: number[] = [];
       for (const share of shares) {
         const values = [share.symbol, first, last];
-        const answer = await ask(sql, values);
-        if (answer.sessions === 0) throw new Error(`adjusted: no row of ${figure}`);
-        times.push(answer.ms);
+        const response = await ask(sql, values);
+        if (response.sessions === 0) throw new Error(`adjusted: no row of ${figure}`);
+        times.push(response.ms);
       }
       await keepPlan(figure, sql, [shares.at(-1)?.symbol, first, last]);
       views[figure] = median(times);

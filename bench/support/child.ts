@@ -1,5 +1,5 @@
 // A part of the pipeline in a process of its own: takes its task and its settings by message, says when it is
-// ready, begins with the next message, and tells what came of it and what it took.
+// ready, begins with the next message, and shows what came of it and what it took.
 import { once } from 'node:events';
 import { processCli } from '../../src/cli/cli.ts';
 import { createLifecycle } from '../../src/cli/lifecycle.ts';
@@ -16,7 +16,7 @@ import type { RunRequest } from '../../src/load/state/request.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { loadLeast } from './least-window.ts';
 
-/** Prepares a task; what it answers with is called at the signal to begin. */
+/** Prepares a task; what it responds with is called at the signal to begin. */
 type Task = (context: WorkContext, input: never) => Promise<() => Promise<unknown>>;
 
 const TASKS = {
@@ -31,7 +31,7 @@ const TASKS = {
     return async () => {
       const start = performance.now();
       const runId = await planReplay(context, {}, { rebuild });
-      if (runId === null) throw new Error('no answer is kept');
+      if (runId === null) throw new Error('no response is kept');
       await workReplay(context, runId, new AbortController().signal);
       const seconds = (performance.now() - start) / 1000;
       return { seconds, report: await reportRun(context, runId) };
@@ -47,13 +47,13 @@ const TASKS = {
   async plan(context, request: RunRequest) {
     return async () => {
       const { windows } = await planRun(context, request);
-      const asked: Record<string, number> = {};
+      const requested: Record<string, number> = {};
       let planned = 0;
       for (const { operation, state } of windows) {
         planned += 1;
-        if (state === 'pending') asked[operation] = (asked[operation] ?? 0) + 1;
+        if (state === 'pending') requested[operation] = (requested[operation] ?? 0) + 1;
       }
-      return { windows: planned, asked };
+      return { windows: planned, requested };
     };
   },
 
@@ -82,7 +82,7 @@ const TASKS = {
   },
 } satisfies Record<string, Task>;
 
-/** Jobs that do nothing, or the least for a window with the answer at this address. */
+/** Jobs that do nothing, or the least for a window with the response at this address. */
 interface BareJobs {
   readonly jobs: number;
   readonly leastOf?: string | undefined;

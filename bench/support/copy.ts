@@ -16,7 +16,7 @@ export interface PlainCopy {
 }
 
 /**
- * Copies the stored bhav copy rows, in the order of the answers, from a file into an unpartitioned table with the
+ * Copies the stored bhav copy rows, in the order of the responses, from a file into an unpartitioned table with the
  * same columns, key and indexes.
  */
 export async function plainCopy(server: BenchServer, url: string): Promise<PlainCopy> {

@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { withClient } from './postgres.ts';
 
 // The least that a pipeline with a ledger does for a window of one row: a claim, a call, and one transaction with the
-// row, the answer, coverage, the end of the window and its load. Tables have no index but their key, nothing is
+// row, the response, coverage, the end of the window and its load. Tables have no index but their key, nothing is
 // validated, compared, counted or logged, and every statement is written by hand and prepared. What a window costs
 // beyond this is the pipeline's own work.
 
@@ -15,7 +15,7 @@ export async function prepareLeast(url: string, windows: number): Promise<void> 
       create schema least;
       create table least.windows (id int primary key, state text not null, attempts int not null default 0, ended_at timestamptz);
       create table least.prices (instrument text, day date, price numeric, load_id bigint, primary key (instrument, day));
-      create table least.answers (id bigint generated always as identity primary key, window_id bigint, hash text, fetched_at timestamptz);
+      create table least.responses (id bigint generated always as identity primary key, window_id bigint, hash text, fetched_at timestamptz);
       create table least.bodies (hash text primary key, body bytea);
       create table least.coverage (day date, instrument text, state text, window_id bigint, primary key (day, instrument));
       create table least.loads (id bigint generated always as identity primary key, window_id bigint, state bigint);
@@ -24,7 +24,7 @@ export async function prepareLeast(url: string, windows: number): Promise<void> 
 }
 
 /** Does the least for one of these windows. */
-export async function loadLeast(pool: pg.Pool, answerUrl: string, window: number): Promise<void> {
+export async function loadLeast(pool: pg.Pool, responseUrl: string, window: number): Promise<void> {
   const instrument = `SYMBOL${window}`;
   await pool.query(
     statement(
@@ -33,10 +33,10 @@ export async function loadLeast(pool: pg.Pool, answerUrl: string, window: number
       window,
     ),
   );
-  const answer = await request(answerUrl);
-  const body = Buffer.from(await answer.body.arrayBuffer());
+  const response = await request(responseUrl);
+  const body = Buffer.from(await response.body.arrayBuffer());
   JSON.parse(body.toString());
-  // As if all answers were different.
+  // As if all responses were different.
   const hash = createHash('sha256').update(body).update(instrument).digest('hex');
   const client = await pool.connect();
   try {
@@ -60,9 +60,9 @@ export async function loadLeast(pool: pg.Pool, answerUrl: string, window: number
     );
     await client.query(
       statement(
-        'answer',
+        'response',
         `with kept as (insert into least.bodies values ($1, $2) on conflict do nothing)
-         insert into least.answers (window_id, hash, fetched_at) values ($3, $1, now())`,
+         insert into least.responses (window_id, hash, fetched_at) values ($3, $1, now())`,
         hash,
         body,
         window,

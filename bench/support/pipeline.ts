@@ -44,11 +44,11 @@ export async function openPlanner(settings: Readonly<Record<string, string>>) {
 export interface BenchPipeline {
   /** Runs a request to its end. @throws Error unless every window loaded. */
   run(request: RunRequest): Promise<RunReport>;
-  /** Stops the workers and tells what each took. */
+  /** Stops the workers and shows what each took. */
   stop(): Promise<ChildFigures<unknown>[]>;
 }
 
-/** Opens the queue on Postgres and starts workers that ask the source in this mode. */
+/** Opens the queue on Postgres and starts workers that call the source in this mode. */
 export async function startPipeline(
   { source }: Pick<Site, 'source'>,
   databaseUrl: string,
@@ -88,7 +88,7 @@ export function sessionsBefore(count: number, exchange = EXCHANGE): string[] {
   return calendar.lastSessions(exchange, LAST_SESSION, count);
 }
 
-/** Asks for the bhav copies of these days, once more where they are loaded. */
+/** Requests the bhav copies of these days, once more where they are loaded. */
 export function bhavRequest(days: readonly string[], again = false): RunRequest {
   const [from = '', to = ''] = [days[0], days.at(-1)];
   return {

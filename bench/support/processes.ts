@@ -9,7 +9,7 @@ interface Helper {
   /** The next message it sends. @throws Error when it ends instead. */
   next<Message>(): Promise<Message>;
   send(message: object): void;
-  /** Ends it, if it has not ended by itself. */
+  /** Ends it, if it has not ended on its own. */
   stop(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
 export interface Source {
   /** Records of one session of GetBhavCopyCM. */
   readonly perSession: number;
-  /** Base URL under which GetBhavCopyCM answers in this way. */
+  /** Base URL under which GetBhavCopyCM responses in this way. */
   url(mode: SourceMode): string;
   stop(): Promise<void>;
 }
@@ -78,9 +78,9 @@ export interface ChildFigures<Result> {
 
 /** A part of the pipeline in a process of its own, opened and ready, so that its memory and its time are its own. */
 export interface Child {
-  /** Lets it begin; a worker has begun already, and stops. @returns what it answers before it ends. */
+  /** Lets it begin; a worker has begun already, and stops. @returns what it responds before it ends. */
   finish<Result>(): Promise<ChildFigures<Result>>;
-  /** Ends it, if it has not ended by itself. */
+  /** Ends it, if it has not ended on its own. */
   stop(): Promise<void>;
 }
 

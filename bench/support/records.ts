@@ -1,12 +1,12 @@
-/** The trade date in a rendered body, to be overwritten with the day that was asked for. */
+/** The trade date in a rendered body, to be overwritten with the day that was requested. */
 export const PLACEHOLDER = 'MM-DD-YYYY';
 
 /** The exchange of all records. */
 export const EXCHANGE = 'BSE';
 
 /**
- * How a session is answered: as it was first; with the same values, every record saved again later; or with one
- * record in a hundred corrected, which alone are saved later.
+ * What the source sends of a session: as it was first; with the same values, every record saved again later; or with
+ * one record in a hundred corrected, which alone are saved later.
  */
 export const SOURCE_MODES = ['first', 'resaved', 'corrected'] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];
@@ -14,7 +14,7 @@ export type SourceMode = (typeof SOURCE_MODES)[number];
 /** One record in so many is corrected. */
 export const CORRECTED_EVERY = 100;
 
-/** One session's answer to GetBhavCopyCM, rendered once: only its dates are written anew. */
+/** One session's response to GetBhavCopyCM, rendered once: only its dates are written anew. */
 export interface RenderedSession {
   readonly body: Buffer;
   readonly dateOffsets: readonly number[];
@@ -25,7 +25,7 @@ export const VARIANTS = 8;
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-/** A ticker of eight letters; neighbours in the answer lie far apart in the index, as in real files. */
+/** A ticker of eight letters; neighbours in the response lie far apart in the index, as in real files. */
 function symbolOf(instrument: number): string {
   let rest = (instrument * 2_654_435_761) % 2 ** 32;
   let symbol = '';
@@ -36,7 +36,7 @@ function symbolOf(instrument: number): string {
   return `${symbol}${LETTERS[instrument % 26]}`;
 }
 
-/** A record of the service, with placeholders in the place of dates. */
+/** A record of the service, with placeholders in place of dates. */
 export function record(instrument: number, variant: number, mode: SourceMode = 'first') {
   const isCorrected = mode === 'corrected' && instrument % CORRECTED_EVERY === 0;
   const first = Math.round((10 + ((instrument * 37 + variant * 11) % 400_000) / 100) * 100) / 100;

@@ -1,5 +1,5 @@
 // The source of the benchmarks, a process of its own: GetBhavCopyCM from bodies rendered beforehand, so
-// that it is not what is measured; every other operation answers with its sample. The first part of the path
+// that it is not what is measured; every other operation responds with its sample. The first part of the path
 // says whether the sessions are as they were first, saved again, or corrected.
 import { createServer } from 'node:http';
 import { dayAt } from '../../src/core/days.ts';
@@ -14,7 +14,7 @@ const sessions = new Map<string, ReturnType<typeof renderSession>[]>(
   ]),
 );
 const samples = new Map(
-  operations.map((operation) => [operation.name, Buffer.from(JSON.stringify(operation.sample.answer))]),
+  operations.map((operation) => [operation.name, Buffer.from(JSON.stringify(operation.sample.response))]),
 );
 
 const server = createServer((request, response) => {

@@ -160,18 +160,18 @@ WITH RECURSIVE clock AS (
 ), responses AS (
   -- How many responses of each state there are to each variant of a day, from two small indexes. Those about instruments
   -- are counted kind by kind: to group all of them takes three times as long, because the texts of each are compared.
-  SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS questions
+  SELECT w.operation, w.exchange, w.day, w.variant, w.state, true AS is_whole, 1::bigint AS entries
     FROM etl.coverage w
    WHERE w.instrument = '' AND w.day BETWEEN coalesce(since, first_day, '-infinity') AND coalesce(last_day, 'infinity')
      AND (has_others OR w.operation = ANY (ARRAY(SELECT x.operation FROM expected x))
        AND w.exchange = ANY (ARRAY(SELECT x.exchange FROM expected x)))
   UNION ALL
-  SELECT k.operation, k.exchange, k.day, k.variant, k.state, false, n.questions
+  SELECT k.operation, k.exchange, k.day, k.variant, k.state, false, n.entries
     FROM (SELECT k.*, x.requested, x.is_of_each_instrument,
                  bool_or(k.state = 'not_published') OVER (PARTITION BY k.operation, k.exchange, k.day) AS is_awaiting
             FROM kind k JOIN expected x ON x.operation = k.operation AND x.exchange = k.exchange) k
    CROSS JOIN LATERAL (
-      SELECT count(*) AS questions FROM (
+      SELECT count(*) AS entries FROM (
         SELECT FROM etl.coverage i
          WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.variant = k.variant
            AND i.state = k.state AND i.instrument <> ''
@@ -180,11 +180,11 @@ WITH RECURSIVE clock AS (
    WHERE instruments IS NULL OR NOT k.is_of_each_instrument
   UNION ALL
   -- Named instruments are looked up day by day: neither small index has them.
-  SELECT k.operation, k.exchange, k.day, n.variant, n.state, false, n.questions
+  SELECT k.operation, k.exchange, k.day, n.variant, n.state, false, n.entries
     FROM (SELECT DISTINCT k.operation, k.exchange, k.day FROM kind k
            WHERE k.operation = ANY (ARRAY(SELECT x.operation FROM expected x WHERE x.is_of_each_instrument))) k
    CROSS JOIN LATERAL (
-      SELECT i.variant, i.state, count(*) AS questions FROM etl.coverage i
+      SELECT i.variant, i.state, count(*) AS entries FROM etl.coverage i
        WHERE i.operation = k.operation AND i.exchange = k.exchange AND i.day = k.day AND i.instrument = ANY (instruments)
        GROUP BY i.variant, i.state) n
    WHERE instruments IS NOT NULL
@@ -192,12 +192,12 @@ WITH RECURSIVE clock AS (
   SELECT x.operation, x.exchange, c.day, c.variant, x.is_by_instrument, x.variants, x.requested, x.is_empty_normal,
          bool_or(c.is_whole AND c.state IN ('loaded', 'empty')) AS is_whole,
          bool_or(NOT c.is_whole AND NOT x.is_by_instrument AND c.state = 'loaded') AS is_partial,
-         coalesce(sum(c.questions) FILTER (WHERE NOT c.is_whole AND c.state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
-         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
-         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
-         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'not_published'), 0) AS awaited,
-         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'failed'), 0) AS failed,
-         coalesce(sum(c.questions) FILTER (WHERE k.counts AND c.state = 'blocked'), 0) AS blocked
+         coalesce(sum(c.entries) FILTER (WHERE NOT c.is_whole AND c.state IN ('loaded', 'empty', 'not_published')), 0) AS responded,
+         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'loaded'), 0) AS loaded,
+         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'empty'), 0) AS empty,
+         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'not_published'), 0) AS awaited,
+         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'failed'), 0) AS failed,
+         coalesce(sum(c.entries) FILTER (WHERE k.counts AND c.state = 'blocked'), 0) AS blocked
     FROM expected x
     JOIN responses c ON c.operation = x.operation AND c.exchange = x.exchange AND c.variant = ANY (x.variants)
    CROSS JOIN LATERAL (SELECT c.is_whole OR x.is_by_instrument AS counts) k
@@ -309,7 +309,7 @@ SELECT j.exchange, j.operation, j.day,
          WHEN j.found = 'blocked' AND etl.diagnostic_of(j.operation, j.exchange, j.known_on)
            ~* '(dates?|from\W+to)\W.*out of .*allowed range' THEN 'beyond_history'
          WHEN j.found = 'never' AND j.day < clock.reach AND j.days <> 'quarters' AND clock.has_source THEN 'beyond_history'
-         WHEN j.found = 'never' THEN 'never_asked' ELSE j.found END,
+         WHEN j.found = 'never' THEN 'not_requested' ELSE j.found END,
        CASE WHEN j.is_complete THEN NULL ELSE nullif(concat_ws('; ',
          CASE WHEN j.is_share THEN format('%s of %s companies', r.responded, j.requested) END,
          coalesce(j.error, etl.diagnostic_of(j.operation, j.exchange, j.known_on))), '') END,

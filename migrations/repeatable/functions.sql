@@ -3,7 +3,7 @@
 
 -- Creates the partition of one year. ATTACH instead of CREATE … PARTITION OF, because ATTACH does not lock out
 -- readers and writers of the other years. It runs with the rights of its owner, so that a role that may only read and
--- write rows can load a year of which nothing is stored yet; hence only whoever is granted it may call it.
+-- write rows can load a year of which nothing is stored yet; hence only a role that is granted it may call it.
 CREATE OR REPLACE FUNCTION etl.ensure_year_partition(p_table text, p_year integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -122,7 +122,7 @@ BEGIN
     IF FOUND THEN
       RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
         USING ERRCODE = 'object_not_in_prerequisite_state',
-          HINT = format('Run %s made it anew of the kept answers of %s; states from %s on can be shown. A copy that follows the changes is emptied and goes on with market.%s_changes(0, market.state()).',
+          HINT = format('Run %s made it anew of the kept responses of %s; states from %s on can be shown. A copy that follows the changes is emptied and goes on with market.%s_changes(0, market.state()).',
             begins.run_id, begins.exchange, begins.state, of_table);
     END IF;
   END IF;

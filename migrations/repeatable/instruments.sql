@@ -38,7 +38,7 @@ COMMENT ON COLUMN market.instruments.last_seen IS 'Last session in the bhav copy
 CREATE OR REPLACE VIEW market.instrument_aliases AS
   WITH ranked AS (
     SELECT s.*, rank() OVER (PARTITION BY exchange, symbol
-                             ORDER BY precedence, CASE WHEN precedence = 0 THEN '' ELSE series END) AS place
+                             ORDER BY precedence, CASE WHEN precedence = 0 THEN '' ELSE series END) AS position
       FROM etl.observed_aliases s
   ), owned AS (
     -- Grouped in each branch, because only there the planner has statistics about the number of names.
@@ -51,7 +51,7 @@ CREATE OR REPLACE VIEW market.instrument_aliases AS
     UNION ALL
     SELECT exchange, 'symbol', symbol, '', instrument_id, min(first_seen), max(last_seen),
            max(last_seen) FILTER (WHERE isin <> '' OR exchange = 'BSE')
-      FROM ranked WHERE symbol <> '' AND place = 1 GROUP BY exchange, symbol, instrument_id
+      FROM ranked WHERE symbol <> '' AND position = 1 GROUP BY exchange, symbol, instrument_id
     UNION ALL
     SELECT exchange, 'isin', isin, '', instrument_id, min(first_seen), max(last_seen), max(last_seen)
       FROM etl.observed_aliases WHERE isin <> '' AND precedence < 2 GROUP BY exchange, isin, instrument_id
@@ -101,7 +101,7 @@ COMMENT ON COLUMN market.series_aliases.valid_to IS 'Up to this day, excluded; i
 COMMENT ON COLUMN market.series_aliases.instrument_id IS 'The instrument: market.instruments.instrument_id.';
 COMMENT ON COLUMN market.series_aliases.share_id IS 'The share whose events change the price of the line: the instrument itself, or of a second line (T0, BL) the instrument it is a line of.';
 
--- One instrument's rows of the view above. The view works out every name of every instrument before a condition on
+-- One instrument's rows of the view above. The view computes every name of every instrument before a condition on
 -- instrument_id can choose among them; this looks only at the names that the instrument has had. OFFSET 0 keeps each
 -- look apart, so that the name goes into the view as a condition. SET and ROWS keep the planner from guessing by the
 -- whole view how many names there are: a few, so that a join goes through the indexes of what it joins.

@@ -1,6 +1,6 @@
 -- Views and functions for those who query; docs/cookbook.md shows what they are for. This file is applied by
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
--- returns a table has no SET, so that the planner puts it in the place of its call and conditions reach the indexes.
+-- returns a table has no SET, so that the planner puts it in place of its call and conditions reach the indexes.
 
 -- Events change a previous close on few sessions: the first of a name from each ex-date on. These are looked up once for
 -- each name and event, not for each row, and what the previous close includes only for rows of such sessions.
@@ -65,7 +65,7 @@ CREATE OR REPLACE VIEW market.prices AS
         ) a ON a.exchange = b.exchange AND a.symbol = b.symbol AND a.series = b.series
          AND b.trade_date >= a.valid_from AND b.trade_date < a.valid_to
     ) r
-    -- What is delivered on BSE is told without groups.
+    -- What is delivered on BSE is reported without groups.
     LEFT JOIN market.deliveries d
       ON d.exchange = r.exchange AND d.symbol = r.symbol AND d.trade_date = r.trade_date
      AND d.series = CASE r.exchange WHEN 'BSE' THEN '' ELSE r.series END;
@@ -89,7 +89,7 @@ COMMENT ON COLUMN market.prices.vwap IS 'turnover ÷ traded_quantity, the averag
 COMMENT ON COLUMN market.prices.traded_quantity IS 'Total traded quantity. Unit: shares.';
 COMMENT ON COLUMN market.prices.turnover IS 'Total traded value. Unit: rupees.';
 COMMENT ON COLUMN market.prices.trade_count IS 'Number of trades.';
-COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file or answer with it was loaded, or the exchange publishes none. Unit: shares.';
+COMMENT ON COLUMN market.prices.delivered_quantity IS 'Quantity that was delivered; null where no file or response with it was loaded, or the exchange publishes none. Unit: shares.';
 COMMENT ON COLUMN market.prices.delivered_percent IS 'delivered_quantity in percent of traded_quantity, as printed. Unit: percent.';
 COMMENT ON COLUMN market.prices.band_hit IS 'Price bands it hit that day: H, L, HL for both, or none; null where the price bands of the day are not loaded, or records of them were rejected.';
 
@@ -175,7 +175,7 @@ $$;
 COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, sector, industry and basic industry of each instrument on a day, of both exchanges: the last classification that was allotted by then. One row an instrument; symbol, isin and company_name are those of the classification.';
 
 CREATE OR REPLACE VIEW market.financial_ratios_wide AS
-  WITH answers AS (
+  WITH responses AS (
     SELECT exchange, symbol, nature_of_report, variant, as_of_date, period, year, last_q, market_cap_crore, eod_close_price, current_price,
            stock_price, week52_high_price, week52_low_price, eps, pe_ratio, book_value_per_share, dividend_yield, ebit,
            interest_coverage_ratio, face_value, price_sales_ratio, profit_after_tax, enterprise_value, debt, first_loaded_at
@@ -194,7 +194,7 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
            max(number) FILTER (WHERE fact = 'debt'), min(first_loaded_at)
       FROM (SELECT f.*, f.value_number AS number, lower(regexp_replace(f.fact_key, '[^A-Za-z0-9]', '', 'g')) AS fact
               FROM market.financial_ratio_facts f
-             -- If both shapes answered the same question, the other part of the view has the row already.
+             -- If both shapes have the same data, the other part of the view has the row already.
              WHERE NOT EXISTS (SELECT FROM market.financial_ratios r
                                 WHERE (r.exchange, r.symbol, r.nature_of_report, r.variant, r.as_of_date, r.period)
                                     = (f.exchange, f.symbol, f.nature_of_report, f.variant, f.as_of_date, f.period))) f
@@ -206,19 +206,19 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
          r.profit_after_tax, r.enterprise_value, r.debt
     FROM (SELECT a.*, row_number() OVER (PARTITION BY exchange, symbol, nature_of_report ORDER BY as_of_date DESC,
                    array_position(ARRAY['eod', 'realtime', 'snapshot', 'quarter'], variant), period DESC) = 1 AS is_latest
-            FROM answers a) r
+            FROM responses a) r
     LEFT JOIN etl.alias_owners o
       ON o.exchange = r.exchange AND o.kind = 'symbol' AND o.symbol = r.symbol AND o.series = ''
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= o.valid_from
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
 
-COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service answered in: market.financial_ratios and market.financial_ratio_facts as one. Where is_latest is true, the newest of a company and nature of report.';
+COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service responded in: market.financial_ratios and market.financial_ratio_facts as one. Where is_latest is true, the newest of a company and nature of report.';
 COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy has named the symbol.';
-COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was asked.';
-COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was asked for.';
+COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was requested.';
+COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was requested.';
 COMMENT ON COLUMN market.financial_ratios_wide.nature_of_report IS 'Standalone or Consolidated figures.';
 COMMENT ON COLUMN market.financial_ratios_wide.variant IS 'eod, realtime, quarter or snapshot.';
-COMMENT ON COLUMN market.financial_ratios_wide.as_of_date IS 'Day asked for; the day of the call for realtime and snapshot; the last day of the quarter.';
+COMMENT ON COLUMN market.financial_ratios_wide.as_of_date IS 'Day requested; the day of the call for realtime and snapshot; the last day of the quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.period IS 'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.';
 COMMENT ON COLUMN market.financial_ratios_wide.is_latest IS 'Is it the newest row of this symbol and nature of report? Of one day eod comes first, then realtime, snapshot and quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.year IS 'Financial year of the latest figures.';
@@ -226,7 +226,7 @@ COMMENT ON COLUMN market.financial_ratios_wide.last_q IS 'Code of the latest qua
 COMMENT ON COLUMN market.financial_ratios_wide.market_cap_crore IS 'Market capitalisation. Unit: crores of rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.eod_close_price IS 'Closing price of the day. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.current_price IS 'Current market price. Unit: rupees.';
-COMMENT ON COLUMN market.financial_ratios_wide.stock_price IS 'Stock price, where the answer names one. Unit: rupees.';
+COMMENT ON COLUMN market.financial_ratios_wide.stock_price IS 'Stock price, where the response names one. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.week52_high_price IS 'Highest price of 52 weeks. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.week52_low_price IS 'Lowest price of 52 weeks. Unit: rupees.';
 COMMENT ON COLUMN market.financial_ratios_wide.eps IS 'Earnings per share. Unit: rupees.';
@@ -359,7 +359,7 @@ COMMENT ON COLUMN market.share_events.exchange IS 'Exchange whose row is shown: 
 COMMENT ON COLUMN market.share_events.symbol IS 'Ticker symbol there.';
 COMMENT ON COLUMN market.share_events.ex_date IS 'First day on which the share trades without the right.';
 COMMENT ON COLUMN market.share_events.kind IS 'Kind of event, as in market.corporate_events.';
-COMMENT ON COLUMN market.share_events.item IS 'Tells events of one kind and day apart: the amount of a dividend; else empty.';
+COMMENT ON COLUMN market.share_events.item IS 'Distinguishes events of one kind and day: the amount of a dividend; else empty.';
 COMMENT ON COLUMN market.share_events.event_id IS 'Names the event in commands.';
 COMMENT ON COLUMN market.share_events.exchanges IS 'Exchanges that list it.';
 COMMENT ON COLUMN market.share_events.record_date IS 'Day whose holders have the right.';

@@ -13,17 +13,17 @@ type DayKind = 'session' | 'special' | 'weekend' | 'holiday';
 export interface Calendar {
   isSession(exchange: string, day: Day): boolean;
   kindOf(exchange: string, day: Day): DayKind;
-  /** Is it a session that is listed, such as one on a Saturday? */
+  /** True if it is a session that is listed, such as one on a Saturday. */
   isSpecial(exchange: string, day: Day): boolean;
   /** Sessions from `from` to `to`, both included, ascending. */
   sessions(exchange: string, from: Day, to: Day): Day[];
   /** The last `count` sessions up to `day`, which is included, ascending. */
   lastSessions(exchange: string, day: Day, count: number): Day[];
-  /** Is there data for this year? If not, sessions are assumed from Monday to Friday. */
+  /** True if there is data for this year. If not, sessions are assumed from Monday to Friday. */
   knows(exchange: string, year: number): boolean;
 }
 
-/** One exchange: its listed days, the years with data, and the sessions of the years asked for so far. */
+/** One exchange: its listed days, the years with data, and the sessions of the years requested so far. */
 interface Market {
   readonly listed: ReadonlyMap<Day, Entry['kind']>;
   readonly years: ReadonlySet<number>;
@@ -112,7 +112,7 @@ function isOpen(kind: DayKind): boolean {
   return kind === 'session' || kind === 'special';
 }
 
-/** The sessions of a year, cached because planning asks for the same few years many times. */
+/** The sessions of a year, cached because planning requests the same few years many times. */
 function sessionsIn(market: Market, year: number): readonly Day[] {
   const known = market.sessions.get(year);
   if (known !== undefined) return known;

@@ -3,11 +3,11 @@ import { basename, resolve } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { buildUrl } from '../extract/build-request.ts';
-import { readAnswer } from '../extract/read.ts';
+import { readResponse } from '../extract/read.ts';
 import type { Extracted, Reject, SourceSettings } from '../extract/types.ts';
 import type { DeclarationProblem } from '../operations/check-declaration.ts';
 import { type DeclaredFile, findDeclared, readDeclared, tablesTakenBy } from '../operations/declared.ts';
-import type { AskedFor } from '../operations/fields.ts';
+import type { Requested } from '../operations/fields.ts';
 import { type Operation, tablesFilledBy } from '../operations/operation.ts';
 import { allOperations, builtIn } from '../operations/registry.ts';
 import { type Row, SOURCE_AUDIT, type TableDefinition } from '../operations/table.ts';
@@ -16,14 +16,14 @@ import { readNamed } from './draft-operation.ts';
 import { bold, plural } from './output.ts';
 
 interface CheckFlags extends JsonFlag {
-  readonly answer?: string;
+  readonly response?: string;
 }
 
 /** What was found about one declaration. */
 interface Checked extends Omit<SampleCheck, 'problems' | 'warnings'> {
   readonly name: string;
   readonly file: string | null;
-  /** Has it no error? Warnings may be meant. */
+  /** True if it has no error. Warnings may be meant. */
   readonly isGood: boolean;
   readonly problems: readonly DeclarationProblem[];
 }
@@ -50,13 +50,13 @@ interface StoredRecord {
 
 /** What the sample of an operation is read as, and what is wrong with it. */
 interface SampleCheck {
-  /** The request that the sample answers, without a key. */
+  /** The request that the sample responses, without a key. */
   readonly request: string | null;
   readonly records: readonly StoredRecord[];
   readonly rejects: readonly Pick<Reject, 'position' | 'problems'>[];
-  /** A sentence each: the request cannot be made, the answer is none, or a record is a reject. */
+  /** A sentence each: the request cannot be made, the response is none, or a record is a reject. */
   readonly problems: readonly string[];
-  /** A sentence each about what may be meant: two records of one key, or what the reader says of the answer. */
+  /** A sentence each about what may be meant: two records of one key, or what the reader says of the response. */
   readonly warnings: readonly string[];
   /** Fields of the records that nothing reads. */
   readonly unknownFields: readonly string[];
@@ -69,7 +69,7 @@ interface TableRow {
   readonly row: Row;
 }
 
-/** Tests declarations against their samples, or one against a saved answer. */
+/** Tests declarations against their samples, or one against a saved response. */
 export async function checkOperations(cli: Cli, named: readonly string[], flags: CheckFlags): Promise<void> {
   const config = await loadSettings(cli);
   const folder = config.EOD_OPERATIONS_DIR;
@@ -110,10 +110,10 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
   };
 
   const files = named.map(find);
-  if (flags.answer !== undefined && files.length > 1) {
-    throw usageError('--answer is read by one declaration: name one');
+  if (flags.response !== undefined && files.length > 1) {
+    throw usageError('--response is read by one declaration: name one');
   }
-  const saved = flags.answer === undefined ? undefined : readNamed(cli, flags.answer);
+  const saved = flags.response === undefined ? undefined : readNamed(cli, flags.response);
   const checked: Checked[] = [];
   for (const one of files) checked.push(await check(one, saved));
   if (flags.json === true) printJson(cli, checked);
@@ -137,7 +137,7 @@ function checkedText({ name, isGood, problems, request, records, rejects, ...fie
   const verdict = isGood ? 'good' : plural(errors, 'problem');
   return [
     `${bold(name)}: ${verdict}; ${plural(records.length, 'record')} to store, ${plural(rejects.length, 'reject')}`,
-    ...(request === null ? [] : [`  asks ${request}`]),
+    ...(request === null ? [] : [`  requests ${request}`]),
     ...lines,
     ...(records.length > MOST_SHOWN ? [`  … and ${records.length - MOST_SHOWN} more`] : []),
     ...listLine('fields that no column reads', fields.unknownFields),
@@ -150,31 +150,31 @@ const listLine = (what: string, names: readonly string[]): string[] =>
   names.length === 0 ? [] : [`  ${what}: ${names.join(', ')}`];
 
 /**
- * Makes the request of an operation's sample and reads its answer, as the pipeline would; needs no database (pure).
+ * Makes the request of an operation's sample and reads its response, as the pipeline would; needs no database (pure).
  *
- * @param saved another answer, which may be of any day.
+ * @param saved another response, which may be of any day.
  */
 export function checkSample(operation: Operation, timeZone: string, saved?: Buffer): SampleCheck {
   const { sample } = operation;
-  const asked: AskedFor = { ...sample.asked, calledOn: sample.asked.to };
+  const requested: Requested = { ...sample.requested, calledOn: sample.requested.to };
   const problems: string[] = [];
   let request: string | null = null;
   try {
-    request = buildUrl({ ...SETTINGS, timeZone }, operation, asked).replace(/^.*\?accessKey=&/, '');
+    request = buildUrl({ ...SETTINGS, timeZone }, operation, requested).replace(/^.*\?accessKey=&/, '');
   } catch (error) {
-    problems.push(`sample.asked is no request of it: ${messageOf(error)}`);
+    problems.push(`sample.requested is no request of it: ${messageOf(error)}`);
   }
-  const what = saved === undefined ? 'sample.answer' : 'the saved answer';
-  const text = typeof sample.answer === 'string' ? sample.answer : JSON.stringify(sample.answer);
+  const what = saved === undefined ? 'sample.response' : 'the saved response';
+  const text = typeof sample.response === 'string' ? sample.response : JSON.stringify(sample.response);
   const body = saved ?? Buffer.from(text ?? '');
-  // An answer to another request is of other days, as that of a trial address is.
-  const params = saved === undefined ? asked.params : { ...asked.params, trialDay: asked.to };
+  // A response to another request is of other days, as that of a trial address is.
+  const params = saved === undefined ? requested.params : { ...requested.params, trialDay: requested.to };
   let read: Extracted;
   try {
-    const answer = { body, contentType: null, bytes: body.length };
-    read = readAnswer(operation, { ...asked, params }, answer, { accessKey: '', timeZone });
+    const response = { body, contentType: null, bytes: body.length };
+    read = readResponse(operation, { ...requested, params }, response, { accessKey: '', timeZone });
   } catch (error) {
-    problems.push(`${what} is no answer: ${messageOf(error)}`);
+    problems.push(`${what} is no response: ${messageOf(error)}`);
     return {
       request,
       records: [],
@@ -235,7 +235,7 @@ function sameKeys(rows: readonly TableRow[], what: string): string[] {
     .filter(([, count]) => count > 1)
     .map(
       ([name, count]) =>
-        `${what} has ${count} records of one key, of which one row remains: ${name}; add to the key what tells them apart, or occurrence(…)`,
+        `${what} has ${count} records of one key, of which one row remains: ${name}; add to the key what distinguishes them, or occurrence(…)`,
     );
 }
 

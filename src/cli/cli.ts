@@ -39,7 +39,7 @@ export interface Cli {
   readonly stderr: Output;
   /** Called only by a command that reads stdin: once opened, stdin has to be read to its end. */
   readonly stdin?: () => AsyncIterable<Uint8Array | string>;
-  /** Asks whoever sits at the terminal, and gives the line that is typed; undefined without a terminal. */
+  /** Asks the person at the terminal, and gives the line that is typed; undefined without a terminal. */
   readonly ask?: ((question: string) => Promise<string>) | undefined;
   readonly life: Lifecycle;
   exitCode: number;
@@ -49,8 +49,8 @@ export interface Cli {
   command?: string;
   /** The verb of that command. */
   verb?: string;
-  /** How much is told beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
-  told?: 'nothing' | 'everything' | undefined;
+  /** How much is reported beside results and errors: nothing (`--quiet`), or also what is done (`--verbose`). */
+  verbosity?: 'nothing' | 'everything' | undefined;
   /** False with `--no-color`. */
   color?: boolean;
   /** Whether the JSON document has been printed to stdout. */
@@ -160,7 +160,7 @@ export function printJson(cli: Cli, document: unknown): void {
 
 /** Prints a note to stderr about what is done; none with `--quiet`. */
 export function logNote(cli: Cli, text: string): void {
-  if (cli.told !== 'nothing') logStderr(cli, text);
+  if (cli.verbosity !== 'nothing') logStderr(cli, text);
 }
 
 /** Prints to stderr what must be known, such as an error: stdout is for results. */

@@ -106,7 +106,7 @@ export async function offersFor(
   ];
 }
 
-/** The command and perhaps its verb, and whether their help is asked for. */
+/** The command and perhaps its verb, and whether their help is requested. */
 function pathOf(before: readonly string[]): [path: string[], isHelp: boolean] {
   const [first, ...others] = before.filter((word) => !/^(-|=)/.test(word));
   if (first === undefined) return [[], false];

@@ -3,9 +3,9 @@ import { basename, join, relative, resolve } from 'node:path';
 import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
-import { draftDeclaration, draftFields, readSavedAnswer } from '../extract/draft/draft.ts';
-import { readKeptAnswer } from '../load/state/answers/answers.ts';
-import { readUnreadFields } from '../load/state/answers/schema-changes.ts';
+import { draftDeclaration, draftFields, readSavedResponse } from '../extract/draft/draft.ts';
+import { readKeptResponse } from '../load/state/responses/responses.ts';
+import { readUnreadFields } from '../load/state/responses/schema-changes.ts';
 import { findDeclared, tablesTakenBy } from '../operations/declared.ts';
 import { allOperations, builtIn, operations as used } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
@@ -27,8 +27,8 @@ export function readNamed(cli: Cli, file: string): Buffer {
 }
 
 /**
- * Writes the declaration of an operation from a saved answer; of an operation that is asked for, instead of a file, the
- * lines for the fields of its kept answers that no column reads.
+ * Writes the declaration of an operation from a saved response; of an operation that is requested, instead of a file,
+ * the lines for the fields of its kept responses that no column reads.
  */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
   if (/^[A-Z]\w*$/i.test(file) && flags.name === undefined && !existsSync(resolve(cli.cwd, file))) {
@@ -38,7 +38,7 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   const name = flags.name ?? basename(file).replace(/\..*$/s, '');
   if (!/^[A-Z]\w{0,99}$/.test(name)) {
     throw usageError(
-      `"${name}" is no name of an operation, which begins with a capital letter: say with --name how the source is asked, such as --name GetVoting`,
+      `"${name}" is no name of an operation, which begins with a capital letter: say with --name how the source is called, such as --name GetVoting`,
     );
   }
   const body = readNamed(cli, file);
@@ -53,15 +53,15 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
         : `${name} is declared in the catalogue: "eod operations enable ${other.operation.name}", or give yours another name with --name`,
     );
   }
-  let answer: ReturnType<typeof readSavedAnswer>;
+  let response: ReturnType<typeof readSavedResponse>;
   try {
-    answer = readSavedAnswer(body);
+    response = readSavedResponse(body);
   } catch (error) {
     throw usageError(`${file}: ${messageOf(error)}`);
   }
   const others = operations.filter((one) => one !== other);
   const text = draftDeclaration({
-    ...answer,
+    ...response,
     name,
     known: operations.filter(({ from }) => from !== 'folder').map(({ operation }) => operation),
     taken: [...tablesTakenBy([...builtIn, ...others.map(({ operation }) => operation)]).keys()],
@@ -91,7 +91,7 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
 async function draftUnread(cli: Cli, named: string): Promise<void> {
   const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
   const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === named.toLowerCase();
-  // A mistake is told before a database is opened, or created.
+  // A mistake is reported before a database is opened, or created.
   if (!operations.some((one) => isNamed(one.operation))) {
     const names = operations.map((one) => one.operation.name);
     throw usageError(`there is neither a file nor an operation "${named}"${didYouMean(named, names)}`);
@@ -99,22 +99,22 @@ async function draftUnread(cli: Cli, named: string): Promise<void> {
   const { config, db } = await openReadable(cli, 'tables');
   const operation = used.find(isNamed);
   if (operation === undefined) {
-    throw usageError(`${named} is not enabled, so it has no answers: save one, and draft from its file`);
+    throw usageError(`${named} is not enabled, so it has no responses: save one, and draft from its file`);
   }
   const { name } = operation;
-  const { fields, answerIds } = await readUnreadFields(db.drizzle, name);
+  const { fields, responseIds } = await readUnreadFields(db.drizzle, name);
   if (fields.length === 0) {
-    logNote(cli, `a column reads every field that answers of ${name} had so far`);
+    logNote(cli, `a column reads every field that responses of ${name} had so far`);
     return;
   }
   const bodies: Buffer[] = [];
-  for (const id of answerIds) {
-    const answer = await readKeptAnswer(db.drizzle, id);
-    if (answer !== null) bodies.push(answer.body);
+  for (const id of responseIds) {
+    const response = await readKeptResponse(db.drizzle, id);
+    if (response !== null) bodies.push(response.body);
   }
   if (bodies.length === 0) {
     throw usageError(
-      `no column of ${name} reads ${fields.join(', ')}, but no answer with ${fields.length === 1 ? 'it' : 'them'} is kept any more`,
+      `no column of ${name} reads ${fields.join(', ')}, but no response with ${fields.length === 1 ? 'it' : 'them'} is kept any more`,
     );
   }
   const known = operations.filter(({ from }) => from !== 'folder').map((one) => one.operation);

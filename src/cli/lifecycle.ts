@@ -1,6 +1,6 @@
 import { messageOf, throwIfStopped } from '../core/errors.ts';
 
-/** The signals that ask this process to stop, and the exit code of work they interrupt. */
+/** The signals that stop this process, and the exit code of work they interrupt. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type StopSignal = keyof typeof EXIT_CODES;
 
@@ -15,7 +15,7 @@ interface Opened {
   readonly abandon: (() => void) | undefined;
 }
 
-/** Keeps track of what a command has opened, and of signals that ask it to stop. */
+/** Keeps track of what a command has opened, and of signals that stop it. */
 export interface Lifecycle {
   /** Aborted by the first Ctrl-C (SIGINT), SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;

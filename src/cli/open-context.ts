@@ -31,7 +31,7 @@ const SPARE_CONNECTIONS = 3;
 
 /** What a command does when Postgres or Redis cannot be reached. */
 type Wait =
-  /** Fails at once, because somebody is waiting for the answer. */
+  /** Fails at once, because somebody is waiting for the result. */
   | 'none'
   /**
    * For a command that works on a run: at the start it waits as long as a restart takes, so that a wrong address is
@@ -215,7 +215,7 @@ async function followOperations(
 }
 
 /**
- * Uses the operations that this database has enabled. One whose file is away or broken is left out, and said.
+ * Uses the operations that this database has enabled. One whose file is missing or invalid is left out, and said.
  *
  * @throws PipelineError `usage` if a table is not what its operation declares.
  */
@@ -243,7 +243,7 @@ export function openCalendar({ cwd }: Cli, { EOD_CALENDAR_FILE: file }: Config):
 // The clients for Redis and HTTP and the private Postgres are loaded only where they are used: loading them would take
 // most of the time of a command that only reads.
 
-/** Starts sending traces if the OpenTelemetry variables ask for it; otherwise nothing of OpenTelemetry is loaded. */
+/** Starts sending traces if the OpenTelemetry variables are set; otherwise nothing of OpenTelemetry is loaded. */
 async function openTraces(cli: Cli, config: Config): Promise<Telemetry | undefined> {
   const environment = readEnvironment(cli.env, cli.cwd);
   if (!isTracingConfigured(environment)) return undefined;
@@ -316,13 +316,13 @@ export function poolSize({ EOD_CONCURRENCY }: Pick<Config, 'EOD_CONCURRENCY'>): 
   return 2 * EOD_CONCURRENCY + SPARE_CONNECTIONS;
 }
 
-/** The log of a command: EOD_LOG_LEVEL says what it tells, unless `--quiet` wants less or `--verbose` more. */
-export function openLog({ told, stderr }: Cli, config: Config): Logger {
+/** The log of a command: EOD_LOG_LEVEL says what it shows, unless `--quiet` wants less or `--verbose` more. */
+export function openLog({ verbosity, stderr }: Cli, config: Config): Logger {
   const { EOD_LOG_LEVEL: set } = config;
   const level =
-    told === 'nothing' && set !== 'fatal' && set !== 'silent'
+    verbosity === 'nothing' && set !== 'fatal' && set !== 'silent'
       ? 'error'
-      : told === 'everything' && set !== 'trace'
+      : verbosity === 'everything' && set !== 'trace'
         ? 'debug'
         : set;
   return createLog({ ...config, EOD_LOG_LEVEL: level }, stderr);

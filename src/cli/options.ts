@@ -96,9 +96,9 @@ export function dryRunOption(): Option {
   return new Option('--dry-run', 'only show which calls would be made').conflicts('detach');
 }
 
-/** The flag of commands that ask before they take something away. */
+/** The flag of commands that ask before they delete something. */
 export function yesOption(): Option {
-  return new Option('--yes', 'do not ask first (without a terminal nothing is asked)');
+  return new Option('--yes', 'do not ask first (without a terminal there is no confirmation)');
 }
 
 /** The `<id>` argument of a verb, as a number. @param noun what it acts on: `run`. */

@@ -24,7 +24,7 @@ import {
 } from '../operations/registry.ts';
 import { type DayContext, parseExchanges, parseOpenRange, parseRange, type RangeFlags } from './options.ts';
 
-/** The flags of `eod backfill` that say what to ask for. Request options have flags of their own, by name. */
+/** The flags of `eod backfill` that say what to request. Request options have flags of their own, by name. */
 export interface BackfillFlags extends RangeFlags {
   readonly all?: boolean;
   readonly exchange?: string;
@@ -65,7 +65,7 @@ export function backfillRequest(
   if (targets.length === 0) {
     const [first] = chosen;
     throw usageError(
-      `${first?.name} is asked for ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
+      `${first?.name} is requested ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
     );
   }
   return { kind: 'backfill', targets, instruments, options, live: false };
@@ -88,7 +88,7 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
   if (instruments.length === 0) return;
   if (chosen.some((operation) => operation.request.instruments !== 'none')) return;
   const names = chosen.map((operation) => operation.name).join(', ');
-  throw usageError(`--instruments: ${names} cannot be asked for single instruments`);
+  throw usageError(`--instruments: ${names} cannot be requested single instruments`);
 }
 
 /** Parses names of operations, in any case, without repeats; or returns all of them. @throws PipelineError `usage` */
@@ -188,7 +188,7 @@ const OWN_PARAMS: Readonly<Record<string, string>> = {
   instrumentidentifiers: '--instruments',
 };
 
-/** @throws PipelineError `usage` for the name of a parameter that has another place to be set. */
+/** @throws PipelineError `usage` for the name of a parameter that is set elsewhere. */
 function checkedName(name: string): string {
   const instead = OWN_PARAMS[name.toLowerCase()];
   if (instead !== undefined) throw usageError(`--param: ${name} is set by ${instead}`);
@@ -273,8 +273,8 @@ function checkedValue(chosen: readonly Operation[], param: string, value: string
 }
 
 /**
- * Names that are parsed before the database is opened, so that a mistake is told at once, and again when it is known
- * which operations the database has enabled.
+ * Names that are parsed before the database is opened, so that a mistake is reported at once, and again when it is
+ * known which operations the database has enabled.
  */
 export function parsedLate<Parsed>(
   names: readonly string[],

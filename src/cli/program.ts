@@ -68,7 +68,7 @@ export function buildProgram(cli: Cli): Command {
     .hook('preSubcommand', async (program, command) => {
       const { demo, quiet, verbose, color } = program.opts<GlobalFlags>();
       cli.demo = demo === true;
-      cli.told = quiet === true ? 'nothing' : verbose === true ? 'everything' : undefined;
+      cli.verbosity = quiet === true ? 'nothing' : verbose === true ? 'everything' : undefined;
       cli.color = color;
       cli.command = command.name();
       await loadCommand(command, cli);
@@ -150,8 +150,8 @@ function groupText(group: string): string {
 }
 
 async function help(program: Command, cli: Cli, names: readonly string[]): Promise<void> {
-  const asked = names.join(' ').toLowerCase();
-  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === asked);
+  const requested = names.join(' ').toLowerCase();
+  const group = Object.keys(GROUPS).find((name) => name.toLowerCase() === requested);
   if (group !== undefined) return print(cli, groupText(group));
   let command = program;
   for (const name of names) {
@@ -260,7 +260,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',
-  rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept answers',
+  rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept responses',
   resume: '"eod runs resume ID" goes on, "eod replay OPERATION --rebuild" begins anew',
   migrate: 'run "eod migrate" as the owner of the tables',
 };
@@ -272,7 +272,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
  */
 export function explain(cli: Cli, error: unknown): number {
   if (error instanceof CommanderError) {
-    // Help that was asked for is no error; help about a command line without a command explains itself.
+    // Help that was requested is no error; help about a command line without a command explains itself.
     if (error.exitCode === 0) return EXIT.done;
     if (error.code !== 'commander.help') logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
     return EXIT.usage;
@@ -280,8 +280,8 @@ export function explain(cli: Cli, error: unknown): number {
   logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
   const redact = environmentRedactor(cli);
   const isUsage = error instanceof PipelineError && error.kind === 'usage';
-  // A mistake explains itself: whoever asked what is done need not read where it was found.
-  const isVerbose = cli.told === 'everything' && !isUsage;
+  // A mistake explains itself: a user who requested the details need not read where it was found.
+  const isVerbose = cli.verbosity === 'everything' && !isUsage;
   if ((isVerbose || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '')) && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));
   }

@@ -17,7 +17,7 @@ interface ProgressView {
 
 /** A progress bar on a terminal; elsewhere a line of text every 10 s, unless it would say the same as the last one. */
 export function progressView(cli: Cli, runId: number, noun = 'windows'): ProgressView {
-  if (cli.told === 'nothing') return { update: () => undefined, end: () => undefined };
+  if (cli.verbosity === 'nothing') return { update: () => undefined, end: () => undefined };
   const terminal = cli.stdout.isTTY === true && cli.stderr.isTTY === true;
   return terminal ? barView(runId, noun) : lineView(cli, runId, noun);
 }
@@ -92,7 +92,7 @@ function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boo
   const began = Date.now();
   let first: { at: number; progress: Progress } | undefined;
   return (progress, pause, isRetrying) => {
-    // Speed and time left make no sense while nothing may be asked, and are measured anew after that.
+    // Speed and time left make no sense while nothing may be requested, and are measured anew after that.
     if (pause !== null && progress.ended < progress.total) {
       first = undefined;
       return `${count(progress.fetched)} records · ${pause}`;

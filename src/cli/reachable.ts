@@ -11,7 +11,7 @@ const WITHIN_MS = 5_000;
 interface Server {
   readonly name: 'Postgres' | 'Redis';
   /** Host, port and database, without user and password. */
-  readonly place: string;
+  readonly location: string;
   readonly setting: string;
 }
 
@@ -35,21 +35,21 @@ export const SHARED_SESSIONS = {
  * @throws PipelineError `usage` that names the server but not the password; `aborted` on the signal.
  */
 export async function checkPostgres({ url, withoutRetry }: Database, retry: RetryOptions): Promise<void> {
-  const server: Server = { name: 'Postgres', place: placeOf(url), setting: 'DATABASE_URL' };
+  const server: Server = { name: 'Postgres', location: locationOf(url), setting: 'DATABASE_URL' };
   await waitForServer(server, retry, async () => {
     try {
       if (!(await sharesSessions(withoutRetry.pool))) return null;
       return { reason: `${SHARED_SESSIONS.reason}; ${SHARED_SESSIONS.remedy}`, retryable: false };
     } catch (error) {
       const { kind, cause } = databaseError(error);
-      return { reason: reasonOf(cause), retryable: kind === 'database_away' };
+      return { reason: reasonOf(cause), retryable: kind === 'database_unreachable' };
     }
   });
 }
 
 /** Does the same for Redis, for which BullMQ would wait forever. */
 export async function checkRedis(url: string, retry: RetryOptions): Promise<void> {
-  const server: Server = { name: 'Redis', place: placeOf(url), setting: 'REDIS_URL' };
+  const server: Server = { name: 'Redis', location: locationOf(url), setting: 'REDIS_URL' };
   await waitForServer(server, retry, async () => {
     try {
       await askRedis(url, (client) => client.ping());
@@ -62,7 +62,7 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
 
 /**
  * Runs commands on a Redis connection of its own. @throws the error of the connection or server; both have 5 s to
- * answer.
+ * respond.
  */
 export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
   const { Redis } = await import('ioredis');
@@ -88,7 +88,7 @@ export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T
 }
 
 async function waitForServer(
-  { name, place, setting }: Server,
+  { name, location, setting }: Server,
   retry: RetryOptions,
   connect: () => Promise<ConnectFailure | null>,
 ): Promise<void> {
@@ -97,7 +97,7 @@ async function waitForServer(
   for (let isReported = false; ; isReported = true) {
     const failure = await connect();
     if (failure === null) return;
-    const why = `${name} at ${place}: ${failure.reason} (see ${setting})`;
+    const why = `${name} at ${location}: ${failure.reason} (see ${setting})`;
     if (!failure.retryable || Date.now() >= until) throw usageError(`cannot use ${why}`);
     if (!isReported) onRetry(`waiting up to ${inSeconds(forMs)} for ${why}`);
     await pauseBeforeRetry(signal);
@@ -105,8 +105,8 @@ async function waitForServer(
 }
 
 /**
- * Trying again helps if the connection failed, or while Redis loads its data from disk; other errors that Redis answers
- * with are permanent.
+ * Trying again helps if the connection failed, or while Redis loads its data from disk; other errors that Redis
+ * responds with are permanent.
  */
 function isRedisRetryable(error: unknown): boolean {
   const { code, name } = error as { code?: unknown; name?: unknown };
@@ -115,7 +115,7 @@ function isRedisRetryable(error: unknown): boolean {
 }
 
 /** Host, port and database of an address, without user and password. */
-export function placeOf(url: string): string {
+export function locationOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${host === '' ? 'the default host' : host}${pathname === '/' ? '' : pathname}`;
 }

@@ -6,7 +6,7 @@ import { readEnvironment } from '../core/environment.ts';
 import { largest } from '../core/iterables.ts';
 import type { Context } from '../jobs/context.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
-import { type Answer, adjustedCloses, runExamples } from '../load/market/examples.ts';
+import { adjustedCloses, type Response, runExamples } from '../load/market/examples.ts';
 import type { RunRequest } from '../load/state/request.ts';
 import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
@@ -24,7 +24,7 @@ const SESSIONS = 5;
 /** What a demo has loaded, as JSON. */
 interface DemoReport {
   readonly report: RunReport;
-  readonly queries: readonly Answer[];
+  readonly queries: readonly Response[];
   /** A share that split in these sessions; null if there was none. */
   readonly split: SplitShare | null;
   readonly databaseUrl: string;
@@ -55,7 +55,7 @@ export async function demo(cli: Cli, { keep, json }: { keep: boolean; json: bool
   const request = demoRequest(config, calendar, last);
   logNote(
     cli,
-    `asking the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
+    `calling the sandbox at ${sandbox.url} for ${SESSIONS} sessions of ${operations.length} operations`,
   );
   const runId = await newRun(context, request);
   const { report, interrupted } = await workOnRun(cli, context, runId);
@@ -87,7 +87,7 @@ interface SplitShare extends Split {
   readonly closes: Awaited<ReturnType<typeof adjustedCloses>>;
 }
 
-/** The split with the most of these sessions on both sides; prices are adjusted for it by what the source has answered. */
+/** The split with the most of these sessions on both sides; prices are adjusted for it by what the source has sent. */
 async function splitShare(
   context: Context,
   sessions: readonly Day[],
@@ -126,7 +126,7 @@ function splitText({ symbol, exDate, ratio, closes }: SplitShare): string {
 const QUARTER_DAYS = 92;
 
 /**
- * Asks for the last sessions of all operations that are published, also if they are loaded, because that is what a demo
+ * Requests the last sessions of all operations that are published, also if they are loaded, because that is what a demo
  * shows. In the evening today is among them; otherwise "eod --demo status" would say that it is late.
  */
 function demoRequest(config: Config, calendar: Calendar, last: Day): RunRequest {
@@ -155,7 +155,7 @@ function demoText(
 ): string {
   const shown = queries.map(({ title, sql, rows }) => {
     const columns = Object.keys(rows[0] ?? {}).map(
-      (name): Column<Answer['rows'][number]> => ({ head: name, cell: (row) => row[name] ?? null }),
+      (name): Column<Response['rows'][number]> => ({ head: name, cell: (row) => row[name] ?? null }),
     );
     return `${bold(title)}\n\n${sql}\n\n${table(columns, rows)}\n`;
   });

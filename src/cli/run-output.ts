@@ -60,7 +60,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     ...(skips.length > 0 ? [''] : []),
     ...skips.map(({ reason, windows: skipped }) => `${plural(skipped, 'window')} skipped: ${reason}`),
     ...(kind === 'backfill' && skips.some(({ reason }) => reason.startsWith('loaded already'))
-      ? ['what is loaded already is asked for again with --force']
+      ? ['what is loaded already is requested again with --force']
       : []),
     ...warningLines(report),
     ...withoutRecordsLines(report),
@@ -86,7 +86,7 @@ const stateText = ({ before, after }: RunReport['states']) =>
 const paragraph = <Item>(items: readonly Item[], line: (item: Item) => string): string[] =>
   items.length === 0 ? [] : ['', ...firstLines(items, line, (left) => `… and ${left} more`)];
 
-/** What was odd about answers, each warning once. */
+/** What was odd about responses, each warning once. */
 const warningLines = ({ warnings }: ReportedRun): string[] =>
   paragraph(
     warnings,
@@ -101,17 +101,17 @@ const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
     (one) => `no records: ${operationName(one)}, in ${plural(one.windows, 'window')}`,
   );
 
-/** Sessions that the source answered with nothing, though each should have records. */
+/** Sessions for which the source sent nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
   if (emptySessions.length === 0) return [];
   return [
     '',
     ...emptySessions.map((one) => `${operationName(one)}: ${emptySessionsText(one)}`),
-    'if the source should have them, "eod gaps fill" asks again',
+    'if the source should have them, "eod gaps fill" requests again',
   ];
 }
 
-/** Answers that are doubted. */
+/** Responses that are doubted. */
 const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
   paragraph(
     suspicious,
@@ -134,7 +134,7 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
   const head = `${plural(failures.length, 'window')} did not load:`;
   // Only a refused key stops a run as a whole.
   const isKey = stoppedBy !== null && failures.every(({ error }) => error === stoppedBy);
-  const resume = `"eod runs resume ${runId}" asks for ${failures.length === 1 ? 'it' : 'them'} again`;
+  const resume = `"eod runs resume ${runId}" requests ${failures.length === 1 ? 'it' : 'them'} again`;
   const again = !RESUMABLE.includes(kind)
     ? []
     : [isKey ? `set another EOD_ACCESS_KEY; then ${resume}` : resume];
@@ -150,7 +150,7 @@ export function failuresText({ failures, runId, kind, error: stoppedBy }: RunRep
   return [head, ...lines, ...again].join('\n');
 }
 
-/** Kinds of runs of which failed windows are asked for again. */
+/** Kinds of runs of which failed windows are requested again. */
 const RESUMABLE: readonly RunReport['kind'][] = ['backfill', 'nightly', 'gap_fill'];
 
 /** How many windows are named that failed for the same reason. */
@@ -238,7 +238,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
             (one) =>
               `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
           ),
-          'later nights ask for prices and lists first, then for what was asked longest ago',
+          'later nights request prices and lists first, then for what was requested longest ago',
           `to make them fit: ${FITTING}`,
         ]),
   ];

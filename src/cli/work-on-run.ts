@@ -34,9 +34,9 @@ interface RunFlags extends JsonFlag {
   readonly detach?: boolean;
 }
 
-interface Asked {
+interface Requested {
   readonly config: Config;
-  /** The request; null if there is nothing to ask for, which the command has then said. */
+  /** The request; null if there is nothing to request, which the command has then said. */
   request(context: Context): Promise<RunRequest | null>;
 }
 
@@ -44,31 +44,31 @@ interface Asked {
  * Starts a run for a request and works on it to its end. With `--detach` it leaves the work to others; with `--dry-run`
  * it only prints a forecast.
  */
-export async function runRequest(cli: Cli, flags: RunFlags, { config, request }: Asked): Promise<void> {
+export async function runRequest(cli: Cli, flags: RunFlags, { config, request }: Requested): Promise<void> {
   if (flags.dryRun === true) {
     const context = await openContext(cli, { config });
-    const asked = await request(context);
-    if (asked === null) return;
-    const forecast = await forecastRun(context, asked);
+    const requested = await request(context);
+    if (requested === null) return;
+    const forecast = await forecastRun(context, requested);
     if (flags.json === true) return printJson(cli, forecast);
     return print(cli, forecastText(forecast, config.EOD_TIMEZONE, cli.demo));
   }
   if (flags.detach === true) {
     const context = await openContext(cli, { config, queue: true, wait: 'short' });
-    const asked = await request(context);
-    if (asked === null) return;
+    const requested = await request(context);
+    if (requested === null) return;
     const { drizzle } = context.db;
-    const report = await reportRun(context, await newRun(context, asked));
+    const report = await reportRun(context, await newRun(context, requested));
     const nobody = noWorkersText(await readWorkers(drizzle), config.EOD_TIMEZONE);
     if (nobody !== null) logNote(cli, nobody);
     if (flags.json === true) return printJson(cli, report);
     return print(cli, `run ${report.runId} enqueued: ${plural(report.windows.open, 'window')}`);
   }
   const context = await openContext(cli, { config, source: true, wait: 'short' });
-  const asked = await request(context);
-  if (asked === null) return;
+  const requested = await request(context);
+  if (requested === null) return;
   const isAttended = cli.stdout.isTTY === true || cli.stderr.isTTY === true;
-  const runId = await newRun(context, { ...asked, ...(isAttended ? { isAttended } : {}) });
+  const runId = await newRun(context, { ...requested, ...(isAttended ? { isAttended } : {}) });
   printEnding(cli, await workOnRun(cli, context, runId), flags, config);
 }
 
@@ -145,7 +145,7 @@ async function followUp(context: Context, runId: number): Promise<void> {
 /** Why no calls are made for a run now; null if some are. */
 async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<string | null> {
   if ((await readWorkers(context.db.drizzle)).cannotStore !== null)
-    return 'Postgres cannot store answers, waiting until it can';
+    return 'Postgres cannot store responses, waiting until it can';
   const until = waitsUntil(await quotaStatus(context), kind);
   if (until === null) return null;
   return `the hour’s calls are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
@@ -159,7 +159,10 @@ async function retriesText({ config, db }: WorkContext, runId: number): Promise<
   return `${retryText(first, config.EOD_TIMEZONE)}${more}`;
 }
 
-/** Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays away. */
+/**
+ * Waits for the end of a run. @returns false if a signal came first. @throws PipelineError if Postgres stays
+ * unreachable.
+ */
 async function followRun(
   { life }: Cli,
   context: WorkContext,
@@ -176,8 +179,8 @@ async function followRun(
 }
 
 /**
- * Works on a replay and shows its progress, until it ends or a signal comes, which pauses it. If Postgres goes away
- * meanwhile, the replay continues once it is back.
+ * Works on a replay and shows its progress, until it ends or a signal comes, which pauses it. If Postgres becomes
+ * unreachable meanwhile, the replay continues once it is back.
  */
 export async function workOnReplay(cli: Cli, context: Context, runId: number): Promise<Ending> {
   const { life } = cli;
@@ -202,8 +205,8 @@ export async function workOnReplay(cli: Cli, context: Context, runId: number): P
     view.end();
     // After an error the run stays open, to be resumed.
     await work.catch(async (error) => {
-      // A run that another process works on is not ours to pause. While Postgres is away pausing fails, which does no
-      // harm: a run that is still running can be resumed too.
+      // A run that another process works on is not ours to pause. While Postgres is unreachable pausing fails, which
+      // does no harm: a run that is still running can be resumed too.
       if (!isUsage(error)) await pauseRun(db.drizzle, runId).catch(() => undefined);
       throw error;
     });

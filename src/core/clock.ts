@@ -4,7 +4,9 @@ import { addDays, type Day, type DayRange, dayAt, isWeekend } from './days.ts';
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** The day that counts as today, if the source answers only for one (EOD_TRIAL_DAY); the time is still that of the clock. */
+  /**
+   * The day that counts as today, if the source serves only one (EOD_TRIAL_DAY); the time is still that of the clock.
+   */
   readonly trialDay?: Day | undefined;
   /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */
   set?(now: number): boolean;
@@ -14,7 +16,7 @@ export const systemClock: Clock = { now: () => Date.now() };
 
 type SettableClock = Clock & Required<Pick<Clock, 'set'>>;
 
-/** The same clock, for a source that answers only for one day if the settings say so. */
+/** The same clock, for a source that serves only one day if the settings say so. */
 export function clockOf(
   { EOD_TRIAL_DAY: trialDay }: { readonly EOD_TRIAL_DAY?: Day | undefined },
   own = systemClock,
@@ -27,7 +29,7 @@ const MAX_CORRECTION_MS = 3_600_000;
 
 /**
  * A clock that shows the time of the database from when it is set, so that processes on machines whose clocks differ
- * agree on the order of their calls. It is not set if it differs by more than an hour: whoever runs a command under
+ * agree on the order of their calls. It is not set if it differs by more than an hour: anyone who runs a command under
  * another date, to see what a night will do, means that date.
  */
 export function createSettableClock(own: Clock): SettableClock {
@@ -44,7 +46,7 @@ export function createSettableClock(own: Clock): SettableClock {
   };
 }
 
-/** Today in `zone`, or the day for which the source answers. */
+/** Today in `zone`, or the day that the source serves. */
 export function today(clock: Clock, zone: string): Day {
   return clock.trialDay ?? dayAt(Math.floor(clock.now() / 1000), zone);
 }

@@ -18,7 +18,7 @@ export const isOpenToNetwork = (config: Pick<Config, 'EOD_HTTP_HOST' | 'EOD_WEB_
 /**
  * A refinement of the settings: what holds unless some of them contradict each other, though each is valid.
  *
- * @param found what is said if it does not hold, with values of settings in the place of `{NAME}`.
+ * @param found what is said if it does not hold, with values of settings in place of `{NAME}`.
  * @param remedy what to do then.
  */
 const consistent = (
@@ -73,7 +73,7 @@ const schema = z.custom<Config>().check(
   ),
   consistent(
     (config) => config.EOD_WEB_ACTIONS || !isOpenToNetwork(config),
-    'EOD_HTTP_HOST={EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: whoever can reach the dashboard served from here can read it',
+    'EOD_HTTP_HOST={EOD_HTTP_HOST} and no EOD_WEB_PASSWORD: anyone who can reach the dashboard served from here can read it',
     'set EOD_WEB_PASSWORD where the role web runs',
   ),
   consistent(
@@ -100,12 +100,12 @@ const schema = z.custom<Config>().check(
   ),
   consistent(
     (config) => config.EOD_NOT_READY_WAIT_MS < config.EOD_NOT_READY_BUDGET_MS,
-    'EOD_NOT_READY_WAIT_MS ({EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS ({EOD_NOT_READY_BUDGET_MS}): an answer that is not ready is asked for at most once more',
+    'EOD_NOT_READY_WAIT_MS ({EOD_NOT_READY_WAIT_MS}) is as long as EOD_NOT_READY_BUDGET_MS ({EOD_NOT_READY_BUDGET_MS}): a response that is not ready is requested at most once more',
     'set EOD_NOT_READY_WAIT_MS to a small part of EOD_NOT_READY_BUDGET_MS',
   ),
   consistent(
     (config) => config.EOD_OUTAGE_PATIENCE_MS > config.EOD_TIMEOUT_MS,
-    'EOD_OUTAGE_PATIENCE_MS ({EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, {EOD_TIMEOUT_MS}): a single call without an answer ends the night',
+    'EOD_OUTAGE_PATIENCE_MS ({EOD_OUTAGE_PATIENCE_MS}) is no longer than one call may take (EOD_TIMEOUT_MS, {EOD_TIMEOUT_MS}): a single call without a response ends the night',
     'set EOD_OUTAGE_PATIENCE_MS to several times EOD_TIMEOUT_MS',
   ),
   consistent(
@@ -115,7 +115,7 @@ const schema = z.custom<Config>().check(
   ),
   consistent(
     (config) => config.EOD_PUBLISHED_AT > '15:30',
-    'EOD_PUBLISHED_AT={EOD_PUBLISHED_AT} is before the exchanges close at 15:30: an empty answer counts as a day without data, though the day is not published yet',
+    'EOD_PUBLISHED_AT={EOD_PUBLISHED_AT} is before the exchanges close at 15:30: an empty response counts as a day without data, though the day is not published yet',
     'set it to the time from which the source has the day, e.g. 21:15',
   ),
   consistent(

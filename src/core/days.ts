@@ -23,13 +23,13 @@ function fromUtcMs(ms: number): Day {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Is this text a day that exists? `2025-02-30` does not. */
+/** True if this text is a day that exists. `2025-02-30` does not. */
 export function isDay(text: string): boolean {
   const parts = DAY_PATTERN.exec(text);
   return parts !== null && isRealDate(Number(parts[1]), Number(parts[2]), Number(parts[3]));
 }
 
-/** Does this date exist in the Gregorian calendar? Month and day count from 1. */
+/** True if this date exists in the Gregorian calendar. Month and day count from 1. */
 export function isRealDate(year: number, month: number, day: number): boolean {
   if (month < 1 || month > 12 || day < 1) return false;
   return day <= daysInMonth(year, month);

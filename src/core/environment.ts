@@ -145,7 +145,7 @@ const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%(?:25)*[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfn
 const WORD_ENDS = `(?!${WORD})`;
 
 /**
- * The name of this program is a common password of a local Postgres. Before the name of a command it tells nobody that
+ * The name of this program is a common password of a local Postgres. Before the name of a command it shows nobody that
  * it is one, and the reader needs it.
  */
 const PROGRAM = 'eod';
@@ -325,7 +325,7 @@ export function environmentOfCommand(env: Environment): Environment {
       const upper = name.toUpperCase();
       if (!OTHER_ADDRESSES.test(upper)) return withheld.has(upper) ? [] : [[name, value]];
       const address = addressOf(upper, value);
-      // One that cannot be read may have a password at any place.
+      // One that cannot be read may have a password anywhere.
       if (address === null && value.includes('@')) return [];
       if (address === null || (address.username === '' && address.password === '')) return [[name, value]];
       return [[name, Object.assign(address, { username: '', password: '' }).href]];

@@ -9,11 +9,11 @@ export type ErrorKind =
   | 'monthly_quota'
   /** The hourly allowance is used up: wait for the next clock hour. */
   | 'hourly_quota'
-  /** The source is still preparing the answer: the same request is to be made again soon. */
+  /** The source is still preparing the response: the same request is to be made again soon. */
   | 'not_ready'
-  /** The source says that it has no data; where the status of its answer is 200, that is an empty answer. */
+  /** The source says that it has no data; where the status of its response is 200, that is an empty response. */
   | 'no_data'
-  /** The source does not offer this operation any more: the question is to be put to another one at once. */
+  /** The source does not offer this operation any more: the request is to be sent to another one at once. */
   | 'operation_replaced'
   /** The key has no right to this operation. */
   | 'operation_blocked'
@@ -25,9 +25,9 @@ export type ErrorKind =
   | 'range_refused'
   /** The source refuses the request itself: a defect or a wrong option, never retried. */
   | 'bad_request'
-  /** The answer is text that is neither data nor a known diagnostic line. */
+  /** The response is text that is neither data nor a known diagnostic line. */
   | 'unknown_diagnostic'
-  /** No complete answer in time. */
+  /** No complete response in time. */
   | 'timeout'
   /** The connection was refused or reset, or TLS failed. */
   | 'network'
@@ -35,12 +35,12 @@ export type ErrorKind =
   | 'wrong_address'
   /** An HTTP status other than 200. */
   | 'http_status'
-  /** The answer is larger than EOD_MAX_RESPONSE_MB, or would take too much of the heap. */
+  /** The response is larger than EOD_MAX_RESPONSE_MB, or would take too much of the heap. */
   | 'too_large'
-  /** The answer should be data and cannot be read as such (half a JSON document, broken gzip). */
+  /** The response should be data and cannot be read as such (half a JSON document, broken gzip). */
   | 'unreadable'
   /** Postgres cannot be reached, or failed a statement that may succeed a moment later. */
-  | 'database_away'
+  | 'database_unreachable'
   /** Postgres is there and cannot store: its disk is full, its memory used up, a file broken, or it is read-only. */
   | 'database_cannot_store'
   /** Another session has held a lock for longer than we wait; the message names it. */
@@ -69,16 +69,16 @@ export interface ErrorFacts {
   readonly kind: ErrorKind;
   /** For `http_status`: the status. */
   readonly status?: number;
-  /** The source asked for this pause before the next try. */
+  /** The source requested this pause before the next try. */
   readonly retryAfterMs?: number;
   /** The source's own line, at most 500 characters. */
   readonly diagnostic?: string;
   /** For `range_refused`: the longest range in days, if the source named one. */
   readonly limitDays?: number | undefined;
-  /** The answer began and broke off; that of a shorter range may arrive in full. */
+  /** The response began and broke off; that of a shorter range may arrive in full. */
   readonly cutShort?: boolean;
-  /** The body of an answer that turned out to be unreadable as soon as it came. */
-  readonly answer?: Buffer;
+  /** The body of a response that turned out to be unreadable as soon as it came. */
+  readonly response?: Buffer;
   /** What names the form of a file of no known format; in an archive, such a file is ignored if others have one. */
   readonly unknownForm?: string | undefined;
   /** The segment of a file that no data set in use takes. */
@@ -95,7 +95,7 @@ export class PipelineError extends Error implements ErrorFacts {
   declare readonly diagnostic?: string;
   declare readonly limitDays?: number;
   declare readonly cutShort: boolean;
-  declare readonly answer?: Buffer;
+  declare readonly response?: Buffer;
   declare readonly unknownForm?: string | undefined;
   declare readonly unknownSegment?: string | undefined;
   declare readonly remedy?: Remedy;
@@ -147,7 +147,7 @@ function systemProblem(error: unknown): string | null {
 const LOST_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool after calling end|Client (has encountered a connection error|was closed) and is not queryable)/;
 
-/** Is this an error of node-postgres about a lost connection that has no code? */
+/** True if this is an error of node-postgres about a lost connection that has no code. */
 export function isLostConnection(error: unknown): boolean {
   return error instanceof Error && LOST_CONNECTION.test(error.message);
 }
@@ -158,7 +158,7 @@ export function isLostConnection(error: unknown): boolean {
  */
 export const RANGE_REFUSED_LINE = '(dates?|from\\W+to)\\W.*out of .*allowed range';
 
-/** @throws PipelineError `aborted` after a signal that asks to stop. */
+/** @throws PipelineError `aborted` after a signal to stop. */
 export function throwIfStopped(signal: AbortSignal): void {
   if (signal.aborted) throw new PipelineError('stopped by a signal', { kind: 'aborted' });
 }

@@ -33,7 +33,7 @@ export const sourceCallEnded = event<
   Pair & { readonly seconds: number; readonly outcome: 'success' | ErrorKind }
 >('eod:source-call-ended');
 
-/** A window has ended: its answer is stored, or it was given up. */
+/** A window has ended: its response is stored, or it was given up. */
 export const windowEnded = event<
   Pair & {
     readonly state: 'loaded' | 'failed' | 'blocked';
@@ -42,8 +42,8 @@ export const windowEnded = event<
   }
 >('eod:window-ended');
 
-/** How many answers of this process wait until Postgres can store them. */
-export const answersWaiting = event<{ readonly answers: number }>('eod:answers-waiting');
+/** How many responses of this process wait until Postgres can store them. */
+export const responsesWaiting = event<{ readonly responses: number }>('eod:responses-waiting');
 
 /** A run has ended. */
 export const runEnded = event<{

@@ -39,8 +39,8 @@ export function exchangeNamed(named: unknown): Exchange | undefined {
 }
 
 /**
- * Tells whether a record names another known exchange than the requested one. An unknown spelling proves nothing. A record
- * of a segment may name the segment, or the exchange that runs it.
+ * Shows whether a record names another known exchange than the requested one. An unknown spelling proves nothing. A
+ * record of a segment may name the segment, or the exchange that runs it.
  */
 export function strayExchange(named: unknown, { exchange }: { readonly exchange: string }): boolean {
   if (typeof named !== 'string') return false;
@@ -51,7 +51,7 @@ export function strayExchange(named: unknown, { exchange }: { readonly exchange:
   return SEGMENTS[spelled] !== undefined;
 }
 
-/** One operation asked of one exchange. */
+/** One operation requested of one exchange. */
 export interface Pair {
   readonly operation: string;
   readonly exchange: string;

@@ -140,7 +140,7 @@ function serverAway(error: unknown): string | null {
 const STORAGE = 'storage of Postgres';
 
 const OUTAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
-  database_away: 'Postgres',
+  database_unreachable: 'Postgres',
   database_cannot_store: STORAGE,
 };
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 /**
  * The folder of our modules: src/, or dist/, where the build bundles them into few files. Both have the files beside the
- * modules at the same places, and this module is one folder below in both (dist/chunks/).
+ * modules in the same folders, and this module is one folder below in both (dist/chunks/).
  */
 export const CODE = join(import.meta.dirname, '..');
 

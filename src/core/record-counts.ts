@@ -9,12 +9,12 @@ const RECORD_COUNTS = [
   'withdrawn',
 ] as const;
 
-/** What became of the records of an answer. `fetched` is the sum of all the others but `withdrawn`. */
+/** What became of the records of a response. `fetched` is the sum of all the others but `withdrawn`. */
 export type RecordCounts = Readonly<Record<(typeof RECORD_COUNTS)[number], number>>;
 
 /** Something for each of the counts. */
 export const forEachCount = <Value>(of: (name: keyof RecordCounts) => Value) =>
   Object.fromEntries(RECORD_COUNTS.map((name) => [name, of(name)])) as Record<keyof RecordCounts, Value>;
 
-/** The counts of an answer without records. */
+/** The counts of a response without records. */
 export const NO_COUNTS: RecordCounts = forEachCount(() => 0);

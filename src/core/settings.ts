@@ -49,7 +49,7 @@ export const settingGroups = {
     ),
     EOD_TRIAL_DAY: setting(
       z.string().refine(isDay, { error: 'must be a day such as 2025-02-27' }).optional(),
-      'For a trial address, which answers for one day of the past whatever is asked: that day. It is "today" for everything that is asked for, and records keep the day that they have themselves. Unset: the address serves the days that are asked for.',
+      'For a trial address, which serves one day of the past whatever is requested: that day. It is "today" for everything that is requested, and records keep the day that they have themselves. Unset: the address serves the days that are requested.',
       '2025-02-27',
     ),
     EOD_CALLS_PER_HOUR: setting(
@@ -67,23 +67,23 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       integer(1, 1024).default(64),
-      'Refuse answers larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
+      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
-      'How ranges are asked for: `epoch` (`from`/`to` in Unix seconds) or `iso-date` (`fromDate`/`toDate` as YYYY-MM-DD).',
+      'How ranges are requested: `epoch` (`from`/`to` in Unix seconds) or `iso-date` (`fromDate`/`toDate` as YYYY-MM-DD).',
     ),
     EOD_DATE_FORMAT: setting(
       oneOf('String', 'Epoch').default('String'),
-      'Format of dates in answers: `String` or `Epoch`.',
+      'Format of dates in responses: `String` or `Epoch`.',
     ),
     EOD_FORMAT: setting(
       oneOf('Json', 'Xml', 'Csv', 'CsvContent').default('Json'),
-      'Format to ask for: `Json`, `Xml`, `Csv` or `CsvContent`. An answer is read by the format it really has. JSON and CSV are by far the fastest. Numbers are stored as they are printed: after a change of format, each row whose digits differ gets one revision. `eod doctor` warns of that.',
+      'Format to request: `Json`, `Xml`, `Csv` or `CsvContent`. A response is read by the format it really has. JSON and CSV are by far the fastest. Numbers are stored as they are printed: after a change of format, each row whose digits differ gets one revision. `eod doctor` warns of that.',
     ),
     EOD_COUNT: setting(
       oneOf('check', 'ignore').default('check'),
-      'What `count` in an answer means: `check`: the number of its records, so an answer with fewer is asked for again, and if the same comes again its days are missing (`count_mismatch`); `ignore`: something else.',
+      'What `count` in a response means: `check`: the number of its records, so a response with fewer is requested again, and if the same comes again its days are missing (`count_mismatch`); `ignore`: something else.',
     ),
     EOD_TLS_VERIFY: setting(
       flag.default(true),
@@ -127,20 +127,20 @@ export const settingGroups = {
     ),
     EOD_KEEP_RUNS_DAYS: setting(
       integer(30, 100_000).default(400),
-      'Days after which ended runs and what they left are deleted, except windows with kept answers.',
+      'Days after which ended runs and what they left are deleted, except windows with kept responses.',
     ),
     EOD_KEEP_RAW_DAYS: setting(
       integer(7, 100_000).optional(),
-      'Every answer and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those older than this many days. Unset: kept forever.',
+      'Every response and imported file is kept, compressed and each body once, for `eod replay` ([reliability.md](reliability.md)). `eod prune` deletes those older than this many days. Unset: kept forever.',
       '400',
     ),
   },
-  'What is asked for': {
+  'What is requested': {
     EOD_EXCHANGES: setting(
       listOf(z.enum(['BSE', 'NSE'], { error: 'knows BSE and NSE only' }), 'names no exchange', (text) =>
         text.toUpperCase(),
       ).default(['BSE', 'NSE']),
-      'Exchanges to ask for, with their segments (`BFO`). Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
+      'Exchanges to request, with their segments (`BFO`). Each operation is available for some of them; `--exchange` overrides the setting for one backfill.',
     ),
     EOD_OPERATION_EXCHANGES: setting(
       pairs('Operation=EXCHANGE+EXCHANGE', /^(\w+)=(\w+(?:\+\w+)*)$/, (text) => [
@@ -156,7 +156,7 @@ export const settingGroups = {
     ),
     EOD_INSTRUMENT_LIMIT: setting(
       integer(1, 100_000).default(200),
-      'How many instruments to ask for when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
+      'How many instruments to request when `EOD_INSTRUMENTS` is unset: those with the largest turnover in the newest stored bhav copy. Each of them costs two calls per night and operation.',
     ),
     EOD_WINDOW_DAYS: setting(
       pairs('Operation=days', /^(\w+)=(?=0*[1-9])(\d{1,4})$/, Number).default({}),
@@ -165,11 +165,11 @@ export const settingGroups = {
     ),
     EOD_LOOKBACK_SESSIONS: setting(
       integer(0, 60).default(3),
-      'How many sessions before the last loaded one a nightly run asks for again, to get late corrections.',
+      'How many sessions before the last loaded one a nightly run requests again, to get late corrections.',
     ),
     EOD_HISTORY_DAYS: setting(
       integer(1, 10_000).default(30),
-      'How many days back a nightly run asks at most: the source keeps no more. Where nothing is loaded yet, it asks for tonight and the lookback only.',
+      'How many days back a nightly run makes at most: the source keeps no more. Where nothing is loaded yet, it requests tonight and the lookback only.',
     ),
   },
   When: {
@@ -179,7 +179,7 @@ export const settingGroups = {
     ),
     EOD_PUBLISHED_AT: setting(
       timeOfDay.default('21:15'),
-      'Time of day before which no data of that day is expected; an empty answer until then means nothing.',
+      'Time of day before which no data of that day is expected; an empty response until then means nothing.',
     ),
     EOD_NIGHT_TIMES: setting(
       listOf(timeOfDay, 'names no time').optional(),
@@ -209,7 +209,7 @@ export const settingGroups = {
     ),
     EOD_OUTAGE_PATIENCE_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
-      'How long a nightly run keeps trying a source that does not answer at all. A backfill gives up after a sixtieth of it.',
+      'How long a nightly run keeps trying a source that does not respond at all. A backfill gives up after a sixtieth of it.',
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       integer(100, 3_600_000).default(120_000),
@@ -217,7 +217,7 @@ export const settingGroups = {
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
-      'How long one SQL statement may take, also of a server that no longer answers; migrations are not limited.',
+      'How long one SQL statement may take, also of a server that no longer responds; migrations are not limited.',
     ),
     EOD_SERVER_PATIENCE_MS: setting(
       integer(0, 3_600_000).default(60_000),
@@ -225,12 +225,12 @@ export const settingGroups = {
     ),
     EOD_MAX_REJECT_SHARE: setting(
       share.default(0.2),
-      'If a larger share of the records of an answer is rejected, its window fails and none of its rows are stored.',
+      'If a larger share of the records of a response is rejected, its window fails and none of its rows are stored.',
       '20%',
     ),
     EOD_MAX_WITHDRAW_SHARE: setting(
       share.default(0.1),
-      'Rows that a complete answer no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, nothing is withdrawn and the window is `suspicious`.',
+      'Rows that a complete response no longer lists are withdrawn. If these are a larger share of the most rows that the day ever had (and more than 5), or its last ones, nothing is withdrawn and the window is `suspicious`.',
       '10%',
     ),
     EOD_FINDING_SEVERITY: setting(
@@ -266,7 +266,7 @@ export const settingGroups = {
     ),
     EOD_LATE_AFTER_MINUTES: setting(
       integer(0, 1_440).default(120),
-      'Data that is not loaded this many minutes after its schedule should have asked for it raises the alert `late_data`.',
+      'Data that is not loaded this many minutes after its schedule should have requested it raises the alert `late_data`.',
     ),
     EOD_HEARTBEAT_URL: setting(
       url('http', 'https').optional(),
@@ -275,11 +275,11 @@ export const settingGroups = {
     ),
     EOD_NOT_READY_WAIT_MS: setting(
       integer(10, 600_000).default(3_000),
-      'First pause before asking again while the service is still preparing the answer; later ones double, up to a minute. These tries do not count as attempts.',
+      'First pause before requesting again while the service is still preparing the response; later ones double, up to a minute. These tries do not count as attempts.',
     ),
     EOD_NOT_READY_BUDGET_MS: setting(
       integer(10, 86_400_000).default(900_000),
-      'How long to wait in total for one answer that is being prepared.',
+      'How long to wait in total for one response that is being prepared.',
     ),
     EOD_STALL_MS: setting(
       integer(1_000, 600_000).default(20_000),
@@ -335,7 +335,7 @@ export const settings = {
   ...settingGroups['The source'],
   ...settingGroups['The network'],
   ...settingGroups['Where the data goes'],
-  ...settingGroups['What is asked for'],
+  ...settingGroups['What is requested'],
   ...settingGroups.When,
   ...settingGroups.Work,
   ...settingGroups.Watching,

@@ -17,7 +17,7 @@ export function oneAtATime<T>(work: () => Promise<T>): () => Promise<T> {
 /** Waits for work, for at most `withinMs`. @throws Error if it takes longer; the work itself goes on. */
 export async function within<T>(work: Promise<T>, withinMs = CHECK_WITHIN_MS): Promise<T> {
   if (await endsWithin(work, withinMs)) return work;
-  throw new Error(`no answer within ${withinMs / 1000} s`);
+  throw new Error(`no response within ${withinMs / 1000} s`);
 }
 
 /** @returns false if `work` takes longer; the work itself goes on. @throws what `work` throws. */

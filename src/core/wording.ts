@@ -59,7 +59,7 @@ export interface Retry extends Pair {
 export function retryText(retry: Retry, timeZone: string): string {
   const { windows, error, attempt, retryAt, isPaused } = retry;
   const several = windows === 1 ? '' : ` (${plural(windows, 'window')})`;
-  const why = error.replace(/^the source answered with HTTP status /, 'HTTP ');
+  const why = error.replace(/^the source responded with HTTP status /, 'HTTP ');
   const unnamed = isPaused ? 'when the run is resumed' : 'as soon as a call may be made';
   const when = retryAt === null ? unnamed : `at ${timeAt(Date.parse(retryAt) / 1000, timeZone).slice(0, 5)}`;
   return `${pairName(retry)}${several}: ${why}, ${ordinal(attempt)} try ${when}`;
@@ -71,7 +71,9 @@ function ordinal(value: number): string {
   return `${value}${(teens ? undefined : ['th', 'st', 'nd', 'rd'][value % 10]) ?? 'th'}`;
 }
 
-/** Does a number of records differ so much from the usual one that it is worth saying? Small data sets vary more. */
+/**
+ * True if a number of records differs so much from the usual one that it is worth saying. Small data sets vary more.
+ */
 export const isUnusual = (records: number, usual: number | null): boolean =>
   usual !== null && usual >= 100 && Math.abs(records - usual) > usual * 0.2;
 

@@ -9,7 +9,7 @@ import { tooLarge, unreadable } from './diagnostics.ts';
 type Body = Dispatcher.ResponseData['body'];
 type Headers = Dispatcher.ResponseData['headers'];
 
-/** More than zlib's default of 16 KB, which means fewer chunks for answers of many megabytes. */
+/** More than zlib's default of 16 KB, which means fewer chunks for responses of many megabytes. */
 const CHUNK = { chunkSize: 256 * 1024 };
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {
@@ -20,7 +20,7 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 };
 
 /**
- * Collects a body, decompressing it, and stops as soon as it exceeds `cap` bytes: an answer that states a greater
+ * Collects a body, decompressing it, and stops as soon as it exceeds `cap` bytes: a response that states a greater
  * length is not read, and a gzip bomb ends at the first bytes over the cap.
  *
  * @returns the body, and `bytes`, its length as it was sent.
@@ -81,14 +81,14 @@ export function decodeText(body: Buffer): string {
   if (!isUtf8(body)) throw unreadable('it is not UTF-8');
   const marked = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   try {
-    // Nearly every answer is plain ASCII, which is decoded several times faster as latin1.
+    // Nearly every response is plain ASCII, which is decoded several times faster as latin1.
     return isAscii(body) ? body.toString('latin1') : body.toString('utf8', marked ? 3 : 0);
   } catch {
     throw tooLarge(`${body.length} bytes do not fit into one string`);
   }
 }
 
-/** Does a byte order mark say UTF-16? */
+/** True if a byte order mark says UTF-16. */
 export function isUtf16(body: Buffer): boolean {
   return (body[0] === 0xff && body[1] === 0xfe) || (body[0] === 0xfe && body[1] === 0xff);
 }
@@ -114,7 +114,7 @@ function holdsInAnyCase(body: Buffer, letters: string): boolean {
 }
 
 /**
- * The body without the access key, which a source that echoes the request puts into its answer: what is read and kept
+ * The body without the access key, which a source that echoes the request puts into its response: what is read and kept
  * must not contain it, in any spelling or encoding that is read.
  */
 export function redactBody(body: Buffer, accessKey: string): Buffer {

@@ -1,7 +1,7 @@
 import { type Day, type DayRange, dayEnd, dayStart, isDay } from '../core/days.ts';
 import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
-import type { AskedFor } from '../operations/fields.ts';
+import type { Requested } from '../operations/fields.ts';
 import {
   asksInstruments,
   dateFormatParam,
@@ -27,26 +27,26 @@ type RequestSettings = Pick<
  *   days that do not exist or are reversed; `range_refused` if the operation has no name for the days, which the source
  *   would refuse too. Such a request is never sent.
  */
-export function buildUrl(settings: RequestSettings, operation: Operation, asked: AskedFor): string {
+export function buildUrl(settings: RequestSettings, operation: Operation, requested: Requested): string {
   const { request } = operation;
   const query: string[] = [];
   // Values are encoded before they come here, because the `+` between symbols must stay as it is.
   const add: Add = (name, encoded) => void query.push(`${name}=${encoded}`);
 
   add('accessKey', encode(settings.accessKey));
-  add('exchange', encode(asked.exchange));
-  addInstruments(operation, asked, add);
-  if (request.dates !== 'none' && isDated(operation, asked)) {
-    const values = dateValues(operation, asked, settings);
+  add('exchange', encode(requested.exchange));
+  addInstruments(operation, requested, add);
+  if (request.dates !== 'none' && isDated(operation, requested)) {
+    const values = dateValues(operation, requested, settings);
     for (const [at, name] of dateParams(operation, settings.dateDialect).entries())
       add(name, values[at] ?? '');
   }
   for (const option of request.options) {
-    const value = asked.params[option.param] ?? option.fallback;
+    const value = requested.params[option.param] ?? option.fallback;
     if (value !== undefined && value !== '') add(option.param, encode(value));
   }
-  for (const name of rowParams(operation)) add(encode(name), encode(asked.params[name] ?? ''));
-  const further = furtherParams(asked.params);
+  for (const name of rowParams(operation)) add(encode(name), encode(requested.params[name] ?? ''));
+  const further = furtherParams(requested.params);
   for (const [name, value] of Object.entries(request.fixed ?? {})) {
     const isReplaced = further.some(([other]) => other.toLowerCase() === name.toLowerCase());
     if (!isReplaced) add(encode(name), encode(value));
@@ -60,14 +60,14 @@ export function buildUrl(settings: RequestSettings, operation: Operation, asked:
 
 type Add = (name: string, encoded: string) => void;
 
-function addInstruments(operation: Operation, asked: AskedFor, add: Add): void {
-  const { instruments } = asked;
+function addInstruments(operation: Operation, requested: Requested, add: Add): void {
+  const { instruments } = requested;
   const takes = operation.request.instruments;
   if (instruments.length === 0) {
     if (asksInstruments(operation)) {
       throw badRequest(
         operation,
-        `asks for ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`,
+        `requests ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`,
       );
     }
     return;
@@ -84,7 +84,7 @@ function addInstruments(operation: Operation, asked: AskedFor, add: Add): void {
 /** The values of the parameters that say which days, in their order. */
 function dateValues(
   operation: Operation,
-  { from, to, calledOn }: AskedFor,
+  { from, to, calledOn }: Requested,
   { dateDialect, timeZone }: RequestSettings,
 ): string[] {
   if (!isDay(from) || !isDay(to)) throw badRequest(operation, `got days that do not exist: ${from} to ${to}`);
@@ -133,7 +133,7 @@ export function keyRedactor(accessKey: string): (text: string) => string {
 function outOfSpans(operation: Operation, { from, to }: DayRange, calledOn: Day): PipelineError {
   const days = from === to ? from : `${from} to ${to}`;
   return new PipelineError(
-    `Date is out of the allowed range: ${operation.name} answers for ${spanLimits(operation)}, and ${days} cannot be asked for on ${calledOn}`,
+    `Date is out of the allowed range: ${operation.name} serves ${spanLimits(operation)}, and ${days} cannot be requested on ${calledOn}`,
     { kind: 'range_refused' },
   );
 }

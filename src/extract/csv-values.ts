@@ -20,9 +20,9 @@ interface RowFormat {
   readonly positions: readonly number[];
   /** How many cells a row has. */
   readonly cells: number;
-  /** Do lines end with a carriage return and a line feed? */
+  /** True if lines end with a carriage return and a line feed. */
   readonly crLf: boolean;
-  /** Is a hyphen alone no value? */
+  /** True if a hyphen alone is no value. */
   readonly blankHyphens: boolean;
 }
 

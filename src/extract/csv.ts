@@ -9,7 +9,7 @@ import { fitsAnyShape } from './layout.ts';
 import { countLineEnds, findLongLine } from './lines.ts';
 import { createRecordScanner, MANY_PARSED, type Reading, type RecordScanner } from './record-scanner.ts';
 
-/** The most rows of one answer, like `MAX_CONTAINERS` for JSON. */
+/** The most rows of one response, like `MAX_CONTAINERS` for JSON. */
 export const MAX_ROWS = 2_000_000;
 
 /** The most bytes of a line and of a row. A longer line never becomes a string: of commas, it would be a list of cells. */
@@ -19,7 +19,7 @@ const OPTIONS = {
   bom: true,
   trim: true,
   skip_empty_lines: true,
-  // The source was seen to send answers whose header has more names than the rows have cells.
+  // The source was seen to send responses whose header has more names than the rows have cells.
   relax_column_count: true,
   // A quote inside an unquoted cell (`7.5" PIPES`) is an ordinary character.
   relax_quotes: true,
@@ -36,7 +36,7 @@ const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 const SPACE = 32;
 
-/** Does this text begin with a header row that names a record of the operation? */
+/** True if this text begins with a header row that names a record of the operation. */
 export function looksLikeCsv(operation: Operation, text: string): boolean {
   const start = text.slice(0, 20_000).trimStart();
   const header = /^[^\r\n]*/.exec(start)?.[0] ?? '';
@@ -63,8 +63,8 @@ const MAX_UNEVEN_ROWS = 10_000;
 const ABSENT_CELLS = 10_000;
 
 /**
- * Does the last line have a line end? If lines end with a line feed, a carriage return alone is none: the text was cut
- * off between the two.
+ * True if the last line has a line end. If lines end with a line feed, a carriage return alone is none: the text was
+ * cut off between the two.
  */
 export function endsItsLastLine(text: string): boolean {
   // Without a regular expression, which would scan the rest of the text from each line end.
@@ -78,8 +78,8 @@ export function endsItsLastLine(text: string): boolean {
  * name, and the row is returned as a list, which is no record. The work is proportional to the length of the text.
  *
  * @throws PipelineError `unreadable` for CSV that cannot be parsed, breaks off inside its last row, or
- *   has a line that is too long, or whose rows do not match the header or each other in too many places; `too_large` for
- *   too many rows.
+ *   has a line that is too long, or whose rows do not match the header or each other in too many columns; `too_large`
+ *   for too many rows.
  */
 export function readCsv(text: string): object[] {
   const bytes = Buffer.from(text);
@@ -146,7 +146,7 @@ type RowReader = (line: string) => { readonly record: object; readonly cells: nu
 function createRowReader(names: readonly string[], lineEnd: '\n' | '\r\n'): RowReader {
   const columns = distinctColumns(names);
   const width = names.length;
-  // The parser looks for the line end anew at each byte of the first line, unless it is told.
+  // The parser looks for the line end anew at each byte of the first line, unless the line end is set.
   const options = { bom: false, record_delimiter: lineEnd } as const;
   return (line) => {
     const plain = line.includes('"') ? null : readPlainRow(line.slice(0, -lineEnd.length), columns, width);
@@ -174,7 +174,7 @@ export function readHeader(text: string): string[] {
   }
 }
 
-/** Is the text of a cell padded with spaces and tabs only? */
+/** True if the text of a cell is padded with spaces and tabs only. */
 function isPadded(cell: string, trimmed: string): boolean {
   const start = cell.indexOf(trimmed);
   return ONLY_PADDING.test(cell.slice(0, start)) && ONLY_PADDING.test(cell.slice(start + trimmed.length));
@@ -228,7 +228,7 @@ export function readAnyCsv(text: string): object[] {
   return rows.map((row, at) => recordOf(row, joined[at] as string[], columns, width));
 }
 
-/** Has a row more cells than this, other than empty ones? */
+/** True if a row has more cells than this, other than empty ones. */
 const isLonger = (row: readonly string[], width: number) => row.slice(width).some((cell) => cell !== '');
 
 /** A line with so many times the cells of a row is more than one; a text with commas adds a few. */
@@ -330,18 +330,19 @@ function distinctColumns(header: readonly string[]): [name: string, index: numbe
 }
 
 /**
- * Reads the rows of an answer in CSV one by one from its bytes, as `scanAnswer` reads the records of JSON: rows that are
- * odd in any way are parsed one at a time, with the header.
+ * Reads the rows of a response in CSV one by one from its bytes, as `scanResponse` reads the records of JSON: rows that
+ * are odd in any way are parsed one at a time, with the header.
  *
- * @returns that the last line has an end; null if the answer has to be parsed as a whole, and then everything that was
+ * @returns that the last line has an end; null if the response has to be parsed as a whole, and then everything that
+ * was
  *   written or handed over has to be discarded.
  */
 export function scanCsv(
   body: Buffer,
   reading: Reading,
 ): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
-  const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
-  if (asksInstruments(operation) || asked.instruments.length > 0) return null;
+  const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
+  if (asksInstruments(operation) || requested.instruments.length > 0) return null;
   // Refused when it is parsed as a whole, if there is room for that.
   if (findLongLine(body, MAX_ROW_BYTES) !== null) return null;
   const start = body.indexOf('\n') + 1;
@@ -390,7 +391,7 @@ export function scanCsv(
         if (layout === null || layout.shape === null || cells > names.length) return null;
         const positions = layout.keys.map((key) => names.indexOf(key));
         scan = createRecordScanner(body, layout, {
-          asked,
+          requested,
           timeZone,
           observed: { by: observer, isText: true },
           valuesOf: () =>

@@ -42,7 +42,7 @@ export function parseDecimal(text: string): Decimal | null {
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Is this number token the same, digit for digit, after it is read as a double and printed again? */
+/** True if this number token is the same, digit for digit, after it is read as a double and printed again. */
 function survives(token: string): boolean {
   // Anything that is not a number is left alone: JSON.parse will fail on it.
   if (!JSON_NUMBER.test(token)) return true;
@@ -66,7 +66,7 @@ const BRACE = 123;
 const SAFE_DIGITS = 15;
 
 /**
- * The most arrays and objects of one answer: some 500 days of a whole exchange. Without a limit, a hostile body of
+ * The most arrays and objects of one response: some 500 days of a whole exchange. Without a limit, a hostile body of
  * `{},{},…` would take a hundred bytes of memory for every three that it sends.
  */
 export const MAX_CONTAINERS = 2_000_000;

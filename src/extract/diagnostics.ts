@@ -25,7 +25,7 @@ const LINES: readonly DiagnosticLine[] = [
   { kind: 'not_ready', meaning: 'the source is not ready yet', phrases: ['welcome'], furtherWords: 0 },
   {
     kind: 'not_ready',
-    meaning: 'the source is answering the same request',
+    meaning: 'the source is responding the same request',
     phrases: ['duplicated request not allowed', 'duplicate request not allowed'],
     furtherWords: 0,
   },
@@ -156,7 +156,7 @@ function wordsOf(text: string): string[] {
   return Array.from(words, ([word]) => singular(word)).filter((word) => !SMALL_WORDS.has(word));
 }
 
-/** Do the words contain those of the phrase in their order, with few others and no negation in between? */
+/** True if the words contain those of the phrase in their order, with few others and no negation in between. */
 function contains(words: readonly string[], phrase: readonly string[]): boolean {
   return words.some((_, start) => {
     let at = start;
@@ -220,15 +220,15 @@ function statedDays(text: string): number | undefined {
   return undefined;
 }
 
-/** How many characters of an unknown answer are kept. */
+/** How many characters of an unknown response are kept. */
 const KEPT = 500;
 
-/** The most lines of an unknown answer that are looked at. */
+/** The most lines of an unknown response that are looked at. */
 const LINES_LOOKED_AT = 20;
 
 /**
- * Does a text look like rows of CSV? Without a header row nobody knows which value is which; the documentation shows
- * one operation that answers so where `CsvContent` is asked for.
+ * True if a text looks like rows of CSV. Without a header row nobody knows which value is which; the documentation
+ * shows one operation that responses so where `CsvContent` is requested.
  */
 function looksLikeRows(text: string): boolean {
   const lines = text.trim().split(/\r?\n/, LINES_LOOKED_AT + 1);
@@ -248,31 +248,31 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
   const what = looksLikeRows(text.slice(0, 128 * KEPT))
-    ? 'CSV without a header row, so that nobody knows which value is which; ask for another format, such as EOD_FORMAT=Csv'
+    ? 'CSV without a header row, so that nobody knows which value is which; request another format, such as EOD_FORMAT=Csv'
     : 'text that is not data';
-  return new PipelineError(`the source answered with ${what}: ${diagnostic}`, {
+  return new PipelineError(`the source responded with ${what}: ${diagnostic}`, {
     kind: 'unknown_diagnostic',
     diagnostic,
   });
 }
 
-/** The error for an answer that cannot be read as data; the next answer to the same request may be readable. */
+/** The error for a response that cannot be read as data; the next response to the same request may be readable. */
 export function unreadable(problem: string, { cutShort = false } = {}): PipelineError {
   const facts = { kind: 'unreadable', cutShort } as const;
-  return new PipelineError(`the answer cannot be read: ${problem}`, facts);
+  return new PipelineError(`the response cannot be read: ${problem}`, facts);
 }
 
-/** The error for an answer that says that records are missing; an answer to a smaller request may have them all. */
+/** The error for a response that says that records are missing; a response to a smaller request may have them all. */
 export function incomplete(problem: string): PipelineError {
-  return new PipelineError(`the answer is incomplete: ${problem}`, {
+  return new PipelineError(`the response is incomplete: ${problem}`, {
     kind: 'unreadable',
     cutShort: true,
   });
 }
 
-/** The error for an answer that is larger than this process reads. */
+/** The error for a response that is larger than this process reads. */
 export function tooLarge(problem: string): PipelineError {
-  return new PipelineError(`the answer is too large: ${problem}`, { kind: 'too_large' });
+  return new PipelineError(`the response is too large: ${problem}`, { kind: 'too_large' });
 }
 
 /** A message may quote bytes of a file that is not text; Postgres cannot store NUL. */

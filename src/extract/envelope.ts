@@ -15,19 +15,19 @@ import { printable } from './sanitize.ts';
 import type { CountRule, EnvelopeContext } from './types.ts';
 import { readXml, type XmlValue } from './xml.ts';
 
-/** The records of an answer, as sent, with warnings about their envelope. */
+/** The records of a response, as sent, with warnings about their envelope. */
 interface Records {
   readonly records: unknown[];
   readonly warnings: readonly string[];
   /** What is said of more records than there are, if that is accepted. */
   readonly miscount?: string;
-  /** For CSV: does the last line have a line end? */
+  /** For CSV: true if the last line has a line end. */
   readonly lineEnd?: boolean;
-  /** Does it say that there is no data? Then it does not list what there is. */
+  /** True if it says that there is no data. Then it does not list what there is. */
   readonly listsNothing?: boolean;
 }
 
-/** More layouts than this in one answer: too few records share one for scanners to pay off. */
+/** More layouts than this in one response: too few records share one for scanners to pay off. */
 const MOST_LAYOUTS = 20;
 
 const TAB = 9;
@@ -42,39 +42,39 @@ const CLOSING_BRACKET = 93;
 const OPENING_BRACE = 123;
 const CLOSING_BRACE = 125;
 
-/** @param again whether the same answer was refused before because of its count, or was stored. */
+/** @param again whether the same response was refused before because of its count, or was stored. */
 export const countRule = (setting: 'check' | 'ignore', again: boolean): CountRule =>
   again && setting === 'check' ? 'accept' : setting;
 
 const noRecords = (): Records => ({ records: [], warnings: [] });
 
-/** How many envelopes are opened to find the records; real answers have one, or one inside a string. */
+/** How many envelopes are opened to find the records; real responses have one, or one inside a string. */
 const WRAPPINGS = 3;
 
 /**
- * Finds the records in the text of an answer by its content, not its content type:
+ * Finds the records in the text of a response by its content, not its content type:
  * JSON (an envelope, a bare list, a bare object), XML, CSV, or any of them inside a JSON string.
  *
- * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable` for empty answers,
- *   HTML, broken JSON and CSV, and answers that say that records are missing; `too_large` if its records would take too
- *   much of this process's heap.
+ * @throws PipelineError of a diagnostic's kind; `unknown_diagnostic` for other text; `unreadable` for empty responses,
+ *   HTML, broken JSON and CSV, and responses that say that records are missing; `too_large` if its records would take
+ *   too much of this process's heap.
  */
-export function openAnswer(body: Buffer, context: EnvelopeContext): Records {
+export function openResponse(body: Buffer, context: EnvelopeContext): Records {
   checkHeapRoom(body);
   const text = decodeText(body);
   return openText(text, context, WRAPPINGS, isUtf16(body) ? undefined : body);
 }
 
-/** Up to this size an answer is parsed to find out what it is: every diagnostic is far smaller. */
+/** Up to this size a response is parsed to find out what it is: every diagnostic is far smaller. */
 const SMALL = 64 * 1024;
 
 /**
- * Throws what `openAnswer` would throw for a body that is not data, at little cost: of a large body only the first
+ * Throws what `openResponse` would throw for a body that is not data, at little cost: of a large body only the first
  * characters are checked, so truncated JSON is only found when it is read.
  */
-export function checkAnswer(body: Buffer, context: EnvelopeContext): void {
-  // Whether a count is right is decided when the answer is read.
-  if (body.length <= SMALL) openAnswer(body, { ...context, count: 'ignore' });
+export function checkResponse(body: Buffer, context: EnvelopeContext): void {
+  // Whether a count is right is decided when the response is read.
+  if (body.length <= SMALL) openResponse(body, { ...context, count: 'ignore' });
   else rejectPage(body.toString('latin1', 0, 1_000));
 }
 
@@ -130,11 +130,11 @@ export function findRecords(body: Buffer, operation: Pick<Operation, 'envelope'>
 }
 
 /**
- * Checks the envelope of records that were read already, as `openAnswer` would have done.
+ * Checks the envelope of records that were read already, as `openResponse` would have done.
  *
  * @param list where the list of records begins and ends, and how many records it has.
- * @returns warnings, and what is said of missing records; null if the list turns out not to be the answer's list.
- * @throws PipelineError as `openAnswer` does.
+ * @returns warnings, and what is said of missing records; null if the list turns out not to be the response's list.
+ * @throws PipelineError as `openResponse` does.
  */
 export function openEnvelope(
   body: Buffer,
@@ -145,7 +145,7 @@ export function openEnvelope(
   const mark = randomUUID();
   const text = `${decodeText(body.subarray(0, list.start))}"${mark}"${body.toString('utf8', list.end)}`;
   const records: unknown[] = new Array(list.records);
-  const place = (value: unknown) =>
+  const position = (value: unknown) =>
     Array.isArray(value) && value.length === 1 && value[0] === mark ? records : value;
   let json: unknown;
   try {
@@ -155,8 +155,8 @@ export function openEnvelope(
   }
   const isEnvelope = typeof json === 'object' && json !== null && !Array.isArray(json);
   const placed = isEnvelope
-    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, place(value)]))
-    : place(json);
+    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, position(value)]))
+    : position(json);
   const { records: found, ...opened } = openJson(placed, context, WRAPPINGS);
   return found === records ? opened : null;
 }
@@ -189,7 +189,7 @@ function whereBroken(text: string): string {
 const LISTS = 3;
 
 /**
- * An XML answer as an envelope with a list of records, as in JSON, whatever its elements are called. Elements of a
+ * An XML response as an envelope with a list of records, as in JSON, whatever its elements are called. Elements of a
  * record have no child elements; the list is what repeats, or the only element that has children.
  */
 function envelopeOf(value: XmlValue, context: EnvelopeContext, lists = LISTS): unknown {
@@ -274,16 +274,18 @@ function throwError(
   if (!enveloped && messages.length > 0) throw unknownDiagnostic(messages.join(' · '), redact);
 }
 
-/** Members of an envelope that state the number of records: the source's, OData's, and a usual one of paged answers. */
+/**
+ * Members of an envelope that state the number of records: the source's, OData's, and a usual one of paged responses.
+ */
 const COUNTS = ['count', '@odata.count', 'odata.count', '__count', 'totalcount'];
 
 /** Members that OData uses for the address of further records, by version. */
 const LINKS = ['@odata.nextlink', 'odata.nextlink', '__next'];
 
 /**
- * Compares the records with what the envelope states. If there are fewer, or a link to further records, the answer is
- * incomplete. The link is not followed, because then the answer would decide where the access key is sent. If there are
- * more, that is a warning, because no record is missing.
+ * Compares the records with what the envelope states. If there are fewer, or a link to further records, the response is
+ * incomplete. The link is not followed, because then the response would decide where the access key is sent. If there
+ * are more, that is a warning, because no record is missing.
  *
  * @throws PipelineError `unreadable` if records are missing, and that is not accepted.
  */
@@ -302,7 +304,7 @@ function rejectLink(entries: readonly [string, unknown][], held: number | null):
   for (const [name, link] of entries) {
     if (!LINKS.includes(name.toLowerCase()) || typeof link !== 'string' || link.trim() === '') continue;
     throw incomplete(
-      `${held === null ? 'it' : `it holds ${held} records and`} says in ${name} that there are more, which is not followed; ask for fewer days at once`,
+      `${held === null ? 'it' : `it holds ${held} records and`} says in ${name} that there are more, which is not followed; request fewer days at once`,
     );
   }
 }
@@ -315,7 +317,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
   const number = isScalar ? Number(token ?? count) : Number.NaN;
   if (number === records.length) return read;
   const stated = isScalar ? printable((token ?? String(count)).slice(0, 40)) : typeof count;
-  const mismatch = `${name} says ${stated}, the answer holds ${records.length} records`;
+  const mismatch = `${name} says ${stated}, the response holds ${records.length} records`;
   if (number > records.length) {
     if (rule === 'check') throw incomplete(mismatch);
     return { ...read, miscount: read.miscount ?? mismatch };
@@ -324,16 +326,17 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
 }
 
 /**
- * Reads the records of a JSON answer one by one from its bytes: most with a scanner made from the first record of their
- * layout; the others are parsed one at a time and handed to `take`.
+ * Reads the records of a JSON response one by one from its bytes: most with a scanner made from the first record of
+ * their layout; the others are parsed one at a time and handed to `take`.
  *
- * @returns warnings about their envelope; null if the answer has to be parsed as a whole, and then everything that was
+ * @returns warnings about their envelope; null if the response has to be parsed as a whole, and then everything that
+ * was
  *   written or handed over has to be discarded.
- * @throws PipelineError as `openAnswer` does.
+ * @throws PipelineError as `openResponse` does.
  */
-export function scanAnswer(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
-  const { operation, asked, timeZone, reader, observer, linesOf, take } = reading;
-  if (asksInstruments(operation) || asked.instruments.length > 0) return null;
+export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
+  const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
+  if (asksInstruments(operation) || requested.instruments.length > 0) return null;
   const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
   const scanners = new Map<Layout, RecordScanner>();
@@ -361,7 +364,7 @@ export function scanAnswer(body: Buffer, reading: Reading): Pick<Records, 'warni
       if (scan === undefined) {
         scan =
           createRecordScanner(body, layout, {
-            asked,
+            requested,
             timeZone,
             observed: { by: observer, isText: false },
             valuesOf: (isRead) => createJsonScanner(body, layout.keys, text, isRead),

@@ -7,22 +7,22 @@ import { LIMITATION, type Operation } from '../operations/operation.ts';
 import { decodeText, readBody, redactBody } from './body.ts';
 import { buildUrl, encode, keyRedactor } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
-import { checkAnswer } from './envelope.ts';
+import { checkResponse } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
-import { readAnswer } from './read.ts';
-import type { ObservedDate, RawAnswer, Source, SourceSettings } from './types.ts';
+import { readResponse } from './read.ts';
+import type { ObservedDate, RawResponse, Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
 export type { Allowance, Limitation } from './limitation.ts';
-export { readAnswer } from './read.ts';
+export { readResponse } from './read.ts';
 export type * from './types.ts';
 
-/** How much is read of an answer with an error status, which matters only if it is a diagnostic line. */
+/** How much is read of a response with an error status, which matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /**
  * The source service behind `settings.baseUrl`: a pool of persistent connections, and one deadline for each call, until
- * its answer has arrived. Close it to release its connections.
+ * its response has arrived. Close it to release its connections.
  */
 export function createSource(settings: SourceSettings, log?: Logger, clock: Clock = systemClock): Source {
   const { timeoutMs, maxResponseBytes } = settings;
@@ -32,10 +32,10 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   let lastDate: ObservedDate | null = null;
 
   /** One GET, without redirects. Throws PipelineError for anything but a 200 with a complete body. */
-  async function get(url: string, signal?: AbortSignal): Promise<RawAnswer & { readonly status: number }> {
+  async function get(url: string, signal?: AbortSignal): Promise<RawResponse & { readonly status: number }> {
     const sentAt = clock.now();
     const deadline = AbortSignal.timeout(timeoutMs);
-    let answering = false;
+    let responding = false;
     try {
       const { statusCode, headers, body } = await request(url, {
         dispatcher,
@@ -56,11 +56,11 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
           statusError(statusCode, single(headers['retry-after']))
         );
       }
-      answering = true;
-      const answer = await readBody(body, headers, maxResponseBytes);
+      responding = true;
+      const response = await readBody(body, headers, maxResponseBytes);
       return {
-        ...answer,
-        body: redactBody(answer.body, settings.accessKey),
+        ...response,
+        body: redactBody(response.body, settings.accessKey),
         status: statusCode,
         contentType: single(headers['content-type']),
       };
@@ -70,29 +70,34 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       }
       if (error instanceof PipelineError) throw error;
       if (deadline.aborted) throw timeoutError(timeoutMs);
-      throw transportError(error, { timeoutMs, redact, cutShort: answering });
+      throw transportError(error, { timeoutMs, redact, cutShort: responding });
     }
   }
 
   function check(body: Buffer, operation: Operation): void {
     try {
-      checkAnswer(body, { operation, redact });
+      checkResponse(body, { operation, redact });
     } catch (error) {
       if (!(error instanceof PipelineError) || error.kind !== 'unreadable') throw error;
-      throw new PipelineError(error.message, { ...error, answer: body });
+      throw new PipelineError(error.message, { ...error, response: body });
     }
   }
   return {
-    async fetch(operation, asked, signal) {
-      const url = buildUrl(settings, operation, asked);
-      const about = { operation: operation.name, exchange: asked.exchange, from: asked.from, to: asked.to };
+    async fetch(operation, requested, signal) {
+      const url = buildUrl(settings, operation, requested);
+      const about = {
+        operation: operation.name,
+        exchange: requested.exchange,
+        from: requested.from,
+        to: requested.to,
+      };
       const start = performance.now();
       const ms = () => Math.round(performance.now() - start);
       try {
-        const { status, ...answer } = await get(url, signal);
-        log?.debug({ ...about, status, bytes: answer.bytes, ms: ms() }, 'answer');
-        check(answer.body, operation);
-        return answer;
+        const { status, ...response } = await get(url, signal);
+        log?.debug({ ...about, status, bytes: response.bytes, ms: ms() }, 'response');
+        check(response.body, operation);
+        return response;
       } catch (error) {
         log?.debug(
           { ...about, ms: ms(), error: error instanceof Error ? error.message : 'unknown' },
@@ -110,8 +115,8 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
     },
     clockOffsetMs: () => clockOffset,
     lastDate: () => lastDate,
-    read: (operation, asked, answer, count = 'check') =>
-      readAnswer(operation, asked, answer, { ...settings, count }),
+    read: (operation, requested, response, count = 'check') =>
+      readResponse(operation, requested, response, { ...settings, count }),
     close: () => dispatcher.close(),
   };
 }
@@ -138,14 +143,14 @@ function statusError(status: number, retryAfter: string | null): PipelineError {
     return new PipelineError('the access key was refused with HTTP status 401', { kind: 'credential' });
   }
   const retryAfterMs = retryAfter === null ? null : retryDelay(retryAfter);
-  return new PipelineError(`the source answered with HTTP status ${status}`, {
+  return new PipelineError(`the source responded with HTTP status ${status}`, {
     kind: 'http_status',
     status,
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
   });
 }
 
-/** The milliseconds that a Retry-After header asks for, which is in seconds or an HTTP date; null if it is neither. */
+/** The milliseconds that a Retry-After header states, which is in seconds or an HTTP date; null if it is neither. */
 export function retryDelay(header: string, now = Date.now()): number | null {
   const text = header.trim();
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
@@ -154,12 +159,12 @@ export function retryDelay(header: string, now = Date.now()): number | null {
 }
 
 function timeoutError(timeoutMs: number): PipelineError {
-  return new PipelineError(`no complete answer within ${timeoutMs} ms`, { kind: 'timeout' });
+  return new PipelineError(`no complete response within ${timeoutMs} ms`, { kind: 'timeout' });
 }
 
 const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
-/** Our own aborts are told apart before: apart from them, undici aborts a request if a proxy refuses to connect. */
+/** Our own aborts are distinguished before: apart from them, undici aborts a request if a proxy refuses to connect. */
 const REFUSED_BY_PROXY = 'UND_ERR_ABORTED';
 
 /**
@@ -185,7 +190,7 @@ function transportError(
   }
   const detail = code === null || message.includes(code) ? message : `${code}: ${message}`;
   const sentence = cutShort
-    ? 'the connection broke in the middle of the answer'
+    ? 'the connection broke in the middle of the response'
     : code === REFUSED_BY_PROXY
       ? 'the proxy does not connect us to the source'
       : 'the source cannot be reached';
@@ -217,7 +222,7 @@ function codeOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }
 
-/** The URL of the request that asks what the key may do. It contains the access key, too. */
+/** The URL of the request for what the key may do. It contains the access key, too. */
 function buildLimitationUrl({ baseUrl, accessKey }: Pick<SourceSettings, 'baseUrl' | 'accessKey'>): string {
   return `${baseUrl}/${LIMITATION}?accessKey=${encode(accessKey)}&format=Json`;
 }

@@ -74,7 +74,7 @@ export function createJsonScanner(
   };
 }
 
-/** In characters; the separators of a longer record are not worked out. */
+/** In characters; the separators of a longer record are not computed. */
 const LONGEST_EXAMPLE = 64 * 1024;
 
 /**

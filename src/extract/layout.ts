@@ -1,9 +1,9 @@
-import { type AnswerField, plainName } from '../operations/fields.ts';
+import { plainName, type ResponseField } from '../operations/fields.ts';
 import type { DataSet, Shape } from '../operations/operation.ts';
 
 /** Where the value of a field is in records that share a list of keys. */
 interface FieldSource {
-  readonly field: AnswerField;
+  readonly field: ResponseField;
   /** The field's position in the table. */
   readonly at: number;
   /** The record's own keys for it, in the order they are tried; most fields have one or none. */
@@ -11,7 +11,7 @@ interface FieldSource {
 }
 
 /**
- * How records with a particular list of keys are read. Worked out once per list, because the records of an answer
+ * How records with a particular list of keys are read. Computed once per list, because the records of a response
  * usually have the same: keys are not compared in lower case for every record.
  */
 export interface Layout {
@@ -20,7 +20,7 @@ export interface Layout {
   readonly shape: Shape | null;
   /** How records are read that do not name the instrument which the shape needs; null if they are rejects. */
   readonly nameless: Layout | null;
-  /** Is it for records without an instrument? Whether a record has one, its keys do not tell. */
+  /** True for records without an instrument. Whether a record has one, its keys do not tell. */
   readonly isNameless: boolean;
   /** Of the fields that are stored as they were sent. */
   readonly sources: readonly FieldSource[];
@@ -32,7 +32,7 @@ export interface Layout {
   readonly repeated: readonly string[];
 }
 
-/** Works out the layout of a list of keys. */
+/** Computes the layout of a list of keys. */
 function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
   const keyOf = new Map<string, string>();
   const repeated: string[] = [];
@@ -57,7 +57,7 @@ function layoutOf(operation: DataSet, keys: readonly string[]): Layout {
 
 function sourcesOf(shape: Shape, keyOf: ReadonlyMap<string, string>): FieldSource[] {
   return shape.table.fields.flatMap((field, at) => {
-    if (field.from !== 'answer' || field.workOut !== undefined) return [];
+    if (field.from !== 'response' || field.compute !== undefined) return [];
     const names = [field.source, ...(field.orElse ?? [])];
     return [{ field, at, keys: names.flatMap((name) => keyOf.get(plainName(name)) ?? []) }];
   });
@@ -85,17 +85,17 @@ function shapesOf({ shapes }: DataSet, keyOf: ReadonlyMap<string, string>): Shap
 function namesReadBy({ table }: Shape): Set<string> {
   return new Set(
     table.fields.flatMap((field) =>
-      field.from === 'answer' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
+      field.from === 'response' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
     ),
   );
 }
 
-/** Are these the names of a record of the operation? */
+/** True if these are the names of a record of the operation. */
 export function fitsAnyShape(operation: DataSet, names: readonly string[]): boolean {
   return layoutOf(operation, names).shape !== null;
 }
 
-/** Creates the function that finds the layout of each record of an answer. */
+/** Creates the function that finds the layout of each record of a response. */
 export function createLayouts(operation: DataSet): (record: object) => Layout {
   const known = new Map<string, Layout>();
   let last: Layout | null = null;
@@ -106,7 +106,7 @@ export function createLayouts(operation: DataSet): (record: object) => Layout {
     let layout = known.get(name);
     if (layout === undefined) {
       layout = layoutOf(operation, keys);
-      // An answer whose records all have different keys must not fill the memory with layouts.
+      // A response whose records all have different keys must not fill the memory with layouts.
       if (known.size < 1_000) known.set(name, layout);
     }
     last = layout;
@@ -114,7 +114,7 @@ export function createLayouts(operation: DataSet): (record: object) => Layout {
   };
 }
 
-/** Are these the record's keys, in this order? Avoids `Object.keys`, which allocates a list per record. */
+/** True if these are the record's keys, in this order. Avoids `Object.keys`, which allocates a list per record. */
 function hasKeys(record: object, keys: readonly string[]): boolean {
   let at = 0;
   for (const key in record) {

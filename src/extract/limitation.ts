@@ -15,7 +15,7 @@ export interface Limitation {
   /** When the key expires, in ISO 8601; null if no date is stated. */
   readonly expiresAt: string | null;
   readonly isEnabled: boolean | null;
-  /** The exchanges that the key may ask for; null if they are not listed. */
+  /** The exchanges that the key may request; null if they are not listed. */
   readonly exchanges: readonly AllowedExchange[] | null;
   /** The operations that are listed, and whether the key may call each; null if they are not listed. */
   readonly operations: readonly AllowedOperation[] | null;
@@ -41,7 +41,7 @@ const MAX_NAME = 100;
  * Reads the response of GetLimitation: one object with the members that a sibling product documents, because nobody has
  * documented those of this service. Names match in any case, and a value that cannot be read counts as not stated.
  *
- * @returns null if the answer holds none of them.
+ * @returns null if the response holds none of them.
  */
 export function parseLimitation(text: string, zone: string): Limitation | null {
   let json: unknown;

@@ -5,7 +5,7 @@ import { printable, sanitizeRecord } from './sanitize.ts';
 import type { ValueScanner } from './scanned-values.ts';
 import { isBlank } from './values.ts';
 
-/** What the records of an answer have in one field. */
+/** What the records of a response have in one field. */
 interface ObservedField {
   /** The name as it was sent, and as names are compared. */
   readonly name: string;
@@ -18,19 +18,22 @@ interface ObservedField {
   readonly values: number;
 }
 
-/** The fields of an answer with records, by name. */
+/** The fields of a response with records, by name. */
 export interface ObservedFields {
   /** How many records were looked at. */
   readonly records: number;
   readonly fields: readonly ObservedField[];
 }
 
-/** At most this many fields of an answer are observed, so that no answer can fill a table with names. */
+/** At most this many fields of a response are observed, so that no response can fill a table with names. */
 const MOST_FIELDS = 300;
 const LONGEST_NAME = 200;
 const LONGEST_EXAMPLE = 100;
 
-/** Of an answer, the values of so many records are looked at, and of one in so many after that: all would cost a tenth of reading. */
+/**
+ * Of a response, the values of so many records are looked at, and of one in so many after that: all would cost a tenth
+ * of reading.
+ */
 const FIRST_RECORDS = 8;
 const EVERY = 8;
 const isLookedAt = (position: number): boolean => position < FIRST_RECORDS || position % EVERY === 0;
@@ -67,8 +70,8 @@ const BACKSLASH = 92;
 const FIRST_BEYOND_ASCII = 128;
 
 /**
- * Observes which fields the records of one answer have: the names in all records, the values in some. The same whether a
- * record is parsed or scanned.
+ * Observes which fields the records of one response have: the names in all records, the values in some. The same
+ * whether a record is parsed or scanned.
  */
 export function createFieldObserver() {
   const fields = new Map<string, Field>();
@@ -139,7 +142,7 @@ export function createFieldObserver() {
         }
       };
     },
-    /** What was observed; undefined if the answer has no records. */
+    /** What was observed; undefined if the response has no records. */
     finish(): ObservedFields | undefined {
       if (records === 0) return undefined;
       for (const { all, counts } of scanned.splice(0))

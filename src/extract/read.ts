@@ -1,42 +1,43 @@
 import { REDACTED } from '../core/environment.ts';
 import { strayExchange } from '../core/exchanges.ts';
 import { DeclarationError } from '../operations/declared.ts';
-import { type AskedFor, isAskedDay } from '../operations/fields.ts';
+import { isRequestedDay, type Requested } from '../operations/fields.ts';
 import type { DataSet, Operation } from '../operations/operation.ts';
 import { RowsWriter } from '../operations/rows.ts';
 import type { Row, TableDefinition } from '../operations/table.ts';
 import { keyRedactor } from './build-request.ts';
 import { JoinedRows, scanCsv } from './csv.ts';
-import { openAnswer, scanAnswer } from './envelope.ts';
+import { openResponse, scanResponse } from './envelope.ts';
 import { createFieldObserver } from './observed-fields.ts';
 import { createRecordReader, type RecordReader, type RecordResult } from './records.ts';
 import { printable, sanitizeRecord } from './sanitize.ts';
-import type { Batch, CountRule, Extracted, Problem, RawAnswer, Reject, SourceSettings } from './types.ts';
+import type { Batch, CountRule, Extracted, Problem, RawResponse, Reject, SourceSettings } from './types.ts';
 
-/** The warning about an answer that contained the access key, also added to its rejects. */
-const REDACTED_NOTE = `the answer held the access key; ${REDACTED} stands in its place`;
+/** The warning about a response that contained the access key, also added to its rejects. */
+const REDACTED_NOTE = `the response held the access key; ${REDACTED} stands instead of it`;
 
-/** How many distinct unknown names are reported for an answer. */
+/** How many distinct unknown names are reported for a response. */
 const MAX_UNKNOWN = 200;
 
-/** A shorter answer is parsed as a whole, because it has few records. */
+/** A shorter response is parsed as a whole, because it has few records. */
 const WORTH_SCANNING = 64 * 1024;
 
-/** The rows of a shorter answer that is parsed as a whole stay objects until they are loaded. */
+/** The rows of a shorter response that is parsed as a whole stay objects until they are loaded. */
 const WORTH_WRITING = 1024 * 1024;
 
 /**
- * Reads an answer and validates its records; pure. Each record becomes a row of one table or a reject, or is left out
- * because its day was not asked for; `fetched` is always the sum of the first two. A large answer in JSON or CSV is read from its bytes record by record, with the same result as if it
- * were parsed as a whole, except that its rows are COPY text.
+ * Reads a response and validates its records; pure. Each record becomes a row of one table or a reject, or is left out
+ * because its day was not requested; `fetched` is always the sum of the first two. A large response in JSON or CSV is
+ * read from its bytes record by record, with the same result as if it were parsed as a whole, except that its rows are
+ * COPY text.
  *
- * @param scanFrom the size in bytes from which on an answer is not parsed as a whole.
- * @throws PipelineError if the answer as a whole is not data, see `openAnswer`.
+ * @param scanFrom the size in bytes from which on a response is not parsed as a whole.
+ * @throws PipelineError if the response as a whole is not data, see `openResponse`.
  */
-export function readAnswer(
+export function readResponse(
   operation: Operation,
-  asked: AskedFor,
-  raw: RawAnswer,
+  requested: Requested,
+  raw: RawResponse,
   settings: Pick<SourceSettings, 'accessKey' | 'timeZone'> & { readonly count?: CountRule },
   scanFrom = WORTH_SCANNING,
 ): Extracted {
@@ -46,20 +47,20 @@ export function readAnswer(
   // A record that fills two tables is not scanned.
   if (body.length >= scanFrom && operation.also === undefined) {
     const rows = writeRows();
-    const records = collectRecords(operation, asked, timeZone, body, rows);
-    const reading = { ...context, asked, timeZone, ...records, linesOf: rows.linesOf };
-    const scanned = scanAnswer(body, reading) ?? scanCsv(body, reading);
+    const records = collectRecords(operation, requested, timeZone, body, rows);
+    const reading = { ...context, requested, timeZone, ...records, linesOf: rows.linesOf };
+    const scanned = scanResponse(body, reading) ?? scanCsv(body, reading);
     if (scanned !== null) {
       const { warnings, ...others } = scanned;
       return { ...records.finish(warnings), ...others };
     }
   }
-  const { records, warnings, lineEnd, listsNothing, miscount } = openAnswer(body, context);
+  const { records, warnings, lineEnd, listsNothing, miscount } = openResponse(body, context);
   const rows = body.length >= WORTH_WRITING ? writeRows() : keepRows();
-  const { take, finish } = collectRecords(operation, asked, timeZone, body, rows);
+  const { take, finish } = collectRecords(operation, requested, timeZone, body, rows);
   for (let position = 0; position < records.length; position++) {
     const record = records[position];
-    // Release each record once it is read, so that the parsed answer shrinks as the rows grow.
+    // Release each record once it is read, so that the parsed response shrinks as the rows grow.
     records[position] = null;
     take(position, record);
   }
@@ -71,7 +72,7 @@ export function readAnswer(
   };
 }
 
-/** Collects the rows of an answer, by table. */
+/** Collects the rows of a response, by table. */
 interface RowStore {
   addRow(table: TableDefinition, row: Row): void;
   finishRows(): Batch[];
@@ -110,22 +111,22 @@ function writeRows(): RowStore & { linesOf(table: TableDefinition): RowsWriter }
 
 type Rejected = Extract<RecordResult, { readonly table: null }>;
 
-/** Reads the records of one answer: their rows go to `store`, and those that are rejected are collected. */
+/** Reads the records of one response: their rows go to `store`, and those that are rejected are collected. */
 function collectRecords(
   operation: Operation,
-  asked: AskedFor,
+  requested: Requested,
   timeZone: string,
   body: Buffer,
   { addRow, finishRows }: RowStore,
 ) {
-  const reader = createRecordReader(operation, asked, timeZone);
-  const readAlso = createAlsoReader(operation, asked, timeZone);
+  const reader = createRecordReader(operation, requested, timeZone);
+  const readAlso = createAlsoReader(operation, requested, timeZone);
   const observer = createFieldObserver();
   const notes = isRedacted(body) ? [REDACTED_NOTE] : [];
   const rejects: Reject[] = [];
   /** Days of strays that are no problem otherwise; at most two. */
   const strayDays = new Set<string>();
-  /** Records of days that were not asked for, where a request can only name a longer span. */
+  /** Records of days that were not requested, where a request can only name a longer span. */
   let leftOut = 0;
   let joined = 0;
 
@@ -138,19 +139,19 @@ function collectRecords(
     rejects.push({ position, record: sanitizeRecord(record), ...found, problems: noted });
   };
 
-  /** Takes the next record of the answer. */
+  /** Takes the next record of the response. */
   function take(position: number, record: unknown): void {
     let result: RecordResult;
     let stray: Stray | null = null;
     try {
       result = reader.read(record);
-      stray = result.table === null ? null : strayProblem(operation, asked, result);
+      stray = result.table === null ? null : strayProblem(operation, requested, result);
     } catch (error) {
       result = rejectedBy(error);
     }
     const layout = reader.lastLayout();
     if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
-    if (answersMoreDays(operation) && isOfOtherDay(operation, asked, result)) {
+    if (responsesMoreDays(operation) && isOfOtherDay(operation, requested, result)) {
       leftOut += 1;
     } else if (result.table === null) {
       if (record instanceof JoinedRows) joined += 1;
@@ -205,7 +206,7 @@ function rejectedBy(error: unknown): RecordResult {
 /** Reads records for the table that they fill besides; null if there is none. */
 function createAlsoReader(
   operation: Operation,
-  asked: AskedFor,
+  requested: Requested,
   timeZone: string,
 ): RecordReader['read'] | null {
   const { also } = operation;
@@ -213,7 +214,7 @@ function createAlsoReader(
   const table = { ...also.table, fields: also.fields };
   const reader = createRecordReader(
     { ...operation, shapes: [{ table, has: [], dated: false, fullSet: 'none' }] },
-    asked,
+    requested,
     timeZone,
   );
   return (record) => {
@@ -225,17 +226,17 @@ function createAlsoReader(
   };
 }
 
-/** A request can only name more days than were asked for, so this is normal. */
+/** A request can only name more days than were requested, so this is normal. */
 const leftOutText = (records: number): string =>
-  `${records === 1 ? 'a record is' : `${records} records are`} of days that were not asked for, and left out`;
+  `${records === 1 ? 'a record is' : `${records} records are`} of days that were not requested, and left out`;
 
-/** True if a record names a day of its own, and that was not asked for. */
-function isOfOtherDay(operation: Operation, asked: AskedFor, result: RecordResult): boolean {
+/** True if a record names a day of its own, and that was not requested. */
+function isOfOtherDay(operation: Operation, requested: Requested, result: RecordResult): boolean {
   const day = result.table === null ? result.day : dayOfRow(operation, result);
-  return day !== undefined && !isAskedDay(asked, day);
+  return day !== undefined && !isRequestedDay(requested, day);
 }
 
-/** The day of a row whose records have the day that was asked for; undefined if they have none. */
+/** The day of a row whose records have the day that was requested; undefined if they have none. */
 function dayOfRow(
   { shapes }: Operation,
   { table, row }: { readonly table: TableDefinition; readonly row: Row },
@@ -244,11 +245,11 @@ function dayOfRow(
   return isDated && table.dateColumn !== null ? String(row[table.dateColumn]) : undefined;
 }
 
-/** What to do about an answer that has only records of one day, and none of those asked for. */
+/** What to do about a response that has only records of one day, and none of those requested. */
 export const trialAddressText = (day: string): string =>
-  `this looks like a trial address, which always answers for ${day}: if it is one, set EOD_TRIAL_DAY=${day}`;
+  `this looks like a trial address, which always serves ${day}: if it is one, set EOD_TRIAL_DAY=${day}`;
 
-/** The rejects of an answer; if all of its records are of one other day, each says so. */
+/** The rejects of a response; if all of its records are of one other day, each says so. */
 function withTrialDay(rejects: readonly Reject[], trialDay: string | undefined) {
   if (trialDay === undefined) return { rejects };
   const note = { path: '', message: trialAddressText(trialDay) };
@@ -264,10 +265,10 @@ interface Stray {
   readonly day?: string;
 }
 
-/** The problem of a row of another day, exchange or quarter than was asked for; null if it is of none. */
+/** The problem of a row of another day, exchange or quarter than was requested; null if it is of none. */
 function strayProblem(
   operation: Operation,
-  asked: AskedFor,
+  requested: Requested,
   { table, row }: { readonly table: TableDefinition; readonly row: Row },
 ): Stray | null {
   const shape = operation.shapes.find((one) => one.table === table);
@@ -275,36 +276,36 @@ function strayProblem(
   const { dateColumn } = table;
   if (shape.dated && dateColumn !== null) {
     const day = String(row[dateColumn]);
-    if (!isAskedDay(asked, day)) {
+    if (!isRequestedDay(requested, day)) {
       const problem = {
         path: sourceOf(table, dateColumn),
-        message: `is ${day}, a day that was not asked for`,
+        message: `is ${day}, a day that was not requested`,
       };
       return { problem, day };
     }
   }
-  const contradiction = shape.contradiction?.(row, asked) ?? null;
+  const contradiction = shape.contradiction?.(row, requested) ?? null;
   if (contradiction !== null) {
     const { column, message } = contradiction;
     return { problem: { path: sourceOf(table, column), message: printable(String(message).slice(0, 200)) } };
   }
   const exchange = shape.exchangeColumn === undefined ? null : row[shape.exchangeColumn];
-  if (shape.exchangeColumn === undefined || !strayExchange(exchange, asked)) {
+  if (shape.exchangeColumn === undefined || !strayExchange(exchange, requested)) {
     return null;
   }
   const problem = {
     path: sourceOf(table, shape.exchangeColumn),
-    message: `is ${printable(String(exchange).slice(0, 40))}, an exchange that was not asked`,
+    message: `is ${printable(String(exchange).slice(0, 40))}, an exchange that was not requested`,
   };
   return { problem };
 }
 
 function sourceOf({ fields }: TableDefinition, column: string): string {
   const field = fields.find((one) => one.column === column);
-  return field?.from === 'answer' ? field.source : column;
+  return field?.from === 'response' ? field.source : column;
 }
 
-/** Was the access key replaced in this body? */
+/** True if the access key was replaced in this body. */
 function isRedacted(body: Buffer): boolean {
   // Without its last byte, the UTF-16 text is found in both byte orders.
   return body.includes(REDACTED) || body.includes(Buffer.from(REDACTED, 'utf16le').subarray(0, -1));
@@ -312,7 +313,7 @@ function isRedacted(body: Buffer): boolean {
 
 // Operations whose requests name days by a span relative to today, or by years.
 
-/** Do its answers list more days than were asked for, because a request can only name a longer span? */
-function answersMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
+/** True if its responses list more days than were requested, because a request can only name a longer span. */
+function responsesMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
   return request.dates === 'spans' || request.dates === 'years';
 }

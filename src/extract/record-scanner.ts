@@ -1,6 +1,12 @@
 import { strayExchange } from '../core/exchanges.ts';
 import { DeclarationError } from '../operations/declared.ts';
-import { type AskedFor, isAskedDay, type Kind, plainName, type RequestField } from '../operations/fields.ts';
+import {
+  isRequestedDay,
+  type Kind,
+  plainName,
+  type Requested,
+  type RequestField,
+} from '../operations/fields.ts';
 import { countedColumns, encodeValue, type RowsWriter } from '../operations/rows.ts';
 import type { Scalar, TableDefinition } from '../operations/table.ts';
 import type { Layout } from './layout.ts';
@@ -55,7 +61,7 @@ interface Column {
   readonly longest: number;
   /** What is written for no value; null where a value is needed. */
   readonly blank: EncodedValue | null;
-  /** May a record be stored with this value? If not, it has to be parsed instead. */
+  /** True if a record may be stored with this value. If not, it has to be parsed instead. */
   readonly accepts: (value: Scalar) => boolean;
   /** The value read last: where it is in the body, its type, and what it became. */
   from: number;
@@ -66,7 +72,7 @@ interface Column {
 
 /** How the records of one body are found and read. */
 interface ScannerOptions {
-  readonly asked: AskedFor;
+  readonly requested: Requested;
   readonly timeZone: string;
   /** Makes what finds the values. `isRead`, by position of a key: 1 if a column's reader always sees its value. */
   readonly valuesOf: (isRead: Uint8Array) => ValueScanner | null;
@@ -78,9 +84,9 @@ interface ScannerOptions {
   readonly only?: ReadonlyMap<string, readonly Scalar[]>;
 }
 
-/** What the records of an answer are read with. */
+/** What the records of a response are read with. */
 export interface Reading extends EnvelopeContext {
-  readonly asked: AskedFor;
+  readonly requested: Requested;
   readonly timeZone: string;
   readonly reader: RecordReader;
   /** What observes the fields of the records that are not handed over. */
@@ -91,13 +97,15 @@ export interface Reading extends EnvelopeContext {
   readonly take: (position: number, record: unknown) => void;
 }
 
-/** If more records than this had to be parsed alone, and more than half of all, parsing the whole answer is faster. */
+/**
+ * If more records than this had to be parsed alone, and more than half of all, parsing the whole response is faster.
+ */
 export const MANY_PARSED = 100;
 
 /** The value that a request gives a field; undefined if its declaration fails, of which each record says so. */
-function givenValue(field: RequestField, asked: AskedFor): string | undefined {
+function givenValue(field: RequestField, requested: Requested): string | undefined {
   try {
-    return field.value(asked);
+    return field.value(requested);
   } catch (error) {
     if (error instanceof DeclarationError) return undefined;
     throw error;
@@ -106,14 +114,14 @@ function givenValue(field: RequestField, asked: AskedFor): string | undefined {
 
 /**
  * Makes a scanner of the records of one body that have the keys of a layout. It takes a record only if it is certain
- * what the reader in records.ts would make of it, and that its day and exchange were asked for.
+ * what the reader in records.ts would make of it, and that its day and exchange were requested.
  *
  * @returns null if records of this layout cannot be scanned.
  */
 export function createRecordScanner(
   body: Buffer,
   layout: Layout,
-  { asked, timeZone, valuesOf, texts, only, observed }: ScannerOptions,
+  { requested, timeZone, valuesOf, texts, only, observed }: ScannerOptions,
 ): RecordScanner | null {
   const { shape } = layout;
   if (shape === null || shape.contradiction !== undefined || layout.isNameless) return null;
@@ -123,19 +131,19 @@ export function createRecordScanner(
   const counted = countedColumns(table);
   const columns: Column[] = [];
   for (const field of table.fields) {
-    if (field.from === 'derived' || (field.from === 'answer' && field.workOut !== undefined)) return null;
+    if (field.from === 'derived' || (field.from === 'response' && field.compute !== undefined)) return null;
     const { column, kind } = field;
     const read = readers.get(column) as ValueReader;
     const sources = layout.sources.find((one) => one.field === field)?.keys ?? [];
-    const source = field.from === 'answer' ? field.source : '';
+    const source = field.from === 'response' ? field.source : '';
     const textOf = texts?.get(source);
     const allowed = only?.get(source);
     const isDay = shape.dated && column === table.dateColumn;
     const isExchange = column === shape.exchangeColumn;
     const accepts = (value: Scalar) =>
       (allowed?.includes(value) ?? true) &&
-      (isDay ? isAskedDay(asked, String(value)) : !isExchange || !strayExchange(value, asked));
-    const given = field.from === 'request' ? givenValue(field, asked) : null;
+      (isDay ? isRequestedDay(requested, String(value)) : !isExchange || !strayExchange(value, requested));
+    const given = field.from === 'request' ? givenValue(field, requested) : null;
     if (given === undefined) return null;
     const absent = read(given);
     const isValid = !(absent instanceof InvalidValue) && accepts(absent);
@@ -201,7 +209,9 @@ function scannerOf(
     return false;
   };
 
-  /** Does one of these values certainly name an instrument? Text beginning with a letter does, and any number but 0. */
+  /**
+   * True if one of these values certainly names an instrument. Text beginning with a letter does, and any number but 0.
+   */
   const isNamed = (): boolean =>
     named === null ||
     named.some((key) => {
@@ -220,10 +230,10 @@ function scannerOf(
     const { bytes } = lines;
     let end = lines.end;
     let keyEnd = 0;
-    for (let place = 0; place < columns.length; place++) {
-      const column = columns[place] as Column;
-      if (place === keyColumns) keyEnd = end;
-      if (place > 0) bytes[end++] = TAB;
+    for (let position = 0; position < columns.length; position++) {
+      const column = columns[position] as Column;
+      if (position === keyColumns) keyEnd = end;
+      if (position > 0) bytes[end++] = TAB;
       // Take the first of its values that is not blank.
       let type = NULL;
       let from = 0;
@@ -245,7 +255,7 @@ function scannerOf(
       }
       const value = type === NULL ? column.blank : readValue(column, values, body, type, from, to);
       if (value === null) return -1;
-      written[place] = value.value;
+      written[position] = value.value;
       const { text } = value;
       for (let at = 0; at < text.length; at++) bytes[end++] = text[at] as number;
     }

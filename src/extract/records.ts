@@ -1,5 +1,5 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
-import { type AskedFor, type Field, type Kind, plainName, type WorkOut } from '../operations/fields.ts';
+import { type Compute, type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
 import { asksInstruments, type DataSet, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
@@ -15,7 +15,7 @@ export type RecordResult =
   | ({ readonly table: null } & Pick<Reject, 'problems' | 'day' | 'instrument'>);
 
 export interface RecordReader {
-  /** Reads the next record of the answer; the order matters to derived fields. */
+  /** Reads the next record of the response; the order matters to derived fields. */
   read(record: unknown): RecordResult;
   /** The layout of the record read last; null if it was not a record. */
   lastLayout(): Layout | null;
@@ -24,14 +24,14 @@ export interface RecordReader {
   warnings(): readonly string[];
 }
 
-/** What is needed to read the records of a shape, created once per answer. */
+/** What is needed to read the records of a shape, created once per response. */
 interface ShapeState {
   readonly shape: Shape;
   readonly schema: RowSchema;
   /** Raw values in the order of the fields, overwritten for each record to avoid allocations. */
   readonly raw: unknown[];
   /** By position of the field. */
-  readonly workedOut: readonly (readonly [at: number, workOut: WorkOut])[];
+  readonly computed: readonly (readonly [at: number, compute: Compute])[];
   readonly memory: Map<string, number>;
   /** Positions of the fields that mean nothing, with their readers. */
   readonly meaningless: readonly (readonly [at: number, read: ValueReader])[];
@@ -73,8 +73,8 @@ export const schemaOf = madeOnce((table, timeZone): RowSchema => {
   return new $ZodTransform({ type: 'transform', transform }) as RowSchema;
 });
 
-/** Reads the records of one answer, with the zod schema. */
-export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone: string): RecordReader {
+/** Reads the records of one response, with the zod schema. */
+export function createRecordReader(operation: DataSet, requested: Requested, timeZone: string): RecordReader {
   const layoutFor = createLayouts(operation);
   const shapes = new Map<Shape, ShapeState>();
   const layouts = new Map<Layout, LayoutState>();
@@ -83,9 +83,9 @@ export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone
   // Values of fields that mean nothing and could not be read, by their path: the first of each.
   const unread = new Map<string, string>();
   // Only the request names the instrument of such records. If it names none, they are rejects.
-  const nameless = asksInstruments(operation) && asked.instruments.length === 0;
+  const nameless = asksInstruments(operation) && requested.instruments.length === 0;
 
-  // One `sent` serves the whole answer; these two variables hold the record that it reads from.
+  // One `sent` serves the whole response; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};
   let last: LayoutState | null = null;
   const sent = (source: string): unknown => {
@@ -115,7 +115,7 @@ export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone
 
   const shapeStateOf = (shape: Shape | null): ShapeState | null => {
     if (shape === null) return null;
-    const state = shapes.get(shape) ?? createShapeState(shape, asked, timeZone);
+    const state = shapes.get(shape) ?? createShapeState(shape, requested, timeZone);
     shapes.set(shape, state);
     return state;
   };
@@ -140,7 +140,7 @@ export function createRecordReader(operation: DataSet, asked: AskedFor, timeZone
       if (state === null) {
         return rejected([{ path: '', message: `fits no known shape of ${operation.name}` }]);
       }
-      for (const [at, workOut] of state.workedOut) state.raw[at] = workOut(sent, readAs, state.memory);
+      for (const [at, compute] of state.computed) state.raw[at] = compute(sent, readAs, state.memory);
       const unnamed = nameless || !isNamed(state.shape, sent);
       fill(state, found.layout, current);
       const parsed = safeParse(state.schema, state.raw);
@@ -195,17 +195,17 @@ function namesOf({ shape, raw }: ShapeState, timeZone: string): Pick<Reject, 'da
   };
 }
 
-function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): ShapeState {
+function createShapeState(shape: Shape, requested: Requested, timeZone: string): ShapeState {
   const { fields } = shape.table;
   const readers = readersOf(shape.table, timeZone);
   return {
     shape,
     schema: schemaOf(shape.table, timeZone),
-    raw: fields.map((field) => (field.from === 'request' ? field.value(asked) : null)),
-    workedOut: fields.flatMap((field, at) => {
-      const workOut =
-        field.from === 'derived' ? field.value : field.from === 'answer' ? field.workOut : undefined;
-      return workOut === undefined ? [] : [[at, workOut] as const];
+    raw: fields.map((field) => (field.from === 'request' ? field.value(requested) : null)),
+    computed: fields.flatMap((field, at) => {
+      const compute =
+        field.from === 'derived' ? field.value : field.from === 'response' ? field.compute : undefined;
+      return compute === undefined ? [] : [[at, compute] as const];
     }),
     memory: new Map(),
     meaningless: fields.flatMap(({ column, meaningless }, at) =>
@@ -215,15 +215,15 @@ function createShapeState(shape: Shape, asked: AskedFor, timeZone: string): Shap
 }
 
 function fill({ raw }: ShapeState, { sources }: Layout, record: Readonly<Record<string, unknown>>): void {
-  for (let place = 0; place < sources.length; place++) {
-    const { at, keys } = sources[place] as Layout['sources'][number];
+  for (let position = 0; position < sources.length; position++) {
+    const { at, keys } = sources[position] as Layout['sources'][number];
     let value = keys.length === 0 ? null : record[keys[0] as string];
     for (let next = 1; next < keys.length && isBlank(value); next++) value = record[keys[next] as string];
     raw[at] = value;
   }
 }
 
-/** Does at least one of the fields that name the instrument have a value? A code of 0 is none. */
+/** True if at least one of the fields that name the instrument has a value. A code of 0 is none. */
 function isNamed({ namedBy }: Shape, sent: (source: string) => unknown): boolean {
   if (namedBy === undefined) return true;
   return namedBy.some((source) => {

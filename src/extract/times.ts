@@ -98,7 +98,7 @@ function parseEpoch(stated: number): number | null | string {
 type FromMoment = (moment: Moment) => string;
 type FromEpoch = (seconds: number) => string;
 
-/** How many texts a reader remembers, because an answer repeats the same few days and times. */
+/** How many texts a reader remembers, because a response repeats the same few days and times. */
 const REMEMBERED = 10_000;
 
 function createReader(fromMoment: FromMoment, fromEpoch: FromEpoch): ValueReader {

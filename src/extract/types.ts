@@ -1,5 +1,5 @@
 import type { ProxySettings } from '../core/proxy.ts';
-import type { AskedFor } from '../operations/fields.ts';
+import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
 import type { DateDialect } from '../operations/request-parameters.ts';
 import type { Rows } from '../operations/rows.ts';
@@ -34,7 +34,7 @@ export interface Problem {
 }
 
 export interface Reject {
-  /** Position in the answer, from 0. */
+  /** Position in the response, from 0. */
   readonly position: number;
   /** The record as sent, made safe for jsonb (no NUL, no lone surrogates, bounded size and depth). */
   readonly record: unknown;
@@ -46,29 +46,29 @@ export interface Reject {
   readonly stray?: boolean;
 }
 
-/** Validated records for one table, in the order of the answer. */
+/** Validated records for one table, in the order of the response. */
 export interface Batch {
   readonly table: TableDefinition;
   readonly rows: Rows;
 }
 
-/** An answer before its records are read. */
-export interface RawAnswer {
+/** A response before its records are read. */
+export interface RawResponse {
   readonly body: Buffer;
   readonly contentType: string | null;
   /** Bytes that were received (compressed, if the source compresses). */
   readonly bytes: number;
 }
 
-/** An answer, read and validated. */
+/** A response, read and validated. */
 export interface Extracted {
   readonly batches: readonly Batch[];
   readonly rejects: readonly Reject[];
   /** How many records: rows of all batches + rejects; for a file whose rows fill two tables, those of the first. */
   readonly fetched: number;
-  /** For CSV: does the last line have a line end? If that is usual, an answer without one was cut off. */
+  /** For CSV: true if the last line has a line end. If that is usual, a response without one was cut off. */
   readonly lineEnd?: boolean;
-  /** Does the answer say that there is no data? Then no row is missing from it, and none is withdrawn. */
+  /** True if the response says that there is no data. Then no row is missing from it, and none is withdrawn. */
   readonly listsNothing?: boolean;
   /** How many records are of a day, quarter or exchange that was not requested; they are among the rejects. */
   readonly strays?: number;
@@ -76,9 +76,9 @@ export interface Extracted {
   readonly joined?: number;
   /** The one other day of which all records are: this looks like a trial address (see EOD_TRIAL_DAY). */
   readonly trialDay?: string;
-  /** The answer states more records than it has, with both numbers; only if that is accepted, see `CountRule`. */
+  /** The response states more records than it has, with both numbers; only if that is accepted, see `CountRule`. */
   readonly miscount?: string;
-  /** Problems of the answer as a whole that are not fatal, e.g. a wrong count. */
+  /** Problems of the response as a whole that are not fatal, e.g. a wrong count. */
   readonly warnings: readonly string[];
   /** Keys of records that no declared field matches. */
   readonly unknownFields: readonly string[];
@@ -96,29 +96,29 @@ export interface ObservedDate {
 /** The source as the rest of the pipeline sees it. */
 export interface Source {
   /**
-   * One GET. Throws PipelineError for anything but a data answer, diagnostics included.
+   * One GET. Throws PipelineError for anything but a data response, diagnostics included.
    *
    * @param signal aborts the call (kind `aborted`).
    */
-  fetch(operation: Operation, asked: AskedFor, signal?: AbortSignal): Promise<RawAnswer>;
+  fetch(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<RawResponse>;
   /**
-   * One GET that asks what the key may do; null if the answer does not say. Throws PipelineError like `fetch`.
+   * One GET for what the key may do; null if the response does not say. Throws PipelineError like `fetch`.
    *
    * @param signal aborts the call (kind `aborted`).
    */
   limitation(signal?: AbortSignal): Promise<Limitation | null>;
-  /** Milliseconds by which the source's clock is ahead of the local one, as far as its answers have shown. */
+  /** Milliseconds by which the source's clock is ahead of the local one, as far as its responses have shown. */
   clockOffsetMs(): number;
-  /** The Date header of the last answer, and when it was received by the local clock; null before the first. */
+  /** The Date header of the last response, and when it was received by the local clock; null before the first. */
   lastDate(): ObservedDate | null;
-  /** Reads and validates an answer; pure. */
-  read(operation: Operation, asked: AskedFor, answer: RawAnswer, count?: CountRule): Extracted;
+  /** Reads and validates a response; pure. */
+  read(operation: Operation, requested: Requested, response: RawResponse, count?: CountRule): Extracted;
   close(): Promise<void>;
 }
 
 /**
- * What is made of an answer that states more records than it has. `check`: it is refused, because it may have been cut.
- * `accept`: it is read, and the difference is told. `ignore`: the count means something else.
+ * What is made of a response that states more records than it has. `check`: it is refused, because it may have been
+ * cut. `accept`: it is read, and the difference is reported. `ignore`: the count means something else.
  */
 export type CountRule = 'check' | 'accept' | 'ignore';
 

@@ -30,7 +30,7 @@ function shorten(text: string): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Is there no value, so that the next key of its field is tried? */
+/** True if there is no value, so that the next key of its field is tried. */
 export function isBlank(value: unknown): boolean {
   return value === null || value === undefined || (typeof value === 'string' && value.trim() === '');
 }

@@ -2,7 +2,7 @@ import sax from 'sax';
 import { MAX_CONTAINERS } from './decimals.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
 
-/** The most elements and attributes of one answer together: twice as many as 64 MB of records have. */
+/** The most elements and attributes of one response together: twice as many as 64 MB of records have. */
 const MAX_ELEMENTS = 3_000_000;
 
 /** The most attributes of an element. */

@@ -13,7 +13,6 @@ import { databaseError } from './database/database-errors.ts';
 import { readServerFacts } from './database/inspect.ts';
 import { takeSessionLock } from './database/session-lock.ts';
 import { transactionOn } from './database/transaction.ts';
-import { writeDeclaredFields } from './state/answers/layouts.ts';
 import {
   DEFAULT_VIEW_SETTINGS,
   type ViewSettings,
@@ -23,6 +22,7 @@ import {
 import { databaseId } from './state/database-identity.ts';
 import { noteOperations, type OperationsChange, useStoredOperations } from './state/enabled-operations.ts';
 import { grantReadersAgain } from './state/readers.ts';
+import { writeDeclaredFields } from './state/responses/layouts.ts';
 import { repeatableMigrations } from './state/schema/knowledge.ts';
 
 const MIGRATIONS = {

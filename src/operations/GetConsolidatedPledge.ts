@@ -14,7 +14,7 @@ const table = defineTable({
     int4('ScripCode', 'scrip_code', 'Security code of the exchange; 0 where the source has none.', {
       absent: 0,
     }),
-    text('ScripId', 'scrip_id', 'Security id as sent; tells companies without a code apart.', {
+    text('ScripId', 'scrip_id', 'Security id as sent; distinguishes companies without a code.', {
       absent: '',
     }),
     date('TradeDate', 'trade_date', 'Day the figures belong to.', { required: true }),

@@ -3,10 +3,11 @@ import { sampleOf } from './sample.ts';
 import { corporateActionShape } from './tables/corporate-actions.ts';
 
 /**
- * What is documented: the parameters, the fields and one answer. What is not: which day `from` and `to` select. In the
- * published answer, the record date and the ex-date are the day that was asked for; it was received three days before.
- * So a night asks backwards, for late announcements and corrections if these days count, and ahead, for actions with an
- * ex-date to come; no record is rejected for its days, and nothing is withdrawn because an answer does not list it.
+ * What is documented: the parameters, the fields and one response. What is not: which day `from` and `to` select. In
+ * the published response, the record date and the ex-date are the day that was requested; it was received three days
+ * before. So a night requests backwards, for late announcements and corrections if these days count, and ahead, for
+ * actions with an ex-date to come; no record is rejected for its days, and nothing is withdrawn because a response does
+ * not list it.
  */
 export default defineOperation({
   name: 'GetCorporateActions',
@@ -23,7 +24,7 @@ export default defineOperation({
   },
   shapes: [corporateActionShape],
   // The service limits ranges of other operations to 30 days. So a night makes two calls: the lookback, and the days to
-  // come. An action is announced at least some days before its ex-date, and is asked for each night until then.
+  // come. An action is announced at least some days before its ex-date, and is requested each night until then.
   windows: { per: 'range', days: 30, everyDay: true, ahead: 30 },
   publishedAt: '21:15',
   schedule: { at: '21:48', on: 'daily', hasLookback: true },

@@ -12,7 +12,7 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'sessions',
-    questions: ({ sessions }) =>
+    requests: ({ sessions }) =>
       sessions.flatMap((day) =>
         forBothNatures({ variant: '', from: day, to: day, params: { variant: 'eod' } }),
       ),

@@ -12,8 +12,8 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'none',
-    // The operation takes no dates: its answer is that of the day of the call, and a run asks once.
-    questions: ({ today }) =>
+    // The operation takes no dates: its response is that of the day of the call, and a run requests once.
+    requests: ({ today }) =>
       forBothNatures({ variant: '', from: today, to: today, params: { variant: 'snapshot' } }),
   },
   publishedAt: '22:00',

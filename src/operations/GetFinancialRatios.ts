@@ -1,5 +1,5 @@
 import { addDays, type DayRange } from '../core/days.ts';
-import { defineOperation, type Question, type QuestionInput } from './operation.ts';
+import { defineOperation, type InstrumentRequest, type RequestInput } from './operation.ts';
 import { sampleOf } from './sample.ts';
 import {
   forBothNatures,
@@ -49,10 +49,10 @@ function daysOf(period: string, year: string | undefined): Pick<Quarter, 'from' 
 }
 
 /**
- * The questions of options that select figures by themselves, whatever the range of days: a type without days, a
+ * The requests of options that select figures on their own, whatever the range of days: a type without days, a
  * period with its year, or a period such as `Latest`. Null if the range selects them.
  */
-function selectedByOptions({ today, options }: QuestionInput): readonly Question[] | null {
+function selectedByOptions({ today, options }: RequestInput): readonly InstrumentRequest[] | null {
   const { type = 'Quarter', period, year } = options;
   if (type === 'EOD' || (type === 'Quarter' && period === undefined)) return null;
   const isQuarter = period !== undefined && QUARTERS.includes(period);
@@ -64,19 +64,19 @@ function selectedByOptions({ today, options }: QuestionInput): readonly Question
     Object.entries({ period, year }).filter((one): one is [string, string] => one[1] !== undefined),
   );
   const params = { ...chosen, variant: type.toLowerCase(), type };
-  const asked = forBothNatures({ variant: '', from: days?.from ?? today, to: days?.to ?? today, params });
-  if (type === 'Quarter' && isQuarter) return asked;
-  // Another period may have the last day of a quarter, and is another question.
+  const requested = forBothNatures({ variant: '', from: days?.from ?? today, to: days?.to ?? today, params });
+  if (type === 'Quarter' && isQuarter) return requested;
+  // Another period may have the last day of a quarter, and is another request.
   const name = type === 'Realtime' ? params.variant : `${params.variant}:${period ?? ''}`;
-  return asked.map((one) => ({ ...one, variant: `${name}/${one.params.natureOfReport}`, always: true }));
+  return requested.map((one) => ({ ...one, variant: `${name}/${one.params.natureOfReport}`, always: true }));
 }
 
 /**
- * A quarter is asked for from its last day on. A nightly run also asks for the quarter that ended last, because its
- * figures are published during the next one. End-of-day ratios come from GetFinRatioEOD; here they are asked for only
+ * A quarter is requested from its last day on. A nightly run also requests the quarter that ended last, because its
+ * figures are published during the next one. End-of-day ratios come from GetFinRatioEOD; here they are requested only
  * with the option `type` set to EOD.
  */
-function questions(input: QuestionInput): readonly Question[] {
+function requests(input: RequestInput): readonly InstrumentRequest[] {
   const { sessions, from, to, today, live, options } = input;
   const selected = selectedByOptions(input);
   if (selected !== null) return selected;
@@ -139,7 +139,7 @@ export default defineOperation({
     ],
   },
   shapes: [ratioFactShape, ratioShape],
-  windows: { per: 'instrument', days: 'quarters', questions },
+  windows: { per: 'instrument', days: 'quarters', requests },
   publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', hasLookback: false },
   emptyIsNormal: true,

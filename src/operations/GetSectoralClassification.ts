@@ -67,7 +67,7 @@ const SECTORS = [
   'Utilities',
 ] as const;
 
-/** The request options of which one is enough for an answer; then the days would only narrow it. */
+/** The request options of which one is enough for a response; then the days would only narrow it. */
 const FILTERS = ['sector', 'industry', 'basicIndustry'] as const;
 
 export default defineOperation({
@@ -96,7 +96,7 @@ export default defineOperation({
       namedBy: ['isin', 'scripCode'],
       symbolColumn: 'symbol',
       dated: false,
-      // No answer lists all companies, and one that has left a sector is in the answer about another: nothing is
+      // No response lists all companies, and one that has left a sector is in the response about another: nothing is
       // withdrawn.
       fullSet: 'none',
     },

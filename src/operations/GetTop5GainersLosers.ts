@@ -15,13 +15,13 @@ const table = defineTable({
     derived(
       'rank',
       'int2',
-      'Place within its side, 1 first, in the order of the answer.',
+      'Rank within its side, 1 first, in the order of the response.',
       (get, read, memory) => {
-        // As they are stored, because an answer may write the same day in several ways.
+        // As they are stored, because a response may write the same day in several ways.
         const side = `${read('date', 'date') ?? get('date')}|${read('isLoser', 'boolean') ?? get('isLoser')}`;
-        const place = (memory.get(side) ?? 0) + 1;
-        memory.set(side, place);
-        return place;
+        const position = (memory.get(side) ?? 0) + 1;
+        memory.set(side, position);
+        return position;
       },
     ),
     text('scripName', 'scrip_name', 'Short name of the security.'),
@@ -49,7 +49,7 @@ export default defineOperation({
     options: [
       {
         param: 'type',
-        meaning: 'which sides to ask for',
+        meaning: 'which sides to request',
         fallback: 'GainersLosers',
         values: ['GainersLosers', 'Gainers', 'Losers'],
         isFilter: true,

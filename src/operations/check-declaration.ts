@@ -5,10 +5,10 @@ import { either } from '../core/wording.ts';
 import { AVOIDED, isSnakeCase } from './column-names.ts';
 import {
   declarationSchema,
-  onceQuestionsSchema,
-  QUESTIONS,
-  QUESTIONS_ONCE,
-  questionsSchema,
+  onceRequestsSchema,
+  REQUESTS,
+  REQUESTS_ONCE,
+  requestsSchema,
   SPANS,
 } from './declaration-schema.ts';
 import { plainName } from './fields.ts';
@@ -188,10 +188,10 @@ function* windowProblems(
   }
   if ((per === 'instrument' || per === 'row') && request.instruments === 'none')
     yield `windows.per is "${per}", but request.instruments is "none": use one or many`;
-  if (per === 'instrument') yield* questionProblems(per, () => windows.questions(expectedDay()));
-  if (per === 'once' && windows.questions !== undefined) {
-    const { questions } = windows;
-    yield* questionProblems(per, () => questions(expectedDay().today));
+  if (per === 'instrument') yield* problemsOfRequests(per, () => windows.requests(expectedDay()));
+  if (per === 'once' && windows.requests !== undefined) {
+    const { requests } = windows;
+    yield* problemsOfRequests(per, () => requests(expectedDay().today));
   }
   if (per === 'row') {
     if (windows.of === name) yield 'windows.of is the operation itself: name another one';
@@ -199,29 +199,29 @@ function* windowProblems(
       yield `windows.of is ${shown(windows.of)}: correct the name, or enable the operation${didYouMean(windows.of, names)}`;
   }
   if (schedule.spread === 'week' && (schedule.on !== 'daily' || per !== 'instrument'))
-    yield 'schedule.spread is for instruments that are asked daily: use it with on daily and windows.per instrument';
+    yield 'schedule.spread is for instruments that are requested daily: use it with on daily and windows.per instrument';
 }
 
-/** What `windows.questions` has to return, and how to say so. */
+/** What `windows.requests` has to return, and how to say so. */
 const RETURNED = {
-  once: { schema: onceQuestionsSchema, remedy: QUESTIONS_ONCE },
-  instrument: { schema: questionsSchema, remedy: QUESTIONS },
+  once: { schema: onceRequestsSchema, remedy: REQUESTS_ONCE },
+  instrument: { schema: requestsSchema, remedy: REQUESTS },
 } as const;
 
-/** Tries the questions of a declaration for a day. */
-function* questionProblems(per: keyof typeof RETURNED, ask: () => unknown): Generator<string> {
+/** Tries the requests of a declaration for a day. */
+function* problemsOfRequests(per: keyof typeof RETURNED, ask: () => unknown): Generator<string> {
   let found: unknown;
   try {
     found = ask();
   } catch (error) {
-    yield `windows.questions fails for ${expectedDay().today} (${messageOf(error)}): ${RETURNED[per].remedy}`;
+    yield `windows.requests fails for ${expectedDay().today} (${messageOf(error)}): ${RETURNED[per].remedy}`;
     return;
   }
   const problem = returnedProblem(per, found);
-  if (problem !== null) yield `windows.questions ${problem}`;
+  if (problem !== null) yield `windows.requests ${problem}`;
 }
 
-/** What is wrong with what `windows.questions` has returned; null if nothing is. */
+/** What is wrong with what `windows.requests` has returned; null if nothing is. */
 export function returnedProblem(per: Operation['windows']['per'], found: unknown): string | null {
   if (per !== 'once' && per !== 'instrument') return null;
   const { schema, remedy } = RETURNED[per];
@@ -237,7 +237,7 @@ function* shapeProblems(shape: Shape, path: string): Generator<string> {
     yield `${path}.has is an empty list: list fields of the source, in quotes, that every such record has`;
   const read = new Set(
     table.fields.flatMap((field) =>
-      field.from === 'answer' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
+      field.from === 'response' ? [field.source, ...(field.orElse ?? [])].map(plainName) : [],
     ),
   );
   for (const name of ['has', 'hasOneOf', 'namedBy'] as const) {
@@ -277,7 +277,7 @@ function* tableProblems({ name, key, fields }: TableDefinition, path: string): G
     const field = fields.find((one) => one.column === column);
     if (field === undefined)
       yield `${path}.key names ${shown(column)}, which no field has: add the field, or correct the name`;
-    else if (field.from === 'answer' && field.required !== true && field.absent === undefined)
+    else if (field.from === 'response' && field.required !== true && field.absent === undefined)
       yield `${path}.key names ${shown(column)}, which a record may lack: give its field { required: true }, or { absent: '' } or { absent: 0 }`;
   }
 }
@@ -290,13 +290,13 @@ function* nameWarnings({ fields }: TableDefinition, path: string): Generator<str
   }
 }
 
-/** Do the records of the sample have what the shapes need? Whether each can be read, only reading it shows. */
-function* sampleProblems({ shapes, envelope = 'value', sample: { answer } }: Operation): Generator<string> {
-  // An answer that is no JSON is given as text.
-  if (typeof answer === 'string' && answer.trim() !== '') return;
-  const records = recordsOf(answer, envelope);
+/** True if the records of the sample have what the shapes need. Whether each can be read, only reading it shows. */
+function* sampleProblems({ shapes, envelope = 'value', sample: { response } }: Operation): Generator<string> {
+  // A response that is no JSON is given as text.
+  if (typeof response === 'string' && response.trim() !== '') return;
+  const records = recordsOf(response, envelope);
   if (records === null) {
-    yield `sample.answer is ${shown(answer)}: use an answer of the source, { Value: [ … ] } or a list`;
+    yield `sample.response is ${shown(response)}: use a response of the source, { Value: [ … ] } or a list`;
     return;
   }
   for (const [at, record] of records.entries()) {
@@ -304,22 +304,22 @@ function* sampleProblems({ shapes, envelope = 'value', sample: { answer } }: Ope
     const missing = shapes.map((shape) => shape.has.filter((field) => !has.has(plainName(field))));
     const [fewest = []] = missing.sort((a, b) => a.length - b.length);
     if (fewest.length > 0)
-      yield `sample.answer has a record (the ${at + 1}.) of no shape: it lacks ${fewest.join(', ')}; correct shapes[…].has or the sample`;
+      yield `sample.response has a record (the ${at + 1}.) of no shape: it lacks ${fewest.join(', ')}; correct shapes[…].has or the sample`;
   }
 }
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The records of an answer in JSON; null if it is none. */
-function recordsOf(answer: unknown, envelope: string): readonly unknown[] | null {
-  if (Array.isArray(answer)) return answer;
-  if (!isObject(answer)) return null;
+/** The records of a response in JSON; null if it is none. */
+function recordsOf(response: unknown, envelope: string): readonly unknown[] | null {
+  if (Array.isArray(response)) return response;
+  if (!isObject(response)) return null;
   for (const name of [envelope.toLowerCase(), 'value']) {
-    const list = Object.entries(answer).find(([key]) => key.toLowerCase() === name)?.[1];
+    const list = Object.entries(response).find(([key]) => key.toLowerCase() === name)?.[1];
     if (Array.isArray(list)) return list;
   }
-  return [answer];
+  return [response];
 }
 
 /** What is wrong with a name, by the rules. */

@@ -3,18 +3,18 @@ import { isDay } from '../core/days.ts';
 import { either } from '../core/wording.ts';
 import { isSnakeCase } from './column-names.ts';
 import {
-  type AnswerField,
-  type AskedFor,
   type DerivedField,
   type Kind,
+  type Requested,
   type RequestField,
+  type ResponseField,
   SQL_TYPES,
 } from './fields.ts';
 import {
+  type InstrumentRequest,
   type NamedSpan,
   type Operation,
   type Parts,
-  type Question,
   type RequestOption,
   SCHEDULED_WEEKDAYS,
   type Schedule,
@@ -74,12 +74,12 @@ const FIELDS = 'list text(…), date(…), numeric(…) and the like';
 const field = z.discriminatedUnion(
   'from',
   [
-    object<AnswerField>()(
+    object<ResponseField>()(
       {
         ...fieldMembers,
-        from: z.literal('answer'),
+        from: z.literal('response'),
         source: text('use the name of the source'),
-        workOut: fn().optional(),
+        compute: fn().optional(),
       },
       FIELDS,
     ),
@@ -92,7 +92,7 @@ const field = z.discriminatedUnion(
       FIELDS,
     ),
   ],
-  { error: ({ code }) => (code === 'invalid_union' ? 'use answer, request or derived' : FIELDS) },
+  { error: ({ code }) => (code === 'invalid_union' ? 'use response, request or derived' : FIELDS) },
 );
 
 const aColumn = text('use a column');
@@ -111,7 +111,7 @@ const naming = object<Naming>()(
 );
 
 const PLURAL = 'use a plural in snake_case, such as bulk_deals';
-const KEY = 'list the columns that tell two rows apart, exchange among them';
+const KEY = 'list the columns that distinguish two rows, exchange among them';
 
 const table = object<TableDefinition>()(
   {
@@ -210,8 +210,8 @@ const parts = object<Parts>()(
 
 type Windows<Per> = Extract<Operation['windows'], { readonly per: Per }>;
 
-export const QUESTIONS = 'use a function that returns [{ from, to, variant, params }]';
-export const QUESTIONS_ONCE = "use a function that returns [{ type: 'A' }], or leave it out";
+export const REQUESTS = 'use a function that returns [{ from, to, variant, params }]';
+export const REQUESTS_ONCE = "use a function that returns [{ type: 'A' }], or leave it out";
 
 const WINDOWS = {
   range: object<Windows<'range'>>()(
@@ -225,15 +225,15 @@ const WINDOWS = {
     '',
   ),
   session: object<Windows<'session'>>()({ per: z.literal('session') }, ''),
-  once: object<Windows<'once'>>()({ per: z.literal('once'), questions: fn(QUESTIONS_ONCE).optional() }, ''),
+  once: object<Windows<'once'>>()({ per: z.literal('once'), requests: fn(REQUESTS_ONCE).optional() }, ''),
   instrument: object<Windows<'instrument'>>()(
-    { per: z.literal('instrument'), days: word(['sessions', 'quarters', 'none']), questions: fn(QUESTIONS) },
+    { per: z.literal('instrument'), days: word(['sessions', 'quarters', 'none']), requests: fn(REQUESTS) },
     '',
   ),
   row: object<Windows<'row'>>()(
     {
       per: z.literal('row'),
-      of: text('use the name of the operation whose rows are asked about'),
+      of: text('use the name of the operation whose rows name what to request'),
       instrument: text('use the column that names the instrument'),
       params: texts("use columns by parameter, such as { year: 'report_year' }"),
       day: text('use a column, or leave it out').optional(),
@@ -264,11 +264,11 @@ const schedule = object<Schedule>()(
   "use { at: '21:30', on: 'daily', hasLookback: true }",
 );
 
-const SAMPLE = 'use { asked: { exchange, from, to, instruments, params }, answer }';
+const SAMPLE = 'use { requested: { exchange, from, to, instruments, params }, response }';
 
 const sample = object<Operation['sample']>()(
   {
-    asked: object<Omit<AskedFor, 'calledOn'>>()(
+    requested: object<Omit<Requested, 'calledOn'>>()(
       {
         exchange: text('use a code such as BSE'),
         from: day,
@@ -278,14 +278,14 @@ const sample = object<Operation['sample']>()(
       },
       SAMPLE,
     ),
-    answer: z.unknown().optional(),
+    response: z.unknown().optional(),
   },
   SAMPLE,
 );
 
-const NAME = 'use the name by which the source is asked, such as GetVoting';
+const NAME = 'use the name by which the source is called, such as GetVoting';
 const EXCHANGES = "list codes in capitals, such as ['BSE', 'NSE'] or ['BFO']";
-const ENVELOPE = 'use the name of the list in the answer, or leave it out';
+const ENVELOPE = 'use the name of the list in the response, or leave it out';
 const TABLES = 'list tables, as defineTable({ … }) returns them';
 const READING = 'use readFrom(table, { … })';
 
@@ -321,13 +321,13 @@ export const declarationSchema = object<Operation>()(
 );
 
 /** What functions of a declaration have to return. */
-export const questionsSchema = z.array(
+export const requestsSchema = z.array(
   z.object({
     from: day,
     to: day,
     variant: z.string(),
     params: z.record(z.string(), z.string()),
     always: z.boolean().optional(),
-  } satisfies Members<Question>),
+  } satisfies Members<InstrumentRequest>),
 );
-export const onceQuestionsSchema = z.array(z.record(z.string(), z.string()));
+export const onceRequestsSchema = z.array(z.record(z.string(), z.string()));

@@ -9,7 +9,7 @@ import type { DeclarationProblem } from './check-declaration.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
-/** Where an operation is declared: here, and asked from the start; in the catalogue; or in the user's folder. */
+/** Where an operation is declared: here, and requested from the start; in the catalogue; or in the user's folder. */
 type From = 'default' | 'catalogue' | 'folder';
 
 export interface Declared {
@@ -109,7 +109,7 @@ interface ReadDeclaration {
  * with `names`: our tests do so, and its sample need not be read in every process that uses it.
  *
  * @param taken the tables that it cannot have; those of the operation are added.
- * @param names of all operations, if the rows of others that it asks about are to be checked.
+ * @param names of all operations, if the rows of others that it is about are to be checked.
  */
 export async function readDeclared(
   { name, path, from }: DeclaredFile,
@@ -167,7 +167,7 @@ function fileProblem(path: string, name: string): string | null {
   return entry.isFile() ? null : 'it is not a file';
 }
 
-/** Why a file cannot be imported, with the line where Node tells it. */
+/** Why a file cannot be imported, with the line where Node shows it. */
 function importProblem(path: string, error: unknown): string {
   if (/\.m?ts$/.test(path) && (error as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION')
     return `Node ${process.versions.node} does not read TypeScript: use Node 22.18 or newer, or a file .mjs with "// @ts-check"`;
@@ -214,9 +214,9 @@ export async function loadDeclared(
   const names = files.map(({ name }) => name);
   const operations: Declared[] = [];
   const broken: BrokenFile[] = [];
-  for (const [place, file] of files.entries()) {
+  for (const [position, file] of files.entries()) {
     // The user's own replaces that of the catalogue.
-    if (names.indexOf(file.name, place + 1) !== -1) continue;
+    if (names.indexOf(file.name, position + 1) !== -1) continue;
     const found = await importDeclared(file, taken);
     if (isBroken(found)) broken.push(found);
     else operations.push({ operation: found, from: file.from });
@@ -228,10 +228,10 @@ export async function loadDeclared(
 export class DeclarationError extends PipelineError {}
 
 /**
- * Makes the functions of a declaration fail with a `DeclarationError`, whatever they throw, and if the questions of a day
- * are none.
+ * Makes the functions of a declaration fail with a `DeclarationError`, whatever they throw, and if the requests of a
+ * day are none.
  *
- * @param returnedProblem says what is wrong with what `windows.questions` has returned; null if nothing is.
+ * @param returnedProblem says what is wrong with what `windows.requests` has returned; null if nothing is.
  */
 function nameFailures(
   operation: Operation,
@@ -264,14 +264,14 @@ function nameFailures(
   };
   name(operation.request, 'datedWhen', 'request.datedWhen');
   const { windows } = operation;
-  name(windows, 'questions', 'windows.questions', (found) => returnedProblem(windows.per, found));
+  name(windows, 'requests', 'windows.requests', (found) => returnedProblem(windows.per, found));
   for (const [at, shape] of operation.shapes.entries())
     name(shape, 'contradiction', `shapes[${at}].contradiction`);
   const tables = tablesFilledBy(operation).map(({ name, fields }) => ({ path: name, fields }));
   const also = operation.also === undefined ? [] : [{ path: 'also', fields: operation.also.fields }];
   for (const { path, fields } of [...tables, ...also]) {
     for (const field of fields) {
-      for (const member of ['value', 'workOut']) name(field, member, `${member} of ${path}.${field.column}`);
+      for (const member of ['value', 'compute']) name(field, member, `${member} of ${path}.${field.column}`);
     }
   }
 }

@@ -8,7 +8,7 @@ export type TableDescription = ReturnType<typeof describeTable>;
 export type DataSetDescription = ReturnType<typeof describeDataSet>;
 
 const INSTRUMENTS = {
-  none: 'cannot be asked by instrument',
+  none: 'cannot be requested per instrument',
   one: 'one per request',
   many: 'up to 25 per request',
 } as const;
@@ -45,7 +45,7 @@ function windowsText({ windows, request, schedule }: DataSet): string {
       return 'run, once: it takes no dates';
     case 'instrument':
       return `instrument, ${request.instruments === 'many' ? 'up to 25' : 'one'} a request${
-        schedule?.spread === 'week' ? '; a night asks for a seventh of them' : ''
+        schedule?.spread === 'week' ? '; a night requests a seventh of them' : ''
       }`;
     case 'row':
       return `row of ${windows.of} that is new or has changed, one a request`;
@@ -59,13 +59,13 @@ function describeTable({ name, comment, key, fields }: TableDefinition) {
 }
 
 function describeField(field: Field) {
-  const from = { answer: '', request: '(the request)', derived: '(computed)' }[field.from];
+  const from = { response: '', request: '(the request)', derived: '(computed)' }[field.from];
   return {
     column: field.column,
     type: SQL_TYPES[field.kind],
     unit: field.unit ?? null,
     /** The source field, or in parentheses where else the value comes from. */
-    source: field.from === 'answer' ? field.source : from,
+    source: field.from === 'response' ? field.source : from,
     meaning: field.meaning,
     isRequired: field.required === true,
   };

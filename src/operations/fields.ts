@@ -1,7 +1,7 @@
 /**
  * The functions with which operation files declare their fields, one line for each: the source's name, our column, its
  * meaning and unit. The zod schema, the drizzle column, the COPY encoder, the column comment, the data dictionary and
- * the sandbox's answer are all made from that line.
+ * the sandbox's response are all made from that line.
  */
 
 /** How a value is read, stored and written; see `extract/values.ts` for the reading rules. */
@@ -47,28 +47,28 @@ interface FieldOptions {
   readonly blanks?: readonly string[];
   /** Other source fields that may have the value, tried in order after the first. */
   readonly orElse?: readonly string[];
-  /** Does it mean nothing in this data set? Then what cannot be read is null, and the answer has a warning. */
+  /** True if it means nothing in this data set. Then what cannot be read is null, and the response has a warning. */
   readonly meaningless?: boolean;
 }
 
 /**
- * Works out a value of a record. Called once for each record, in the order of the answer and for rejected ones too. All
- * calls for an answer share one `memory`.
+ * Computes a value of a record. Called once for each record, in the order of the response and for rejected ones too.
+ * All calls for a response share one `memory`.
  *
  * @param get returns a value of the record as it was sent, by the name of its source field.
  * @param read returns a value as it would be stored in a column of a kind, null if it cannot be read.
  */
-export type WorkOut = (
+export type Compute = (
   get: (source: string) => unknown,
   read: (source: string, kind: Kind) => string | number | boolean | null,
   memory: Map<string, number>,
 ) => string | number | null;
 
-/** A field of the source's answer. */
-export interface AnswerField extends FieldOptions {
+/** A field of the source's response. */
+export interface ResponseField extends FieldOptions {
   /** What is stored instead of the value as it was sent. */
-  readonly workOut?: WorkOut;
-  readonly from: 'answer';
+  readonly compute?: Compute;
+  readonly from: 'response';
   /** The name in the service's interface description; matched without regard to case. */
   readonly source: string;
   readonly column: string;
@@ -76,54 +76,54 @@ export interface AnswerField extends FieldOptions {
   readonly meaning: string;
 }
 
-/** What a request asked for; the source of values that the answer does not have. */
-export interface AskedFor {
+/** What was requested; the source of values that the response does not have. */
+export interface Requested {
   readonly exchange: string;
-  /** First and last day asked for. */
+  /** First and last day requested. */
   readonly from: string;
   readonly to: string;
   readonly instruments: readonly string[];
-  /** The options of the request, and what planning notes for reading its answer: `variant`, `trialDay`. */
+  /** The options of the request, and what planning notes for reading its response: `variant`, `trialDay`. */
   readonly params: Readonly<Record<string, string>>;
   /** Day of the call in the source's time zone. */
   readonly calledOn: string;
 }
 
-/** Is this one of the days asked for? A trial address answers for its own, whatever was asked. */
-export function isAskedDay({ from, to, params }: AskedFor, day: string): boolean {
+/** True for one of the days requested. A trial address serves its own, whatever was requested. */
+export function isRequestedDay({ from, to, params }: Requested, day: string): boolean {
   return params.trialDay !== undefined || (from <= day && day <= to);
 }
 
-/** A column whose value comes from the request, because the answer does not have it. */
+/** A column whose value comes from the request, because the response does not have it. */
 export interface RequestField extends FieldOptions {
   readonly from: 'request';
   readonly column: string;
   readonly kind: Kind;
   readonly meaning: string;
-  readonly value: (asked: AskedFor) => string;
+  readonly value: (requested: Requested) => string;
 }
 
-/** A column that is computed from the record and its place in the answer. */
+/** A column that is computed from the record and its position in the response. */
 export interface DerivedField extends FieldOptions {
   readonly from: 'derived';
   readonly column: string;
   readonly kind: Kind;
   readonly meaning: string;
-  readonly value: WorkOut;
+  readonly value: Compute;
 }
 
-export type Field = AnswerField | RequestField | DerivedField;
+export type Field = ResponseField | RequestField | DerivedField;
 
-type AnswerFieldMaker = (
+type ResponseFieldMaker = (
   source: string,
   column: string,
   meaning: string,
-  options?: FieldOptions & Pick<AnswerField, 'workOut'>,
-) => AnswerField;
+  options?: FieldOptions & Pick<ResponseField, 'compute'>,
+) => ResponseField;
 
-function answerField(kind: Kind): AnswerFieldMaker {
+function responseField(kind: Kind): ResponseFieldMaker {
   return (source, column, meaning, options = {}) => ({
-    from: 'answer',
+    from: 'response',
     source,
     column,
     kind,
@@ -133,18 +133,18 @@ function answerField(kind: Kind): AnswerFieldMaker {
 }
 
 /** Text, trimmed; empty means null. */
-export const text = answerField('text');
+export const text = responseField('text');
 /** Integer of at most 32 bits: codes, years. */
-export const int4 = answerField('int4');
+export const int4 = responseField('int4');
 /** Integer of at most 64 bits: quantities and counts. A fraction is a reject. */
-export const int8 = answerField('int8');
+export const int8 = responseField('int8');
 /** Decimal number, stored with every digit that the source sent: money, prices, ratios. */
-export const numeric = answerField('numeric');
-export const boolean = answerField('boolean');
+export const numeric = responseField('numeric');
+export const boolean = responseField('boolean');
 /** Calendar day without a zone. */
-export const date = answerField('date');
+export const date = responseField('date');
 /** Date-time in the source's zone (Asia/Kolkata), stored as an instant. */
-export const datetime = answerField('datetime');
+export const datetime = responseField('datetime');
 
 /** A column filled from the request. */
 export function fromRequest(
@@ -157,23 +157,23 @@ export function fromRequest(
 }
 
 /** A column computed from the record. */
-export function derived(column: string, kind: Kind, meaning: string, value: WorkOut): DerivedField {
+export function derived(column: string, kind: Kind, meaning: string, value: Compute): DerivedField {
   return { from: 'derived', column, kind, meaning, value };
 }
 
 /**
- * Counts equal records of an answer, 1, 2, …, for the key of a set without a natural one: equal lines are rows of their
- * own, and the same answer in another order has the same rows. `sources` must be all fields that tell two records apart,
- * the values too; the table's key must have the columns of all of them, and this one.
+ * Counts equal records of a response, 1, 2, …, for the key of a set without a natural one: equal lines are rows of
+ * their own, and the same response in another order has the same rows. `sources` must be all fields that distinguish
+ * two records, the values too; the table's key must have the columns of all of them, and this one.
  */
 export function occurrence(column: string, sources: readonly string[]): DerivedField {
-  const meaning = 'Which of the equal records of the answer it is, from 1.';
+  const meaning = 'Which of the equal records of the response it is, from 1.';
   return derived(column, 'int4', meaning, (_get, read, memory) => {
     // Other columns of the table count in the same memory.
     const record = JSON.stringify([column, ...sources.map((source) => read(source, 'text'))]);
-    const place = (memory.get(record) ?? 0) + 1;
-    memory.set(record, place);
-    return place;
+    const position = (memory.get(record) ?? 0) + 1;
+    memory.set(record, position);
+    return position;
   });
 }
 
@@ -197,15 +197,15 @@ export function numberWithoutCommas(sent: unknown): string | number | null {
   return WITH_COMMAS.test(sent) ? sent.replaceAll(',', '') : sent;
 }
 
-/** For `workOut` of a `date` or `datetime` that is sent with the day first: `27/02/2025`, `27-02-2025 21:15:00`. */
+/** For `compute` of a `date` or `datetime` that is sent with the day first: `27/02/2025`, `27-02-2025 21:15:00`. */
 export const dayFirst =
-  (source: string): WorkOut =>
+  (source: string): Compute =>
   (get) =>
     dayFirstAsIso(get(source));
 
-/** For `workOut` of a number that is sent with commas: `1,234.50`, and `1,23,234.50` in lakhs. */
+/** For `compute` of a number that is sent with commas: `1,234.50`, and `1,23,234.50` in lakhs. */
 export const withoutCommas =
-  (source: string): WorkOut =>
+  (source: string): Compute =>
   (get) =>
     numberWithoutCommas(get(source));
 

@@ -1,13 +1,13 @@
 import type { Config } from '../core/config.ts';
 import type { DayRange } from '../core/days.ts';
 import { exchangeOfSegment } from '../core/exchanges.ts';
-import type { AskedFor } from './fields.ts';
+import type { Requested } from './fields.ts';
 import type { Row, TableDefinition, TableReading } from './table.ts';
 
 /** The operation whose data shows which days were sessions, and which instruments there are. */
 export const BHAV_COPY = 'GetBhavCopyCM';
 
-/** The request that asks what the key may do. It fills no table, so it is not declared as an operation. */
+/** The request for what the key may do. It fills no table, so it is not declared as an operation. */
 export const LIMITATION = 'GetLimitation';
 
 /** A request option that users can set, besides dates and instruments. */
@@ -28,7 +28,9 @@ export interface RequestOption {
     /** The format in words, e.g. `four digits`. */
     readonly description: string;
   };
-  /** Does it narrow the answer? Then the answer does not list its day in full and does not count as coverage. */
+  /**
+   * True if it narrows the response. Then the response does not list its day in full and does not count as coverage.
+   */
   readonly isFilter: boolean;
 }
 
@@ -77,25 +79,27 @@ export interface NamedSpan {
 interface RequestShape {
   /**
    * `range`: from and to as moments; `years`: from and to as the years of the range; `day`: date; `spans`: range, the
-   * name of the shortest of `spans` that contains the days asked for; `none`: the operation takes no dates.
+   * name of the shortest of `spans` that contains the days requested; `none`: the operation takes no dates.
    */
   readonly dates: 'range' | 'years' | 'day' | 'spans' | 'none';
-  /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be asked for. */
+  /** The named spans that the operation knows, for `dates: 'spans'`. Older days cannot be requested. */
   readonly spans?: readonly NamedSpan[];
-  /** For `dates: 'years'`: how many years before those of the range are asked for too, as their records may still come. */
+  /**
+   * For `dates: 'years'`: how many years before those of the range are requested too, as their records may still come.
+   */
   readonly yearsBefore?: number;
   /** Parameters that every request has, by the source's name. */
   readonly fixed?: Readonly<Record<string, string>>;
   /** Set if only some requests of the operation have the date: does this one? */
-  readonly datedWhen?: (asked: Pick<AskedFor, 'params' | 'instruments'>) => boolean;
+  readonly datedWhen?: (requested: Pick<Requested, 'params' | 'instruments'>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
-  /** Does it take `dTFormat`? A text is the name of the parameter, where the source spells it otherwise. */
+  /** True if it takes `dTFormat`. A text is the name of the parameter, where the source spells it otherwise. */
   readonly dTFormat: boolean | string;
   readonly options: readonly RequestOption[];
 }
 
-/** One of the record shapes that an operation may answer with, and the table it is stored in. */
+/** One of the record shapes that an operation may respond with, and the table it is stored in. */
 export interface Shape {
   readonly table: TableDefinition;
   /** A record has this shape if it has all of these source fields … */
@@ -107,39 +111,39 @@ export interface Shape {
   /** Column with the requested symbol, if coverage can be recorded for each instrument. */
   readonly symbolColumn?: string;
   /**
-   * Do records have the session day that was asked for, so that coverage can be recorded day by day? Then a record of
-   * any other day is rejected.
+   * True if records have the session day that was requested, so that coverage can be recorded day by day. Then a record
+   * of any other day is rejected.
    */
   readonly dated: boolean;
   /** What a row says that contradicts the request; then the record is rejected. Null if nothing does. */
   readonly contradiction?: (
     row: Row,
-    asked: AskedFor,
+    requested: Requested,
   ) => { readonly column: string; readonly message: string } | null;
   /** Column with the exchange of a record: a record of another known exchange is rejected. */
   readonly exchangeColumn?: string;
   /**
-   * What an answer to a request without instruments and filters lists in full: the requested days, everything that
-   * the exchange has, or nothing in particular. Stored rows that such an answer no longer lists are withdrawn.
+   * What a response to a request without instruments and filters lists in full: the requested days, everything that
+   * the exchange has, or nothing in particular. Stored rows that such a response no longer lists are withdrawn.
    */
   readonly fullSet: 'days' | 'exchange' | 'none';
 }
 
-/** One question for one instrument, for operations that ask per instrument. */
-export interface Question extends DayRange {
-  /** Identifies the question in the coverage of a day, e.g. `eod/Standalone`; '' if there is only one. */
+/** One request for one instrument, for operations that request data per instrument. */
+export interface InstrumentRequest extends DayRange {
+  /** Identifies the request in the coverage of a day, e.g. `eod/Standalone`; '' if there is only one. */
   readonly variant: string;
   readonly params: Readonly<Record<string, string>>;
-  /** Is it asked even if an earlier answer covers it? */
+  /** True if it is requested even if an earlier response covers it. */
   readonly always?: boolean;
 }
 
-export interface QuestionInput extends DayRange {
+export interface RequestInput extends DayRange {
   /** Sessions of the exchange from `from` to `to`, ascending. */
   readonly sessions: readonly string[];
   /** Today in the source's zone. */
   readonly today: string;
-  /** Is this today's nightly run? Only then are real-time figures worth a request. */
+  /** True for today's nightly run. Only then are real-time figures worth a request. */
   readonly live: boolean;
   /** Request options that the user has set, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
@@ -147,13 +151,13 @@ export interface QuestionInput extends DayRange {
 
 /**
  * How long after the end of a quarter its figures may still come, in days: about the length of the next quarter. Until
- * then an empty answer does not mean that there are none.
+ * then an empty response does not mean that there are none.
  */
 export const QUARTER_AWAITED_DAYS = 92;
 
 /**
- * Questions without dates whose answers together list everything that an exchange has: one for each value of a request
- * option. A value that is found in an answer is asked for too.
+ * Requests without dates whose responses together list everything that an exchange has: one for each value of a request
+ * option. A value that is found in a response is requested too.
  */
 export interface Parts {
   /** The source's parameter name. */
@@ -167,9 +171,9 @@ export interface Parts {
 /** How a date range is divided into windows, of which each is one request. */
 type WindowPolicy =
   /**
-   * Up to `days` calendar days a window. `everyDay`: records may be of days that are not sessions. `parts`: an answer
-   * about days may list only what has changed on them; every run also asks for each part, once a day. `ahead`: records
-   * may be of days to come; a nightly run also asks for this many days after it.
+   * Up to `days` calendar days a window. `everyDay`: records may be of days that are not sessions. `parts`: a response
+   * about days may list only what has changed on them; every run also requests each part, once a day. `ahead`: records
+   * may be of days to come; a nightly run also requests this many days after it.
    */
   | {
       readonly per: 'range';
@@ -181,25 +185,25 @@ type WindowPolicy =
   /** One session a window. */
   | { readonly per: 'session' }
   /**
-   * One window a run, without dates; with `questions` one for each of these values of options, by the day of the call,
+   * One window a run, without dates; with `requests` one for each of these values of options, by the day of the call,
    * unless the user sets them.
    */
   | {
       readonly per: 'once';
-      readonly questions?: (today: string) => readonly Readonly<Record<string, string>>[];
+      readonly requests?: (today: string) => readonly Readonly<Record<string, string>>[];
     }
   /**
-   * One window for each instrument and question. `days`: the days for which data is expected: sessions, last days of
+   * One window for each instrument and request. `days`: the days for which data is expected: sessions, last days of
    * quarters, or none in particular.
    */
   | {
       readonly per: 'instrument';
       readonly days: 'sessions' | 'quarters' | 'none';
-      readonly questions: (input: QuestionInput) => readonly Question[];
+      readonly requests: (input: RequestInput) => readonly InstrumentRequest[];
     }
   /**
-   * One window for each stored row of another operation, which lists what can be asked for: a statement, a filing. A row
-   * is asked for once, and again when it changes.
+   * One window for each stored row of another operation, which lists what can be requested: a statement, a filing. A
+   * row is requested once, and again when it changes.
    */
   | {
       readonly per: 'row';
@@ -213,8 +217,8 @@ type WindowPolicy =
       readonly day?: string;
     }
   /**
-   * Nothing is requested: the records come from imported files or are computed from stored data. As nobody asks for
-   * them, they have no coverage.
+   * Nothing is requested: the records come from imported files or are computed from stored data. As nothing requests
+   * for them, they have no coverage.
    */
   | { readonly per: 'file' };
 
@@ -223,20 +227,20 @@ export interface Schedule {
   readonly at: string;
   /** Every day, or the weekday of a weekly operation. */
   readonly on: 'daily' | 'friday' | 'saturday' | 'sunday';
-  /** Are the last EOD_LOOKBACK_SESSIONS sessions asked for again, to get late corrections? */
+  /** True if the last EOD_LOOKBACK_SESSIONS sessions are requested again, to get late corrections. */
   readonly hasLookback: boolean;
-  /** Are its instruments spread over the week, so that each night asks for a seventh of them? */
+  /** True if its instruments are spread over the week, so that each night requests a seventh of them. */
   readonly spread?: 'week';
   /**
    * What its windows are worth where not all of a night's fit: prices come before lists of whole exchanges, and these
-   * before details of single instruments. By default details if it asks about instruments, and lists otherwise.
+   * before details of single instruments. By default details if it is about instruments, and lists otherwise.
    */
   readonly value?: ScheduleValue;
 }
 
 export type ScheduleValue = 'prices' | 'lists' | 'details';
 
-/** The weekday on which a schedule asks, as in `weekday` of core/days.ts; null: every day. */
+/** The weekday on which a schedule requests, as in `weekday` of core/days.ts; null: every day. */
 export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>> = {
   daily: null,
   sunday: 0,
@@ -255,24 +259,24 @@ export interface DataSet {
    * are, by the exchange that they name.
    */
   readonly udiff?: { readonly segment: string; readonly exchanges: Readonly<Record<string, string>> };
-  /** Further tables that some imported files fill; answers of the source have no data for them. */
+  /** Further tables that some imported files fill; responses of the source have no data for them. */
   readonly alsoInFiles?: readonly TableDefinition[];
-  /** A table of another data set that its answers fill besides: each record that is stored is a row there as well. */
+  /** A table of another data set that its responses fill besides: each record that is stored is a row there as well. */
   readonly also?: TableReading;
   /** Exchanges and segments (`BFO`, `BSE_IDX`) it is requested for when the user names none. */
   readonly exchanges: readonly string[];
   readonly request: RequestShape;
   readonly windows: WindowPolicy;
-  /** The name of the list of records in the answer, if it is not `Value`. */
+  /** The name of the list of records in the response, if it is not `Value`. */
   readonly envelope?: string;
-  /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty answer means nothing. */
+  /** `HH:mm` in the source's zone, when the day's data can be expected. An earlier empty response means nothing. */
   readonly publishedAt: string;
   /** Null if nothing is requested. */
   readonly schedule: Schedule | null;
-  /** Is it normal that a session has no records? If not, data is missing. */
+  /** True if it is normal that a session has no records. If not, data is missing. */
   readonly emptyIsNormal: boolean;
-  /** An example of a request and of the service's answer to it; null if nothing is requested. */
-  readonly sample: { readonly asked: Omit<AskedFor, 'calledOn'>; readonly answer: unknown } | null;
+  /** An example of a request and of the service's response to it; null if nothing is requested. */
+  readonly sample: { readonly requested: Omit<Requested, 'calledOn'>; readonly response: unknown } | null;
 }
 
 /** A data set that is requested from the source service. */
@@ -281,7 +285,7 @@ export interface Operation extends DataSet {
   readonly schedule: Schedule;
   readonly sample: NonNullable<DataSet['sample']>;
   /**
-   * The operation that answers the same questions, with these parameters, if the source does not offer this one any
+   * The operation that serves the same data, with these parameters, if the source does not offer this one any
    * more. It must know the same shapes.
    */
   readonly instead?: { readonly operation: string; readonly params: Readonly<Record<string, string>> };
@@ -292,34 +296,39 @@ export function publicationTime({ publishedAt }: DataSet, earliest: string): str
   return publishedAt > earliest ? publishedAt : earliest;
 }
 
-/** Is its data expected for the last days of quarters, not for sessions? */
+/** True if its data is expected for the last days of quarters, not for sessions. */
 export function isQuarterly({ windows }: Operation): boolean {
   return windows.per === 'instrument' && windows.days === 'quarters';
 }
 
-/** The questions without dates that it asks instead of, or besides, those about days; undefined if there are none. */
+/**
+ * The requests without dates that it requests instead of, or besides, those about days; undefined if there are none.
+ */
 export function partsOf({ windows }: Pick<DataSet, 'windows'>): Parts | undefined {
   return windows.per === 'range' ? windows.parts : undefined;
 }
 
-/** The variant of the question about a part. */
+/** The variant of the request about a part. */
 export const partVariant = ({ param }: Parts, value: string): string => `${param}/${value}`;
 
-/** The variant of the question about days to come. */
+/** The variant of the request about days to come. */
 export const AHEAD = 'ahead';
 
-/** Is this the variant of a question about a part? */
+/** True if this is the variant of a request about a part. */
 export function isPart(dataSet: Pick<DataSet, 'windows'>, variant: string): boolean {
   const parts = partsOf(dataSet);
   return parts !== undefined && variant.startsWith(partVariant(parts, ''));
 }
 
-/** Is this request sent with its days? */
-export function isDated({ request }: Operation, asked: Pick<AskedFor, 'params' | 'instruments'>): boolean {
-  return request.dates !== 'none' && (request.datedWhen?.(asked) ?? true);
+/** True if this request is sent with its days. */
+export function isDated(
+  { request }: Operation,
+  requested: Pick<Requested, 'params' | 'instruments'>,
+): boolean {
+  return request.dates !== 'none' && (request.datedWhen?.(requested) ?? true);
 }
 
-/** Is each of its requests about one or several instruments? */
+/** True if each of its requests is about one or several instruments. */
 export function asksInstruments({ windows }: Pick<DataSet, 'windows'>): boolean {
   return windows.per === 'instrument' || windows.per === 'row';
 }
@@ -336,7 +345,7 @@ export function dateFormatParam({ request }: Pick<DataSet, 'request'>): string |
   return request.dTFormat === false ? null : request.dTFormat;
 }
 
-/** The variants of the questions about each day for which data is expected; null if none is expected for any day. */
+/** The variants of the requests about each day for which data is expected; null if none is expected for any day. */
 export function expectedVariants(operation: Operation): string[] | null {
   const { windows } = operation;
   if (windows.per === 'once' || windows.per === 'row') return null;
@@ -344,11 +353,11 @@ export function expectedVariants(operation: Operation): string[] | null {
   // What is expected is the whole list, whatever has changed on single days.
   if (partsOf(operation) !== undefined) return null;
   if (windows.per !== 'instrument') return [''];
-  return windows.questions(expectedDay()).map(({ variant }) => variant);
+  return windows.requests(expectedDay()).map(({ variant }) => variant);
 }
 
-/** A day that is the last of a quarter, and also a session: what is asked about it stands for all days. */
-export function expectedDay(): QuestionInput {
+/** A day that is the last of a quarter, and also a session: what is requested it stands for all days. */
+export function expectedDay(): RequestInput {
   const day = '2025-03-31';
   return { sessions: [day], from: day, to: day, today: day, live: false, options: {} };
 }
@@ -375,21 +384,23 @@ export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shape
   };
 }
 
-/** The tables in which the records of answers are stored. */
-export function tablesOfAnswers({ shapes, also }: DataSet): TableDefinition[] {
+/** The tables in which the records of responses are stored. */
+export function tablesOfResponses({ shapes, also }: DataSet): TableDefinition[] {
   return [...shapes.map(({ table }) => table), ...(also === undefined ? [] : [also.table])];
 }
 
 /** All tables in which its records are stored, also those of imported files. */
 export function tablesFilledBy(dataSet: DataSet): TableDefinition[] {
-  return [...tablesOfAnswers(dataSet), ...(dataSet.alsoInFiles ?? [])];
+  return [...tablesOfResponses(dataSet), ...(dataSet.alsoInFiles ?? [])];
 }
 
-/** Names of other data sets that also fill a table of the named ones: with some of their files, or with all answers. */
+/**
+ * Names of other data sets that also fill a table of the named ones: with some of their files, or with all responses.
+ */
 export function dataSetsAlsoFilling(
   dataSets: readonly DataSet[],
   names: readonly string[],
-): { readonly inFiles: string[]; readonly inAnswers: string[] } {
+): { readonly inFiles: string[]; readonly inResponses: string[] } {
   const filled = dataSets
     .filter(({ name }) => names.includes(name))
     .flatMap(({ shapes }) => shapes.map(({ table }) => table));
@@ -398,11 +409,11 @@ export function dataSetsAlsoFilling(
     others.filter((one) => tables(one).some((table) => filled.includes(table))).map(({ name }) => name);
   return {
     inFiles: namesOf(({ alsoInFiles = [] }) => alsoInFiles),
-    inAnswers: namesOf(({ also }) => (also === undefined ? [] : [also.table])),
+    inResponses: namesOf(({ also }) => (also === undefined ? [] : [also.table])),
   };
 }
 
-/** The settings that say which exchanges are asked for. */
+/** The settings that say which exchanges are requested. */
 export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
   Partial<Pick<Config, 'EOD_OPERATION_EXCHANGES'>>;
 

@@ -2,7 +2,7 @@
  * What the package exports as `eod-pipeline/operations`: everything that a file with an operation of your own needs.
  * See docs/own-operations.md.
  */
-export type { AnswerField, AskedFor, DerivedField, Field, Kind, WorkOut } from './fields.ts';
+export type { Compute, DerivedField, Field, Kind, Requested, ResponseField } from './fields.ts';
 export {
   boolean,
   date,
@@ -19,9 +19,9 @@ export {
   withoutCommas,
 } from './fields.ts';
 export type {
+  InstrumentRequest,
   Operation,
-  Question,
-  QuestionInput,
+  RequestInput,
   RequestOption,
   Schedule,
   Shape,

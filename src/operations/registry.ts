@@ -28,14 +28,14 @@ const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
       }),
   );
 
-/** The operations that are asked from the start: the files `Get….ts` of this folder. */
+/** The operations that are requested from the start: the files `Get….ts` of this folder. */
 const defaults = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operation[];
 
-/** Data sets that nobody asks for: their records come from files, or are computed (`files/….ts`). */
+/** Data sets that nothing requests for: their records come from files, or are computed (`files/….ts`). */
 const fileSets = (await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[];
 
 // These arrays are filled by `useOperations`, so that everybody who has imported them sees the same.
-const asked: Operation[] = [];
+const requested: Operation[] = [];
 const stored: Operation[] = [];
 const known: DataSet[] = [];
 const filled: TableDefinition[] = [];
@@ -43,9 +43,9 @@ let folderInUse: string | undefined;
 let brokenInUse: readonly BrokenFile[] = [];
 
 /**
- * Every operation that is asked for, in alphabetical order: the defaults, and those that this database has enabled.
+ * Every operation that is requested, in alphabetical order: the defaults, and those that this database has enabled.
  */
-export const operations: readonly Operation[] = asked;
+export const operations: readonly Operation[] = requested;
 
 /** Every data set that has tables: the operations, those that were disabled again, and those that come from files. */
 export const dataSets: readonly DataSet[] = known;
@@ -62,11 +62,11 @@ export const migratedTables: readonly TableDefinition[] = [...new Set(builtIn.fl
 /** An operation that a database has tables of, besides the defaults. */
 export interface UsedOperation {
   readonly name: string;
-  /** Is it asked for? If not, its rows stay, and files still fill its tables. */
+  /** True if it is requested. If not, its rows stay, and files still fill its tables. */
   readonly isEnabled: boolean;
 }
 
-/** An operation that a database has tables of, and that cannot be asked, read or planned here. */
+/** An operation that a database has tables of, and that cannot be requested, read or planned here. */
 interface LeftOut {
   readonly name: string;
   /** What is wrong with its file; null if no file declares it. */
@@ -77,12 +77,12 @@ let version = 0;
 
 /**
  * Makes a function that works something out from the operations in use, and does it again only when these change. What
- * is worked out when a module is imported would not know the operations that a database has enabled.
+ * is computed when a module is imported would not know the operations that a database has enabled.
  */
-export function fromOperations<Value>(workOut: () => Value): () => Value {
+export function fromOperations<Value>(compute: () => Value): () => Value {
   let last: { readonly version: number; readonly value: Value } | undefined;
   return () => {
-    if (last?.version !== version) last = { version, value: workOut() };
+    if (last?.version !== version) last = { version, value: compute() };
     return last.value;
   };
 }
@@ -93,8 +93,8 @@ export function lookIn(folder: string | undefined): void {
 }
 
 /**
- * Uses the defaults and these operations from now on, as far as their files can be used: a file that is away or broken
- * must not keep the others from their night.
+ * Uses the defaults and these operations from now on, as far as their files can be used: a file that is unreachable or
+ * broken must not keep the others from their night.
  *
  * @param folder with operations of the user; see EOD_OPERATIONS_DIR.
  * @returns those that are left out, because the others must go on.
@@ -125,9 +125,9 @@ function setUsed(further: readonly { readonly operation: Operation; readonly isE
     further.filter((one) => one.isEnabled === isEnabled).map(({ operation }) => operation);
   const enabled = [...defaults, ...of(true)].sort(byName);
   const all = [...enabled, ...of(false).sort(byName)];
-  const isSame = asked.length === enabled.length && stored.length === all.length;
-  if (isSame && all.every((one, place) => one === stored[place])) return;
-  fill(asked, enabled);
+  const isSame = requested.length === enabled.length && stored.length === all.length;
+  if (isSame && all.every((one, position) => one === stored[position])) return;
+  fill(requested, enabled);
   fill(stored, all);
   fill(known, [...all, ...fileSets]);
   fill(filled, new Set(known.flatMap(tablesFilledBy)));
@@ -141,21 +141,21 @@ function fill<Item>(array: Item[], items: Iterable<Item>): void {
 
 setUsed([]);
 
-/** Every operation that can be asked: the defaults, the catalogue, and those of the user's folder. */
+/** Every operation that can be requested: the defaults, the catalogue, and those of the user's folder. */
 export async function allOperations(folder?: string): Promise<DeclaredOperations> {
   const { operations: further, broken } = await loadDeclared(folder, tablesTakenBy(builtIn));
   const all = [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further];
   return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
 }
 
-/** Is this a data set in use? Windows and answers of others may be stored, whose file is away. */
+/** True if this is a data set in use. Windows and responses of others may be stored, whose file is missing. */
 export const isInUse = (name: string): boolean => dataSets.some((dataSet) => dataSet.name === name);
 
-/** Is this the name of an operation that comes with eod? */
+/** True if this is the name of an operation that comes with eod. */
 export const isDefault = (name: string): boolean =>
   defaults.some((one) => one.name.toLowerCase() === name.toLowerCase());
 
-/** Is this the name of an operation that the catalogue or the user's folder declares, and not a default? */
+/** True if this is the name of an operation that the catalogue or the user's folder declares, and not a default. */
 export const isDeclaredElsewhere = (name: string): boolean =>
   !isDefault(name) && findDeclared(name, folderInUse) !== undefined;
 
@@ -198,13 +198,13 @@ const findByName =
   };
 
 /**
- * The operation with this name, in upper or lower case, of those that are asked for.
+ * The operation with this name, in upper or lower case, of those that are requested.
  *
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
 export const findOperation = findByName(operations);
 
-/** The same, and also one that was disabled: its windows and answers are still there. */
+/** The same, and also one that was disabled: its windows and responses are still there. */
 export const operationNamed = findByName<Operation>(stored);
 
 /**
@@ -238,7 +238,7 @@ interface TableGroup {
 
 const groups = fromOperations(() => new Map<string, TableGroup>());
 
-/** The group of a data set: the answers of its members are loaded, replayed and pruned together. */
+/** The group of a data set: the responses of its members are loaded, replayed and pruned together. */
 export function tableGroupOf(name: string): TableGroup {
   const made = groups().get(name);
   if (made !== undefined) return made;

@@ -75,7 +75,7 @@ export class EncodedRows implements Iterable<Row> {
     }
   }
 
-  /** Do two rows have the same key, or can that not be ruled out? Only for tables with keys of `COMPARED_KINDS`. */
+  /** True if two rows have the same key, or that cannot be ruled out. Only for tables with keys of `COMPARED_KINDS`. */
   hasDuplicates(): boolean {
     this.duplicates ??= this.findDuplicates();
     return this.duplicates;

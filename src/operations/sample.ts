@@ -17,11 +17,11 @@ export function sampleOf(declaration: string): Sample {
     return known;
   };
   return {
-    get asked() {
-      return read().asked;
+    get requested() {
+      return read().requested;
     },
-    get answer() {
-      return read().answer;
+    get response() {
+      return read().response;
     },
   };
 }

@@ -22,7 +22,7 @@ export function daysAhead({ request }: Pick<DataSet, 'request'>): number {
   );
 }
 
-/** The days that an operation with named spans can be asked for, in words. */
+/** The days that an operation with named spans can be requested, in words. */
 export function spanLimits({ request }: Pick<DataSet, 'request'>): string {
   const spans = request.spans ?? [];
   const back = largest(

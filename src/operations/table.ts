@@ -1,4 +1,4 @@
-import { type AnswerField, datetime, type Field, fromRequest } from './fields.ts';
+import { datetime, type Field, fromRequest, type ResponseField } from './fields.ts';
 
 /** A value to store. Days and date-times are text; so are numbers that a double cannot hold exactly. */
 export type Scalar = string | number | boolean | null;
@@ -7,7 +7,7 @@ export type Scalar = string | number | boolean | null;
 export type Row = Record<string, Scalar>;
 
 /**
- * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it tells
+ * The columns that name the instrument of a row. `market.instruments` is built from the rows of such tables: it states
  * what an instrument was called on a day.
  */
 export interface Naming {
@@ -18,7 +18,7 @@ export interface Naming {
   readonly name?: string;
   /** Date or date-time columns; the first that has a value is the day on which the instrument had these names. */
   readonly day: readonly [string, ...string[]];
-  /** Did it have these names for the last time on the day before that? */
+  /** True if it had these names for the last time on the day before that. */
   readonly dayBefore?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface TableDefinition {
   readonly fields: readonly Field[];
   /** The column of `partitionBy`, or else the first date column of the key, if there is one: coverage, partitions and locks use it. */
   readonly dateColumn: string | null;
-  /** Is the table partitioned by year of `dateColumn`? */
+  /** True if the table is partitioned by year of `dateColumn`. */
   readonly partitioned: boolean;
   /** The names of instruments in its rows; all names in a row belong to the same instrument. */
   readonly names: readonly Naming[];
@@ -78,8 +78,8 @@ export const SOURCE_AUDIT = ['source_received_at', 'source_saved_at'] as const;
 const EXCHANGE = fromRequest(
   'exchange',
   'text',
-  'Exchange the record was asked of: BSE, NSE or a segment such as BFO.',
-  (asked) => asked.exchange,
+  'Exchange the record was requested of: BSE, NSE or a segment such as BFO.',
+  (requested) => requested.exchange,
 );
 
 const AUDIT_FIELDS = [
@@ -91,7 +91,7 @@ const AUDIT_FIELDS = [
   datetime(
     'savedAt',
     'source_saved_at',
-    'When the source saved the record; decides which of two answers is newer. Null where it sends none.',
+    'When the source saved the record; decides which of two responses is newer. Null where it sends none.',
   ),
 ];
 
@@ -100,14 +100,14 @@ export const VALIDITY: Readonly<Record<string, string>> = {
   valid_from: 'From when this revision was the row, included.',
   valid_to: 'Until when this revision was the row, excluded: from then on the next one was, or none.',
   withdrawn:
-    'Whether the row left the table then, because the source listed it no longer; else another revision took its place.',
+    'Whether the row left the table then, because the source listed it no longer; else another revision replaced it.',
   replaced_by_load_id: 'The load (etl.loads.id) that replaced or withdrew this revision.',
 };
 
 /**
  * Declares a table of the schema `market` from its fields, and adds `exchange`, the source's audit columns and the load
  * audit columns. The order is keys, values, source audit, load audit; a column that a later migration adds comes last
- * in the database, whatever its place here.
+ * in the database, whatever its position here.
  *
  * @throws Error if a key column has no field, a column is declared twice, or an option is misspelled.
  */
@@ -118,7 +118,7 @@ export function defineTable(options: TableOptions): TableDefinition {
   const all: Field[] = [EXCHANGE, ...options.fields, ...AUDIT_FIELDS];
   const byColumn = new Map(all.map((field) => [field.column, field]));
   const names = [...all.map((field) => field.column), ...Object.keys(LOAD_AUDIT), ...Object.keys(VALIDITY)];
-  const twice = names.find((name, place) => names.indexOf(name) !== place);
+  const twice = names.find((name, position) => names.indexOf(name) !== position);
   if (twice !== undefined) throw new Error(`${options.name} declares the column ${twice} twice`);
   const keyFields = options.key.map((column) => {
     const field = byColumn.get(column);
@@ -142,20 +142,20 @@ export function defineTable(options: TableOptions): TableDefinition {
  * A table whose records come under other names than it declares: by column, the source fields that they have instead.
  * Columns that are not named keep theirs.
  *
- * @throws Error if a named column is none that is read from answers.
+ * @throws Error if a named column is none that is read from responses.
  */
 export function readFrom(
   table: TableDefinition,
-  sources: Readonly<Record<string, Pick<AnswerField, 'source' | 'orElse' | 'workOut'>>>,
+  sources: Readonly<Record<string, Pick<ResponseField, 'source' | 'orElse' | 'compute'>>>,
 ): TableReading {
   const named = new Map(Object.entries(sources));
   const fields = table.fields.map((field) => {
     const other = named.get(field.column);
-    if (other === undefined || field.from !== 'answer') return field;
+    if (other === undefined || field.from !== 'response') return field;
     named.delete(field.column);
     return { ...field, ...other };
   });
   const [unknown] = named.keys();
-  if (unknown !== undefined) throw new Error(`${table.name} reads no column ${unknown} from answers`);
+  if (unknown !== undefined) throw new Error(`${table.name} reads no column ${unknown} from responses`);
   return { table, fields };
 }

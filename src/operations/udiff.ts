@@ -1,4 +1,4 @@
-import { type AnswerField, date, int8, numeric, text } from './fields.ts';
+import { date, int8, numeric, type ResponseField, text } from './fields.ts';
 
 /** Also the unit of open interest: in files of both exchanges it is a multiple of the lot. */
 export const UNDERLYING = 'units';
@@ -10,7 +10,7 @@ const underlying = { unit: UNDERLYING } as const;
  * The fields of a bhav copy in the order of its columns, each after the column that it has in a UDiFF file: the daily
  * file of the exchanges from which the source takes its records. The first one is not in the files.
  */
-const FIELDS: readonly (readonly [inFiles: string | null, field: AnswerField])[] = [
+const FIELDS: readonly (readonly [inFiles: string | null, field: ResponseField])[] = [
   [
     'TckrSymb',
     text('symbol', 'symbol', 'Ticker symbol; unique per day only together with the series.', {
@@ -72,10 +72,10 @@ const FIELDS: readonly (readonly [inFiles: string | null, field: AnswerField])[]
 ];
 
 /** What a field means in another segment. */
-export type OwnMeaning = Partial<Omit<AnswerField, 'from' | 'source' | 'column' | 'kind'>>;
+export type OwnMeaning = Partial<Omit<ResponseField, 'from' | 'source' | 'column' | 'kind'>>;
 
 /** The fields of a bhav copy, with what they mean in the cash market or everywhere. */
-export const UDIFF_FIELDS: readonly AnswerField[] = FIELDS.map(([, field]) => field);
+export const UDIFF_FIELDS: readonly ResponseField[] = FIELDS.map(([, field]) => field);
 
 /** The source field of each column of a UDiFF file; its other columns have none. */
 export const UDIFF_COLUMNS: Readonly<Record<string, string>> = Object.fromEntries(

@@ -3,10 +3,10 @@ import type { Clock } from '../core/clock.ts';
 import type { Day } from '../core/days.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { parseChoice, parseInteger } from '../core/input.ts';
-import { CASINGS, ENVELOPES } from './answer/format.ts';
 import type { Fault } from './faults.ts';
 import { DIALECTS } from './http/parameters.ts';
 import { names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
+import { CASINGS, ENVELOPES } from './response/format.ts';
 
 /** One point in which sources may differ. Type, default, flag and, if it is open, its line in docs/limits.md come from this. */
 export interface Point<Value> {
@@ -27,7 +27,7 @@ export interface Point<Value> {
 
 /** What the documentation of the service leaves open; in Markdown. */
 interface Open {
-  readonly question: string;
+  readonly request: string;
   /** What the pipeline does about it, whichever it is, … */
   readonly handled: string;
   /** … and the setting that changes that. */
@@ -78,31 +78,31 @@ const READINGS = {
     '--classification-by-change',
     'a range of days selects only companies whose classification has changed on them',
     {
-      question: 'What `from` and `to` select of the classification.',
-      handled: 'Every sector is asked for without dates, besides the range of days.',
+      request: 'What `from` and `to` select of the classification.',
+      handled: 'Every sector is requested without dates, besides the range of days.',
     },
   ),
   withdrawnRatios: onOff(
     '--withdrawn-ratios',
     'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
     {
-      question: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
-      handled: 'If they are refused, GetFinancialRatios is asked the same, for the same rows.',
+      request: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
+      handled: 'If they are refused, GetFinancialRatios is requested instead, for the same rows.',
     },
   ),
   actionsByAnnouncement: onOff(
     '--actions-by-announcement',
     'a range of days selects corporate actions announced on them, not those with these ex-dates',
     {
-      question: 'What `from` and `to` select of corporate actions.',
-      handled: 'A night asks for the lookback and for 30 days ahead; records of any day are stored.',
+      request: 'What `from` and `to` select of corporate actions.',
+      handled: 'A night requests the lookback and 30 days ahead; records of any day are stored.',
     },
   ),
   codedRatios: onOff(
     '--coded-ratios',
     'ratios of corporate actions as in the published sample: 00050001 for 5:1',
     {
-      question: 'What the code in `RatioAmount` means.',
+      request: 'What the code in `RatioAmount` means.',
       handled: 'A code is not read: its event is `needs_review`, unless a list has the ratio.',
     },
   ),
@@ -110,50 +110,50 @@ const READINGS = {
     '--action-id-zero',
     'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
     {
-      question: 'Whether `ActionId` tells corporate actions apart, and what their fields are called.',
+      request: 'Whether `ActionId` distinguishes corporate actions, and what their fields are called.',
       handled:
-        'Both spellings are read. Actions without an id are told apart by purpose, dates and announcement.',
+        'Both spellings are read. Actions without an id are distinguished by purpose, dates and announcement.',
     },
   ),
   oldSeriesSuffix: onOff(
     '--old-series-suffix',
     'series changes name a security with the suffix of its old series',
     {
-      question: 'Whether the id in a series change has a suffix.',
+      request: 'Whether the id in a series change has a suffix.',
       handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
     },
   ),
   srcCodes: onOff('--src-codes', 'bhav copies spell src as XBSE or bse', {
-    question: 'How `src` is spelled.',
+    request: 'How `src` is spelled.',
     handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
   }),
   filledBlanks: onOff(
     '--filled-blanks',
     'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
     {
-      question: 'What fields hold that mean nothing for the cash market.',
+      request: 'What fields hold that mean nothing for the cash market.',
       handled: 'What cannot be read in such a field is null, with one warning a window.',
     },
   ),
   missingKeys: onOff('--missing-keys', 'leave out the keys of blank values', {
-    question: 'Whether a field without a value has its key.',
+    request: 'Whether a field without a value has its key.',
     handled: 'A missing key is a blank value.',
   }),
   spacedKeys: onOff('--spaced-keys', 'spell it Stock Price', {
-    question: 'How the stock price of a ratio is spelled.',
+    request: 'How the stock price of a ratio is spelled.',
     handled: 'Both are read.',
   }),
   epochMilliseconds: onOff(
     '--epoch-milliseconds',
-    'in answers with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
+    'in responses with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
     {
-      question: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
-      handled: 'Seconds and milliseconds are told apart by their size, value by value; 0 is no date.',
+      request: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
+      handled: 'Seconds and milliseconds are distinguished by their size, value by value; 0 is no date.',
       setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
     },
   ),
   shortNumbers: onOff('--short-numbers', 'round numbers in JSON to 15 digits', {
-    question: 'How many digits a number has in which format.',
+    request: 'How many digits a number has in which format.',
     handled:
       'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
     setting: '`EOD_FORMAT`',
@@ -162,31 +162,31 @@ const READINGS = {
     '--csv-unquoted',
     'CSV with its columns in another order, quotes around dates only, and 10.0 for 10',
     {
-      question: 'The order of CSV columns, and what is quoted.',
+      request: 'The order of CSV columns, and what is quoted.',
       handled:
         'Columns are found by their names. A text that was cut at its commas is put together where a space follows them, else its row is a reject.',
       setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
     },
   ),
   xmlAttributes: onOff('--xml-attributes', 'XML with values in attributes and dates as in JSON', {
-    question: 'Whether XML has values in elements or attributes, and how it writes dates.',
+    request: 'Whether XML has values in elements or attributes, and how it writes dates.',
     handled: 'Both are read.',
     setting: '`EOD_FORMAT`',
   }),
   anyCase: onOff('--any-case', 'match names and values of parameters in any case', {
-    question: 'Whether the case of parameters matters.',
+    request: 'Whether the case of parameters matters.',
     handled: 'Names and values are sent as documented.',
   }),
-  exactTimes: onOff('--exact-times', 'answer for a day only if from and to include all of it', {
-    question: 'Whether the hours of `from` and `to` count, as a release note says.',
-    handled: 'A day is always asked for from 00:00:00 to 23:59:59.',
+  exactTimes: onOff('--exact-times', 'response for a day only if from and to include all of it', {
+    request: 'Whether the hours of `from` and `to` count, as a release note says.',
+    handled: 'A day is always requested from 00:00:00 to 23:59:59.',
   }),
 };
 
 /** Every point in which sources may differ, in the order of the help of `eod sandbox`. */
 export const POINTS = {
   casing: choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal', {
-    question: 'How keys are cased.',
+    request: 'How keys are cased.',
     handled: 'Keys match in any case, also with spaces, `_` and `-` in them.',
     other: 'camel',
   }),
@@ -197,21 +197,21 @@ export const POINTS = {
     ENVELOPES,
     undefined,
     {
-      question: 'What `count` counts; whether ratios come in a list.',
+      request: 'What `count` counts; whether ratios come in a list.',
       handled:
-        'A list with fewer records than its count is asked for again; if the same comes again, it is loaded and its days stay incomplete. One with more is loaded, with a warning.',
+        'A list with fewer records than its count is requested again; if the same comes again, it is loaded and its days stay incomplete. One with more is loaded, with a warning.',
       setting: '`EOD_COUNT`',
       other: 'wrong-count',
     },
   ),
-  /** Which form operations answer with whose documented sample differs from their declared fields. */
+  /** Which form operations response with whose documented sample differs from their declared fields. */
   shapes: choice(
     '--shapes <which>',
     'record form of operations that have two: sample, declared',
     ['sample', 'declared'],
     'sample',
     {
-      question: 'Whether records have the form of the sample or the declared one.',
+      request: 'Whether records have the form of the sample or the declared one.',
       handled: 'The fields of a record decide which table it belongs to.',
       other: 'declared',
     },
@@ -225,32 +225,32 @@ export const POINTS = {
   /** `spec`: JSON or plain text by operation, as specified. */
   contentType: choice(
     '--content-type <which>',
-    'content type of answers without errors: spec, text, json',
+    'content type of responses without errors: spec, text, json',
     ['spec', 'text', 'json'],
     'spec',
     {
-      question: 'Which content type JSON has.',
-      handled: 'An answer is read by what it is, not by its content type.',
+      request: 'Which content type JSON has.',
+      handled: 'A response is read by what it is, not by its content type.',
       other: 'json',
     },
   ),
   bom: onOff('--bom', 'begin each body with a byte order mark'),
   /** Compress when the client accepts it. */
   gzip: onOff('--no-gzip', 'never compress'),
-  delayMs: number('--delay <ms>', 'milliseconds to wait before each answer', 0, 3_600_000),
+  delayMs: number('--delay <ms>', 'milliseconds to wait before each response', 0, 3_600_000),
   notReady: number(
     '--not-ready <n>',
-    'answer the first n calls of each request that the data is not ready',
+    'response the first n calls of each request that the data is not ready',
     0,
   ),
-  callsPerHour: number('--calls-per-hour <n>', 'calls answered in a clock hour (IST); 0 for no limit', 0),
+  callsPerHour: number('--calls-per-hour <n>', 'calls served in a clock hour (IST); 0 for no limit', 0),
   maxRangeDays: point<number | Readonly<Record<string, number>> | undefined>(
     '--max-range-days <n>',
-    'longest range that is answered, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
+    'longest range that is served, for all operations or by operation: GetBhavCopyCM=1,GetSeriesChange=5',
     undefined,
     rangeDays,
   ),
-  historyDays: number('--history-days <n>', 'how many days of history are answered', undefined),
+  historyDays: number('--history-days <n>', 'how many days of history are served', undefined),
   namesHistory: onOff('--names-history', 'name the number of --history-days when older days are refused'),
   disabledOperations: point<readonly string[]>(
     '--disable-operations <list>',
@@ -266,7 +266,7 @@ export const POINTS = {
   ),
   demoInstruments: point<readonly string[] | undefined>(
     '--demo-instruments <list>',
-    'for a trial key: only these instruments may be asked for by name',
+    'for a trial key: only these instruments may be requested by name',
     undefined,
     names,
   ),
@@ -274,13 +274,13 @@ export const POINTS = {
   ...READINGS,
   trialDay: point<Day | undefined>(
     '--trial-day <days>',
-    'a trial address, which answers for this day whatever is asked: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
+    'a trial address, which serves this day whatever is requested: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
     undefined,
     trialDay,
     {
-      question: 'Whether the address answers for the days that are asked for.',
+      request: 'Whether the address serves the days that are requested.',
       handled:
-        'An answer whose records are all of one other day is refused, with a hint. With the setting, that day is "today", and the day of a record counts.',
+        'A response whose records are all of one other day is refused, with a hint. With the setting, that day is "today", and the day of a record counts.',
       setting: '`EOD_TRIAL_DAY`',
       other: '2025-02-27',
     },
@@ -290,7 +290,7 @@ export const POINTS = {
   faults: {
     ...point<readonly Fault[]>(
       '--fault <rule>',
-      "a fault to answer with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
+      "a fault to respond with, e.g. status=503,every=7 or 'diagnostic=Key Expired.,first=1,operation=GetSeriesChange'",
       [],
       (text) => [parseFault(text)],
     ),
@@ -313,12 +313,12 @@ export const DEFAULT_BEHAVIOUR = Object.fromEntries(
 ) as Behaviour;
 
 export interface SandboxOptions {
-  /** Folder with operations of the user, which are answered as well; see EOD_OPERATIONS_DIR. */
+  /** Folder with operations of the user, which are served as well; see EOD_OPERATIONS_DIR. */
   readonly operationsDir?: string | undefined;
   /** 0, the default, takes any free port. */
   readonly port?: number;
   readonly host?: string;
-  /** Folder of UDiFF bhav copies, from which GetBhavCopyCM is then answered exclusively. */
+  /** Folder of UDiFF bhav copies, from which GetBhavCopyCM is then served exclusively. */
   readonly dataDir?: string;
   readonly calendar?: Calendar;
   readonly clock?: Clock;

@@ -1,12 +1,12 @@
 import { chance } from './market/hash.ts';
 
-/** Ways in which an answer can go wrong. */
+/** Ways in which a response can go wrong. */
 export const FAULT_KINDS = [
   /** An HTTP status (`value`, default 503) with a short text. */
   'status',
-  /** The connection is reset before any answer. */
+  /** The connection is reset before any response. */
   'reset',
-  /** No answer at all until the client gives up. */
+  /** No response at all until the client gives up. */
   'hang',
   /** The body trickles over `value` milliseconds (default 2000). */
   'slow',

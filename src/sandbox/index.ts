@@ -7,11 +7,10 @@ import { type Day, dayEnd } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import type { BrokenFile } from '../operations/declared.ts';
 import { allOperations } from '../operations/registry.ts';
-import type { OperationDataSets } from './answer/dataset.ts';
 import { DEFAULT_BEHAVIOUR, type SandboxOptions } from './behaviour.ts';
 import { bhavcopy } from './datasets/bhavcopy.ts';
-import { classification, pledge } from './datasets/company-answers.ts';
-import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-answers.ts';
+import { classification, pledge } from './datasets/company-responses.ts';
+import { actionDataSets, categories, corporateActions } from './datasets/corporate-action-responses.ts';
 import { marketActivity } from './datasets/market-activity.ts';
 import { ratioDataSets } from './datasets/ratios.ts';
 import type { SandboxStats } from './http/key-access.ts';
@@ -19,6 +18,7 @@ import { Responder } from './http/sandbox-server.ts';
 import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
+import type { OperationDataSets } from './response/dataset.ts';
 
 export type { Behaviour, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
@@ -118,7 +118,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-/** The data of each operation's answers. An operation that is not listed is answered with invented records. */
+/** The data of each operation's responses. An operation that is not listed is given invented records. */
 const dataSets: ReadonlyMap<string, OperationDataSets> = new Map<string, OperationDataSets>([
   ...Object.entries(marketActivity),
   ['GetBhavCopyCM', { sample: bhavcopy }],

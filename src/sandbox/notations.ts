@@ -13,7 +13,7 @@ export const names = (value: string) =>
     .map((name) => name.trim())
     .filter((name) => name !== '');
 
-/** The name of an operation, or of the request that asks what the key may do. */
+/** The name of an operation, or of the request for what the key may do. */
 export const requestName = (name: string) =>
   name.toLowerCase() === LIMITATION.toLowerCase() ? LIMITATION : operationName(name);
 

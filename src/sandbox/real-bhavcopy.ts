@@ -4,9 +4,9 @@ import { parse } from 'csv-parse/sync';
 import { type Day, isDay } from '../core/days.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { UDIFF_COLUMNS } from '../operations/udiff.ts';
-import type { DataSet } from './answer/dataset.ts';
-import { answerFields, type SourceRecord, type Value } from './answer/record.ts';
 import { Lru } from './market/market.ts';
+import type { DataSet } from './response/dataset.ts';
+import { responseFields, type SourceRecord, type Value } from './response/record.ts';
 
 const HEAD_BYTES = 4_096;
 const REMEMBERED_FILES = 8;
@@ -69,7 +69,7 @@ export function findBhavcopies(directory: string): BhavcopyFiles {
 }
 
 /**
- * Makes a record of a row. Numbers stay text, so that no digit changes on the way into the answer.
+ * Makes a record of a row. Numbers stay text, so that no digit changes on the way into the response.
  *
  * @param others the fields that are not in the files.
  */
@@ -89,7 +89,7 @@ function readFile(path: string, key: string, others: SourceRecord): SourceRecord
   return rows.map((row) => record(row, others));
 }
 
-/** Answers GetBhavCopyCM only from real files: a day without a file is empty. */
+/** Responses GetBhavCopyCM only from real files: a day without a file is empty. */
 export function realBhavcopy(files: BhavcopyFiles): DataSet {
   const parsed = new Lru<SourceRecord[]>(REMEMBERED_FILES);
   const days = [...files.keys()].sort();
@@ -98,7 +98,7 @@ export function realBhavcopy(files: BhavcopyFiles): DataSet {
     records(market, query) {
       const { range, exchange, operation } = query;
       if (range === null) return [];
-      const empty = answerFields(operation.shapes[0].table).map(({ source }) => [source, null]);
+      const empty = responseFields(operation.shapes[0].table).map(({ source }) => [source, null]);
       const published = market.publishedUntil();
       const inRange = (day: Day) => day >= range.from && day <= range.to && day <= published;
       const wanted = new Set(query.instruments);

@@ -5,7 +5,7 @@ import type { Operation } from '../operations/operation.ts';
 /** A request that passed every check. */
 export interface Query {
   readonly operation: Operation;
-  /** The code that was asked for. */
+  /** The code that was requested. */
   readonly segment: string;
   /** The exchange that runs it. */
   readonly exchange: Exchange;
@@ -13,9 +13,9 @@ export interface Query {
   readonly range: DayRange | null;
   /** The requested single day. */
   readonly day: Day | null;
-  /** Does the range select only companies whose classification has changed on its days? */
+  /** True if the range selects only companies whose classification has changed on its days. */
   readonly changesOnly?: boolean;
-  /** Does the range select the days on which corporate actions were announced, and not their ex-dates? */
+  /** True if the range selects the days on which corporate actions were announced, and not their ex-dates. */
   readonly byAnnouncement?: boolean;
   readonly instruments: readonly string[];
   /** Further parameters of the operation, as sent. */
@@ -24,7 +24,7 @@ export interface Query {
   readonly dates: 'String' | 'Epoch';
 }
 
-/** A problem that the service answers with a line of plain text and status 200. */
+/** A problem that the service responds with a line of plain text and status 200. */
 export class Diagnostic extends Error {
   constructor(line: string) {
     super(line);

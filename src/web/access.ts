@@ -25,7 +25,7 @@ const MAX_WRONG_OF_ALL = 10_000;
 
 const COOKIE = 'eod_session';
 
-/** Headers of all answers of the dashboard. They forbid content from other hosts, and inline scripts and styles. */
+/** Headers of all responses of the dashboard. They forbid content from other hosts, and inline scripts and styles. */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -65,7 +65,7 @@ export function refuseForeignHosts({ EOD_HTTP_HOST: host, EOD_WEB_PASSWORD: pass
   return async (request: FastifyRequest, reply: FastifyReply) => {
     // `localhost` for `localhost:8080`, `[::1]` for `[::1]:8080`.
     if (localOnly && !isLoopback((request.headers.host ?? '').replace(/:\d+$/, ''))) {
-      return refuse(reply, 421, 'This address answers on this machine only: open it as localhost.');
+      return refuse(reply, 421, 'This address responds on this machine only: open it as localhost.');
     }
     return undefined;
   };

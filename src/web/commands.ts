@@ -25,7 +25,7 @@ export const reconcileCommand = (from: string, to: string) => `eod reconcile --f
 /** The command that resumes or cancels a run. */
 export const runCommand = (verb: 'resume' | 'cancel', runId: number) => `eod runs ${verb} ${runId}`;
 
-/** The command that asks for one day of a data set again. */
+/** The command that requests one day of a data set again. */
 export const refetchCommand = (operation: string, exchange: string, day: string) =>
   `eod backfill ${operation} --exchange ${exchange} --from ${day} --to ${day} --force`;
 

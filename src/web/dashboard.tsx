@@ -18,11 +18,11 @@ import { openRunsProgress, readRunSummary } from '../load/state/runs/reports.ts'
 import { operations } from '../operations/registry.ts';
 import { type Access, guard } from './access.ts';
 import { ASSETS } from './assets.ts';
-import { type Asked, Heading, type Page, type PageContext } from './page.tsx';
-import { runIdOf } from './pages/asked.ts';
+import { Heading, type Page, type PageContext, type Requested } from './page.tsx';
 import { coveragePage, dataSetPage } from './pages/coverage-page.tsx';
 import { dayPage } from './pages/day.tsx';
 import { dataSetDictionaryPage, dictionaryPage, viewPage } from './pages/dictionary.tsx';
+import { runIdOf } from './pages/path-values.ts';
 import { qualityPage } from './pages/quality-page.tsx';
 import { runPage, runsPage } from './pages/runs-page.tsx';
 import { tonightPage } from './pages/tonight.tsx';
@@ -39,7 +39,7 @@ const CONNECT_WITHIN_MS = 5_000;
 const KEEP_ASSETS = 'public, max-age=31536000, immutable';
 
 /** All pages by their addresses. */
-const PAGES: Readonly<Record<string, (context: PageContext, asked: Asked) => Promise<Page>>> = {
+const PAGES: Readonly<Record<string, (context: PageContext, requested: Requested) => Promise<Page>>> = {
   '/': tonightPage,
   '/coverage': coveragePage,
   '/coverage/:operation/:exchange': dataSetPage,
@@ -58,7 +58,7 @@ const PAGES: Readonly<Record<string, (context: PageContext, asked: Asked) => Pro
 const NOTICES = {
   resumed: (run: string) => `Run ${run} is resumed.`,
   cancelled: (run: string) => `Run ${run} is cancelled; what it has loaded stays.`,
-  filling: (run: string) => `Run ${run} asks for what is missing.`,
+  filling: (run: string) => `Run ${run} requests what is missing.`,
   complete: () => 'Nothing is missing: no run was started.',
   retrying: (run: string) => `Run ${run} is reading the rejected records again.`,
   accepted: () => 'There is no reject that can be read again: no run was started.',
@@ -125,7 +125,7 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
 }
 
 function servePages(scope: FastifyInstance, context: QueueContext, access: Access): void {
-  const answer = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
+  const response = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
     const frame = {
       path: request.url.split('?')[0] ?? '/',
       config: context.config,
@@ -140,29 +140,29 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
   for (const [path, makePage] of Object.entries(PAGES)) {
     scope.get(path, async (request, reply) => {
       const pageContext: PageContext = { ...context, token: access.tokenFor(request, reply) };
-      const asked = {
+      const requested = {
         params: request.params as Readonly<Record<string, string>>,
         query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
       };
-      return answer(request, reply, await makePage(pageContext, asked));
+      return response(request, reply, await makePage(pageContext, requested));
     });
   }
   scope.setNotFoundHandler((request, reply) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
     }
-    return answer(request, reply, problemPage(404, 'There is no such page.'));
+    return response(request, reply, problemPage(404, 'There is no such page.'));
   });
   scope.setErrorHandler((error, request, reply) => {
     const problem = problemOf(error, request.method === 'POST' ? 409 : 404);
     if (problem.status >= 500)
       context.log.error({ err: error, path: request.url }, 'dashboard: a page failed');
-    return answer(request, reply, problemPage(problem.status, problem.text));
+    return response(request, reply, problemPage(problem.status, problem.text));
   });
 }
 
 /**
- * The status and text that an error is answered with. Details of unexpected errors may contain hosts and users, so they
+ * The status and text that an error is given. Details of unexpected errors may contain hosts and users, so they
  * only go to the log.
  */
 function problemOf(thrown: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
@@ -171,8 +171,8 @@ function problemOf(thrown: unknown, usageStatus: number): { readonly status: num
     const { message } = error;
     return { status: usageStatus, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };
   }
-  if (error instanceof PipelineError && error.kind === 'database_away') {
-    return { status: 503, text: 'The database does not answer. The page works again as soon as it does.' };
+  if (error instanceof PipelineError && error.kind === 'database_unreachable') {
+    return { status: 503, text: 'The database does not respond. The page works again as soon as it does.' };
   }
   const { statusCode } = Object(error) as { readonly statusCode?: unknown };
   if (typeof statusCode === 'number' && statusCode < 500)
@@ -209,7 +209,7 @@ function noticeOf(url: string): string | null {
 
 /**
  * Serves the actions of the buttons with the functions that commands use. They start work and leave it to the workers,
- * except for rejects, whose kept answers this process reads itself. Who did what is logged.
+ * except for rejects, whose kept responses this process reads itself. Who did what is logged.
  */
 async function serveActions(scope: FastifyInstance, context: QueueContext, access: Access): Promise<void> {
   await scope.register(formbody);
@@ -244,7 +244,7 @@ async function serveActions(scope: FastifyInstance, context: QueueContext, acces
     '/actions/fill-gaps': async ({ fields, by }) => {
       const filling = (await openRunsProgress(context.db.drizzle)).find(({ kind }) => kind === 'gap_fill');
       if (filling !== undefined)
-        throw usageError(`run ${filling.runId} is already asking for what is missing`);
+        throw usageError(`run ${filling.runId} is already requesting what is missing`);
       const { operation, exchange } = fields;
       if (operation !== undefined && !operations.some(({ name }) => name === operation)) {
         throw usageError('there is no such operation');
@@ -298,10 +298,10 @@ async function serveActions(scope: FastifyInstance, context: QueueContext, acces
       try {
         const done = await act({ params, fields, by: nameOf(visitor) });
         // A warning, because that is logged by default: who did what may be needed later.
-        context.log.warn({ ...facts, ...done }, 'dashboard: did what was asked');
+        context.log.warn({ ...facts, ...done }, 'dashboard: did what was requested');
         return redirectBack(request, reply, done);
       } catch (error) {
-        context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: could not do what was asked');
+        context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: could not do what was requested');
         throw error;
       }
     });

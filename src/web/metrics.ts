@@ -1,15 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { dayStart } from '../core/days.ts';
-import { answersWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
+import { responsesWaiting, sourceCallEnded, windowEnded } from '../core/events.ts';
 import { commit, packageVersion } from '../core/version.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { WINDOW_QUEUES } from '../jobs/queue/queue.ts';
 import { readKeyStatus } from '../jobs/runs/read-status.ts';
-import { readSchemaChanges, SHOWN_DAYS } from '../load/state/answers/schema-changes.ts';
 import { readFreshness } from '../load/state/coverage/freshness.ts';
 import { countOpenFindings } from '../load/state/findings.ts';
 import { countOpenRejects } from '../load/state/rejects.ts';
+import { readSchemaChanges, SHOWN_DAYS } from '../load/state/responses/schema-changes.ts';
 import { lastCompletedRuns, openWindowsByState } from '../load/state/runs/outcomes.ts';
 import { readWorkers } from '../load/state/workers.ts';
 
@@ -61,7 +61,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
   const stopCounting = countOwnWork(registers);
   const up = new Gauge({
     name: 'eod_database_up',
-    help: '1 if the database and the queue answer; if 0, the metrics from them are absent.',
+    help: '1 if the database and the queue respond; if 0, the metrics from them are absent.',
     registers,
   });
   // A worker alone leaves the facts of the installation out: there may be many workers, each of which would read and
@@ -77,7 +77,7 @@ export function createMetrics(context: QueueContext, roles: readonly string[]): 
     } catch (error) {
       up.set(0);
       facts?.forget();
-      context.log.warn({ err: error }, 'metrics: the database or the queue does not answer');
+      context.log.warn({ err: error }, 'metrics: the database or the queue does not respond');
     }
     restsUntil = performance.now() + REST * (performance.now() - begunAt);
   });
@@ -130,12 +130,12 @@ function countOwnWork(registers: Registry[]): () => void {
     registers,
   });
   const waiting = new Gauge({
-    name: 'eod_answers_waiting',
-    help: 'Answers of the source that this process holds because Postgres cannot store them; it makes no call until they are stored.',
+    name: 'eod_responses_waiting',
+    help: 'Responses of the source that this process holds because Postgres cannot store them; it makes no call until they are stored.',
     registers,
   });
   const ends = [
-    answersWaiting.subscribe(({ answers }) => waiting.set(answers)),
+    responsesWaiting.subscribe(({ responses }) => waiting.set(responses)),
     sourceCallEnded.subscribe(({ seconds, ...labels }) => calls.observe(labels, seconds)),
     windowEnded.subscribe(({ rows: counts, ...labels }) => {
       windows.inc(labels);
@@ -150,7 +150,7 @@ function countOwnWork(registers: Registry[]): () => void {
   };
 }
 
-/** @throws Error if the database or the queue does not answer. */
+/** @throws Error if the database or the queue does not respond. */
 async function checkServers({ db, queues }: QueueContext): Promise<void> {
   await Promise.all([db.withoutRetry.pool.query('select'), queues.ticks.getJobCounts()]);
 }
@@ -200,7 +200,7 @@ function createFacts(registers: Registry[]) {
   const findings = gauge('eod_open_findings', 'Findings that are open.', 'check', 'severity');
   const changed = gauge(
     'eod_schema_changes',
-    `What the source has changed about the fields of its answers in the last ${SHOWN_DAYS} days: new, vanished.`,
+    `What the source has changed about the fields of its responses in the last ${SHOWN_DAYS} days: new, vanished.`,
     'operation',
     'exchange',
     'change',

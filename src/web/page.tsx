@@ -10,7 +10,7 @@ export interface PageContext extends QueueContext {
 }
 
 /** The parameters in the address of a page. */
-export interface Asked {
+export interface Requested {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
 }

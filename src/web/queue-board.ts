@@ -10,7 +10,7 @@ import { ASSETS } from './assets.ts';
 const PATH = '/queues';
 
 /** Time limit of a request of the board. */
-const ANSWER_WITHIN_MS = 10_000;
+const RESPONSE_WITHIN_MS = 10_000;
 
 /** Bull Board sets styles by script and has a `<base>`; the rest is as on the other pages. */
 const POLICY = [
@@ -152,7 +152,7 @@ function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Bo
     for (const path of [route].flat()) {
       pages.get(path, async (request, reply) => {
         try {
-          const asking = handler({
+          const requesting = handler({
             queues,
             uiConfig,
             params: request.params as Record<string, string>,
@@ -161,11 +161,11 @@ function serveApi(pages: FastifyInstance, { api, queues, uiConfig, onError }: Bo
             headers: {},
           });
           // The client would wait for an unreachable Redis forever.
-          const answer = await within(Promise.resolve(asking), ANSWER_WITHIN_MS);
-          return reply.code(answer.status ?? 200).send(answer.body);
+          const response = await within(Promise.resolve(requesting), RESPONSE_WITHIN_MS);
+          return reply.code(response.status ?? 200).send(response.body);
         } catch (error) {
-          const answer = onError(error as Error);
-          return reply.code(answer.status ?? 500).send(answer.body);
+          const response = onError(error as Error);
+          return reply.code(response.status ?? 500).send(response.body);
         }
       });
     }

@@ -4,7 +4,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Config } from '../core/config.ts';
 import { contradictions } from '../core/consistent-settings.ts';
 import { messageOf, usageError } from '../core/errors.ts';
-import { answersWaiting } from '../core/events.ts';
+import { responsesWaiting } from '../core/events.ts';
 import { oneAtATime, within } from '../core/waits.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { isReadOnly } from '../load/database/inspect.ts';
@@ -38,7 +38,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
     const { serveDashboard } = await import('./dashboard.tsx');
     await serveDashboard(app, context);
   } else {
-    answerOthers(app);
+    responseOthers(app);
   }
   app.server.maxConnections = CONNECTIONS;
   try {
@@ -81,8 +81,8 @@ function createApp({ EOD_TRUSTED_PROXIES: trusted }: Config): FastifyInstance {
   return app;
 }
 
-/** Answers other requests to a process without a dashboard. */
-function answerOthers(app: FastifyInstance): void {
+/** Responses other requests to a process without a dashboard. */
+function responseOthers(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
@@ -100,15 +100,16 @@ interface HttpOptions {
 
 /**
  * Serves `GET /healthz` (200 while the process lives) and `GET /readyz` (200 while it can work: database and queue
- * answer, and Postgres stores) as JSON, and `GET /metrics` for Prometheus. None of them needs a password; the metrics are refused to foreign hosts, as the pages are.
+ * respond, and Postgres stores) as JSON, and `GET /metrics` for Prometheus. None of them needs a password; the metrics
+ * are refused to foreign hosts, as the pages are.
  */
 function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopping }: HttpOptions): void {
   const started = performance.now();
-  let waitingAnswers = 0;
-  const stopListening = answersWaiting.subscribe(({ answers }) => {
-    waitingAnswers = answers;
+  let waitingResponses = 0;
+  const stopListening = responsesWaiting.subscribe(({ responses }) => {
+    waitingResponses = responses;
   });
-  const checkReadiness = oneAtATime(() => readiness(context, stopping, waitingAnswers));
+  const checkReadiness = oneAtATime(() => readiness(context, stopping, waitingResponses));
   const metrics = createMetrics(context, roles);
   app.addHook('onClose', async () => {
     stopListening();
@@ -130,16 +131,16 @@ function serveHealth(app: FastifyInstance, context: QueueContext, { roles, stopp
   );
 }
 
-/** @param waitingAnswers how many answers this process has that Postgres does not store. */
-async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal, waitingAnswers: number) {
+/** @param waitingResponses how many responses this process has that Postgres does not store. */
+async function readiness({ db, queues, log }: QueueContext, stopping: AbortSignal, waitingResponses: number) {
   const check = async (what: string, work: () => Promise<unknown>) => {
     try {
       await within(work());
       return 'ok';
     } catch (error) {
       // Details may contain hosts and users, so they only go to the log.
-      log.warn({ err: error }, `readiness: the ${what} does not answer`);
-      return 'no answer';
+      log.warn({ err: error }, `readiness: the ${what} does not respond`);
+      return 'no response';
     }
   };
   const readState = async () => {
@@ -150,9 +151,9 @@ async function readiness({ db, queues, log }: QueueContext, stopping: AbortSigna
     check('database', readState),
     check('queue', () => queues.ticks.getJobCounts()),
   ]);
-  const storage = readOnly ? 'read-only' : waitingAnswers > 0 ? 'refuses' : 'ok';
+  const storage = readOnly ? 'read-only' : waitingResponses > 0 ? 'refuses' : 'ok';
   const works = [database, queue, storage].every((state) => state === 'ok');
   const isReady = works && !stopping.aborted;
-  const facts = { database, queue, storage, waitingAnswers };
+  const facts = { database, queue, storage, waitingResponses };
   return { isReady, ...facts, isStopping: stopping.aborted };
 }

@@ -113,7 +113,7 @@ describe('sessions and lastSessions', () => {
     );
   });
 
-  it('ends before a day that is no session, and asks for none when the count is 0', () => {
+  it('ends before a day that is no session, and requests none when the count is 0', () => {
     expect(calendar.lastSessions('NSE', '2024-01-22', 2)).toEqual(['2024-01-19', '2024-01-20']);
     expect(calendar.lastSessions('NSE', '2024-01-22', 0)).toEqual([]);
   });
@@ -147,7 +147,7 @@ describe('sessions and lastSessions', () => {
     });
   });
 
-  it('always finds as many sessions as asked for, none after the day and none missing between', () => {
+  it('always finds as many sessions as requested, none after the day and none missing between', () => {
     const anyDay = fc.integer({ min: 0, max: 7_000 }).map((days) => addDays('2012-01-01', days));
     forAll([anyDay, fc.integer({ min: 1, max: 800 })], { numRuns: 20 }, (day, count) => {
       const last = calendar.lastSessions('NSE', day, count);

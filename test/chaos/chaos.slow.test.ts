@@ -3,7 +3,7 @@ import { runChaos } from '../support/chaos/run.ts';
 import { SHORT } from '../support/chaos/workload.ts';
 
 /** The short form, on one of the queues; `npm run test:chaos -- --kills 200` is the long one on both, with figures. */
-test('what is loaded among kills, restarts, cut connections and failing answers is what an undisturbed load brings', async () => {
+test('what is loaded among kills, restarts, cut connections and failing responses is what an undisturbed load brings', async () => {
   const seed = Math.floor(Math.random() * 1_000_000);
   const backend = seed % 2 === 0 ? 'redis' : 'postgres';
   console.log(

@@ -3,7 +3,7 @@ import { openStore } from '../jobs/import-support.ts';
 import { fetched, records } from '../jobs/replay-support.ts';
 import { checkFold } from '../support/chaos/fold.ts';
 
-test('the fold of the kept answers agrees with what was stored, and notices a row that differs, lacks or is too many', async () => {
+test('the fold of the kept responses agrees with what was stored, and notices a row that differs, lacks or is too many', async () => {
   const context = await openStore();
   const url = context.config.DATABASE_URL ?? '';
   await fetched(3, records(2, 42, { ClosePrice: 7, SavedAt: '08-29-2025 21:20:00' }))(context);

@@ -22,14 +22,14 @@ const changes = (day: string, from: number, to: number) =>
     SavedAt: `09-${day}-2025 21:02:14`,
   }));
 
-/** A source that answers what it is told to, and all a worker process needs to ask it. */
+/** A source that responses what it is reported to, and all a worker process needs to ask it. */
 async function openParts(settings: Readonly<Record<string, string>> = {}) {
-  const source = { answer: '', requests: 0, mayAnswer: Promise.resolve() };
+  const source = { response: '', requests: 0, mayRespond: Promise.resolve() };
   const sourceUrl = await startServer(async (_request, response) => {
     source.requests += 1;
-    await source.mayAnswer;
-    const type = source.answer.startsWith('{') ? 'application/json' : 'text/plain';
-    response.writeHead(200, { 'content-type': type }).end(source.answer);
+    await source.mayRespond;
+    const type = source.response.startsWith('{') ? 'application/json' : 'text/plain';
+    response.writeHead(200, { 'content-type': type }).end(source.response);
   });
   const { url } = await testDatabase();
   const pipeline = await openPipeline({
@@ -58,20 +58,20 @@ async function kill(worker: RunningEod): Promise<void> {
   await worker.ended;
 }
 
-/** Holds the lock of a table from before the answer until the load waits for it and its worker is killed. */
+/** Holds the lock of a table from before the response until the load waits for it and its worker is killed. */
 async function killAt({ source, url, work }: Parts, table: string): Promise<void> {
   const holder = new pg.Client(url);
   await holder.connect();
-  let answer = () => {};
-  source.mayAnswer = new Promise((resolve) => {
-    answer = resolve;
+  let response = () => {};
+  source.mayRespond = new Promise((resolve) => {
+    response = resolve;
   });
   const before = source.requests;
   try {
     const worker = work();
     await waitFor(() => source.requests > before, { what: 'the call', timeoutMs: 30_000 });
     await holder.query(`begin; lock table ${table} in access exclusive mode`);
-    answer();
+    response();
     const waiting = `select from pg_locks where not granted and relation = '${table}'::regclass`;
     await waitFor(async () => ((await holder.query(waiting)).rowCount ?? 0) > 0, {
       what: `a load that waits for ${table}`,
@@ -79,7 +79,7 @@ async function killAt({ source, url, work }: Parts, table: string): Promise<void
     });
     await kill(worker);
   } finally {
-    answer();
+    response();
     await holder.end();
   }
 }
@@ -102,7 +102,7 @@ async function decided({ db }: Pipeline) {
   };
 }
 
-const ASKED = {
+const REQUESTED = {
   operations: ['GetSeriesChange'],
   exchanges: ['NSE'],
   from: '2025-09-08',
@@ -112,23 +112,23 @@ const ASKED = {
 const listing = (counts: readonly (readonly [number, number])[]) =>
   JSON.stringify({ Value: counts.flatMap(([from, to], at) => changes(DAYS[at] ?? '', from, to)) });
 
-/** Loads three days, then an answer that lacks half of the first, a few rows of the second and all of the third. */
+/** Loads three days, then a response that lacks half of the first, a few rows of the second and all of the third. */
 async function loadTwice(parts: Parts, tables: readonly string[]) {
   const { source, pipeline, work } = parts;
-  source.answer = listing([
+  source.response = listing([
     [0, 100],
     [0, 100],
     [0, 100],
   ]);
   const first = work();
-  await ended(pipeline, await start(pipeline, backfill(ASKED)));
+  await ended(pipeline, await start(pipeline, backfill(REQUESTED)));
   await kill(first);
-  source.answer = listing([
+  source.response = listing([
     [0, 50],
     [3, 102],
     [0, 0],
   ]);
-  const runId = await start(pipeline, backfill(ASKED));
+  const runId = await start(pipeline, backfill(REQUESTED));
   for (const table of tables) await killAt(parts, table);
   work();
   const report = await ended(pipeline, runId);
@@ -150,11 +150,11 @@ test('a window whose workers are killed while it withdraws rows ends as if none 
   expect(parts.source.requests).toBe(1 + tables.length + 1);
 }, 120_000);
 
-test('how long a window has waited for its answer is counted over a killed worker, and the time without one is not', async () => {
+test('how long a window has waited for its response is counted over a killed worker, and the time without one is not', async () => {
   const parts = await openParts({ EOD_NOT_READY_BUDGET_MS: '2400', EOD_NOT_READY_WAIT_MS: '600' });
   const { source, pipeline, work } = parts;
-  source.answer = NOT_READY;
-  const runId = await start(pipeline, backfill(ASKED));
+  source.response = NOT_READY;
+  const runId = await start(pipeline, backfill(REQUESTED));
   const worker = work();
   const waited = async () => {
     const found = await pipeline.db.pool.query<{ ms: number }>('select not_ready_ms as ms from etl.windows');

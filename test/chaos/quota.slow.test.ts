@@ -104,7 +104,7 @@ function ratios(instruments: number) {
     operations: ['GetFinRatioEOD'],
     from: '2025-09-11',
     to: '2025-09-11',
-    instruments: Array.from({ length: instruments }, (_, place) => `INSTRUMENT${place}`),
+    instruments: Array.from({ length: instruments }, (_, position) => `INSTRUMENT${position}`),
   });
 }
 
@@ -207,7 +207,7 @@ test.concurrent('a call that Postgres lets through only after the turn is not ma
   blocker.release();
 
   const report = await ended(machine, runId);
-  // What was empty a moment ago is asked for again: it may be late.
+  // What was empty a moment ago is requested again: it may be late.
   expect(report).toMatchObject({ state: 'completed', requests: 4 });
   expect(sandbox.stats().byHour).toEqual({ [BEFORE]: 2, [AFTER]: 4 });
   // What was granted before the turn was not used, and is given back.

@@ -14,10 +14,10 @@ test('eod alert test says whether a test alert arrives, and never the address', 
     { kind: 'test', text: 'eod: this is a test alert; nothing is wrong' },
   ]);
 
-  webhook.answers = 403;
+  webhook.responses = 403;
   const refused = await runCli(['alert', 'test'], { cwd, env });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('the webhook answered 403');
+  expect(refused.stderr).toContain('the webhook responded with 403');
 
   const secrets = {
     EOD_HEARTBEAT_URL: 'http://127.0.0.1:9/ping/kiwi',

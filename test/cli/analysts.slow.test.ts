@@ -90,7 +90,7 @@ test('DuckDB, on files and on Postgres', async (context) => {
   if (python === null) return context.skip();
   await shell('DuckDB');
   const [files = '', attached = ''] = codeOf('DuckDB', 'sql').map(here);
-  // Its extensions come from its own server; here one that came as a package takes that place.
+  // Its extensions come from its own server; here one that came as a package takes that position.
   const script = `
 import os, json, glob, sys, duckdb
 os.chdir(${JSON.stringify(cwd)})
@@ -99,11 +99,11 @@ db = duckdb.connect(config={'allow_unsigned_extensions': 'true'})
 db.sql('set enable_progress_bar = false')
 [file] = glob.glob(os.path.join(sys.prefix, 'lib/python*/site-packages/duckdb_extension_postgres_scanner/extensions/*/postgres_scanner.duckdb_extension'))
 ask = lambda sql: [[str(value) for value in row] for row in db.sql(sql).fetchall()]
-answers = [ask(${JSON.stringify(files)})]
+responses = [ask(${JSON.stringify(files)})]
 statements = [one for one in ${JSON.stringify(attached)}.replace('install postgres; load postgres;', f"install '{file}'; load postgres_scanner;").split(';') if one.strip()]
 for one in statements[:3]: db.sql(one)
-answers += [len(ask(one)) for one in statements[3:]]
-print(json.dumps(answers))`;
+responses += [len(ask(one)) for one in statements[3:]]
+print(json.dumps(responses))`;
   const [high, ...counts] = await runPython<[string[][], ...number[]]>(python, script, []);
   expect(high.map(([symbol]) => symbol).sort()).toEqual(['INFY', 'TCS']);
   expect(counts).toEqual([3, 0]);

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const DETAILS = ['GetFinancialResults', 'GetSHP', 'GetSHPAdvanced'];
 
-test('a night with every operation of the catalogue loads all of them, and the next asks no detail again', async () => {
+test('a night with every operation of the catalogue loads all of them, and the next requests no detail again', async () => {
   const cwd = temporaryFolder();
   const { url } = await testDatabase();
   const sandbox = await openSandbox({ instrumentsPerExchange: 30 });
@@ -28,12 +28,12 @@ test('a night with every operation of the catalogue loads all of them, and the n
   await runJson(['operations', 'enable', ...names], { cwd, env });
   const { json: first } = await runJson<RunReport>(['nightly', '--date', '2026-11-19'], { cwd, env });
   expect(first).toMatchObject({ state: 'completed', rejected: 0 });
-  const asked = await query<{ operation: string; loaded: number }>(
+  const requested = await query<{ operation: string; loaded: number }>(
     url,
     `select operation, count(*) filter (where state = 'loaded')::int as loaded from etl.windows group by 1`,
   );
-  expect(asked.map(({ operation }) => operation)).toEqual(expect.arrayContaining(names));
-  const loaded = asked.filter((one) => one.loaded > 0).map(({ operation }) => operation);
+  expect(requested.map(({ operation }) => operation)).toEqual(expect.arrayContaining(names));
+  const loaded = requested.filter((one) => one.loaded > 0).map(({ operation }) => operation);
   expect(loaded).toEqual(expect.arrayContaining(DETAILS));
   const [deliveries] = await query<{ bse: number; nse: number }>(
     url,
@@ -50,7 +50,7 @@ test('a night with every operation of the catalogue loads all of them, and the n
       where run_id = ${second.runId} and operation in (${DETAILS.map((name) => `'${name}'`).join(', ')})`,
   );
   expect(again).toEqual({ details: 0 });
-  // What the first night asked has no new rows. The second one goes back from days that are loaded by now, further.
+  // What the first night requested has no new rows. The second one goes back from days that are loaded by now, further.
   const repeated = await query<{ operation: string; inserted: number }>(
     url,
     `select operation, inserted::int from etl.windows as w where run_id = ${second.runId} and requests > 0 and exists (
@@ -65,7 +65,7 @@ test('a night with every operation of the catalogue loads all of them, and the n
   const unread = 'select operation, field from etl.source_fields where mapped_column is null order by 1, 2';
   expect(await query(url, unread)).toEqual([]);
 
-  // What shows, checks and gives away what is stored knows all of it.
+  // What shows, checks and reveals what is stored knows all of it.
   const tables = [...new Set(catalogue.flatMap(tablesFilledBy))].map((table) => table.name);
   const { json: doctor } = await runJson<{ readonly checks: readonly Check[] }>(['doctor'], { cwd, env });
   expect(doctor.checks.filter((check) => check.name === 'operations')).toMatchObject([{ state: 'ok' }]);
@@ -74,7 +74,7 @@ test('a night with every operation of the catalogue loads all of them, and the n
   expect(deals?.rows).toBeGreaterThan(0);
   expect(file).toMatchObject({ table: 'market.bulk_deals', rows: deals?.rows });
   const prune = await runJson(['prune', '--days', '0', '--dry-run'], { cwd, env });
-  expect(prune.json).toMatchObject({ isDryRun: true, answers: expect.any(Number) });
+  expect(prune.json).toMatchObject({ isDryRun: true, responses: expect.any(Number) });
   const { json: replayed } = await runJson<RunReport>(['replay', 'GetBulkDeals'], { cwd, env });
   expect(replayed).toMatchObject({ state: 'completed', inserted: 0, updated: 0, withdrawn: 0 });
   expect(replayed.unchanged).toBeGreaterThan(0);

@@ -110,7 +110,7 @@ test('every table and view with its comments, key and freshness, as YAML', async
 const cover = (operation: string, exchange: string, daysAgo: number, state = 'loaded', instrument = '') =>
   execute(
     url,
-    `insert into etl.coverage (operation, exchange, day, instrument, variant, last_place, last_said, last_records, checked_at)
+    `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, checked_at)
      values ('${operation}', '${exchange}', (now() at time zone 'Asia/Kolkata')::date - ${daysAgo}, '${instrument}', '', now(), '${state}', 1, now())`,
   );
 
@@ -134,8 +134,8 @@ test('what is fresh is the newest day that is there, not what was written last',
   /** By table: after how many days it was the end of the newest day. */
   const ages = async (names: readonly string[]) => {
     const found = names.map(async (name) => {
-      const asked = tables.find((one) => one.name === name)?.config?.loaded_at_query;
-      const sql = `select ceil(extract(epoch from now() - (${asked})) / 86400)::int as age`;
+      const requested = tables.find((one) => one.name === name)?.config?.loaded_at_query;
+      const sql = `select ceil(extract(epoch from now() - (${requested})) / 86400)::int as age`;
       return (await query<{ age: number | null }>(url, sql))[0]?.age;
     });
     return Promise.all(found);
@@ -161,7 +161,7 @@ test('what is fresh is the newest day that is there, not what was written last',
   await execute(url, 'truncate etl.coverage');
 });
 
-test('dbt parses it, tells what is fresh, late and never asked, and makes its tests', async (context) => {
+test('dbt parses it, shows what is fresh, late and not requested yet, and makes its tests', async (context) => {
   if (python === null) return context.skip();
   await loadBhav(openPool(url), [bhavRow({ symbol: 'INFY' }), bhavRow({ symbol: 'TCS' })]);
   for (const exchange of ['NSE', 'BSE']) {
@@ -216,7 +216,7 @@ test('the model of the page that reads only what changed equals the table after 
   const random = randomFrom(7);
   const pick = (below: number) => Math.floor(random() * below);
   const seen = new Set<string>();
-  /** Of how many rows a run told that it wrote them. */
+  /** Of how many rows a run reported that it wrote them. */
   const run = async () => {
     const { code, stdout } = await dbt('run', '--select', 'followed');
     expect(code, stdout).toBe(0);

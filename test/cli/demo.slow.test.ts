@@ -152,7 +152,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   await serverGone();
 
   const broken = spawnEod(['demo'], { cwd, env });
-  await broken.output(/asking the sandbox/);
+  await broken.output(/calling the sandbox/);
   // As under npm, which passes on what the terminal has sent already.
   broken.kill('SIGINT');
   broken.kill('SIGINT');
@@ -163,7 +163,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
 test('what an interrupted demo has loaded can be looked at, and the status says how to load the rest', async () => {
   const own = { cwd: temporaryFolder(), env };
   const broken = startCli(['demo'], own);
-  await broken.output(/asking the sandbox/, 30_000);
+  await broken.output(/calling the sandbox/, 30_000);
   broken.signal('SIGINT');
   expect(await broken.ended).toMatchObject({ code: 130 });
   const { code, stdout } = await runCli(['--demo', 'status'], own);

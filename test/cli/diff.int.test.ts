@@ -110,7 +110,7 @@ describe.concurrent('between two runs', () => {
     expect(stdout).toMatch(/3333\.3\n\n5 more rows; --limit shows more\n$/);
     const json = await diffJson('--between', '1', '2', '--limit', '5');
     expect([json.rows.length, json.notListed, json.inserted]).toEqual([5, 1, 2]);
-    // A hundred unless told otherwise: nobody reads the two hundred rows of a first load.
+    // A hundred unless set otherwise: nobody reads the two hundred rows of a first load.
     const [all, some] = [
       await diff('--since', FOLDER_DAY),
       await diff('--since', FOLDER_DAY, '--limit', '198'),
@@ -141,7 +141,7 @@ describe('states', () => {
     );
   });
 
-  test('eod state tells the present one, and that of a moment', async () => {
+  test('eod state shows the present one, and that of a moment', async () => {
     const { state: newest, committedAt } = await state();
     expect(newest).toBeGreaterThan(6);
     expect(committedAt).toMatch(/^\d{4}-.*Z$/);

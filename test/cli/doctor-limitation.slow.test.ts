@@ -10,10 +10,10 @@ test.each<[string, string, number, RegExp]>([
   ['an unknown address', 'Not here', 404, /HTTP status 404/],
   ['an error', 'Out of order', 500, /HTTP status 500/],
   ['a refusal of the key', 'Access Denied. Key Invalid.', 200, /Key Invalid/],
-  ['a page', '<!DOCTYPE html><html></html>', 200, /an answer of unknown form/],
-  ['nothing', '', 200, /an answer of unknown form/],
-  ['another document', '{"Value": [{"a": 1}]}', 200, /an answer of unknown form/],
-  ['no text', '\u0000\ufffd', 200, /an answer of unknown form/],
+  ['a page', '<!DOCTYPE html><html></html>', 200, /a response of unknown form/],
+  ['nothing', '', 200, /a response of unknown form/],
+  ['another document', '{"Value": [{"a": 1}]}', 200, /a response of unknown form/],
+  ['no text', '\u0000\ufffd', 200, /a response of unknown form/],
 ])('%s is one line that the service does not say, and no failure', async (_, body, status, why) => {
   const source = await sourceSaying(body, status);
   const { key, ofKey } = await examine(source, {});
@@ -53,7 +53,7 @@ test('the last call of an hour is not overdrawn, and a refusal closes the hour',
   ]);
 });
 
-test('a key that is not accepted is not asked about', async ({ url }) => {
+test('a key that is not accepted is not requested', async ({ url }) => {
   const sandbox = await openSandbox({ accessKey: 'another key' });
   const { code, ofKey } = await examine(sandbox.url, { DATABASE_URL: url });
   expect(code).toBe(1);

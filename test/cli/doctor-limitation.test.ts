@@ -52,7 +52,7 @@ test('a key that may do everything', () => {
     rights: {
       name: 'key rights',
       state: 'ok',
-      found: `all ${all.length} operations that are asked for are allowed; exchanges: BSE, NSE`,
+      found: `all ${all.length} operations that are requested are allowed; exchanges: BSE, NSE`,
       remedy: null,
     },
     forbidden: { operations: [], exchanges: [] },
@@ -108,13 +108,13 @@ describe('rights', () => {
     });
     expect(rights).toMatchObject({
       state: 'warning',
-      found: `it forbids GetBhavCopyCM, GetSeriesChange; it lists no exchange NSE (${all.length} operations of BSE, NSE are asked for)`,
+      found: `it forbids GetBhavCopyCM, GetSeriesChange; it lists no exchange NSE (${all.length} operations of BSE, NSE are requested)`,
       remedy: expect.stringMatching(/^ask the service .*EOD_EXCHANGES/),
     });
     expect(forbidden).toEqual({ operations: ['GetBhavCopyCM', 'GetSeriesChange'], exchanges: ['NSE'] });
   });
 
-  test('what is not asked for does not matter', () => {
+  test('what is not requested does not matter', () => {
     const bse = { exchanges: [{ name: 'BSE', instruments: 50 }] };
     const { rights } = examine(
       { ...functions((name) => name !== 'GetCircuitBreakers'), ...bse },
@@ -131,7 +131,7 @@ describe('rights', () => {
     });
   });
 
-  test('an operation counts as allowed if the one that is asked instead is', () => {
+  test('an operation counts as allowed if the one that is requested instead is', () => {
     const ratios = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
     expect(examine(functions((name) => !ratios.includes(name))).rights?.state).toBe('ok');
     expect(
@@ -151,7 +151,7 @@ describe('rights', () => {
     });
   });
 
-  test('a key that may ask nothing has failed, a disabled one that answers may', () => {
+  test('a key that may request nothing has failed, a disabled one that responses may', () => {
     expect(examine(functions(() => false)).rights?.state).toBe('failed');
     expect(examine({ isEnabled: false }).rights).toMatchObject({
       state: 'warning',

@@ -76,7 +76,7 @@ test('a page for people: each check, each remedy, within 80 columns', async () =
 });
 
 test.runIf(isSlowLayer)('with everything down or silent each check still says its own', async () => {
-  // Takes connections and never answers.
+  // Takes connections and never responds.
   const silent = createTcpServer();
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');

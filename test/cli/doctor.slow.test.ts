@@ -38,7 +38,7 @@ test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused, with what to do
   expect(await query(url, "select from pg_namespace where nspname = 'etl'")).toEqual([]);
 });
 
-test('a format other than that of the newest kept answer is a warning, before it makes revisions', async () => {
+test('a format other than that of the newest kept response is a warning, before it makes revisions', async () => {
   const { url } = await testDatabase();
   const settings = { ...SETTINGS, DATABASE_URL: url, EOD_QUEUE_PREFIX: freePrefix() };
   const day = ['--from', '2025-02-27', '--to', '2025-02-27'];
@@ -59,7 +59,7 @@ test('a format other than that of the newest kept answer is a warning, before it
     expect(await formatCheck(other)).toMatchObject({
       state: 'warning',
       found: expect.stringMatching(
-        `^EOD_FORMAT is ${other}, the newest kept answer is ${kept}: .* a revision`,
+        `^EOD_FORMAT is ${other}, the newest kept response is ${kept}: .* a revision`,
       ),
       remedy: `set EOD_FORMAT=${kept}, unless the change is meant`,
     });
@@ -73,7 +73,7 @@ test('an hour that is used up is not overdrawn', async () => {
   const { code, check } = await examine(SETTINGS);
   expect(check('source')).toMatchObject({ state: 'skipped', found: expect.stringContaining('are used up') });
   expect(check('quota')).toMatchObject({ state: 'warning', found: expect.stringMatching(/^0 of 900/) });
-  expect({ code, asked: sandbox.stats().requests - requests }).toEqual({ code: 0, asked: 0 });
+  expect({ code, requested: sandbox.stats().requests - requests }).toEqual({ code: 0, requested: 0 });
   await query(DATABASE_URL, 'delete from etl.call_budget');
 });
 
@@ -148,7 +148,7 @@ describe('a private Postgres as an interrupted first command leaves it', () => {
   });
   afterAll(() => rmSync(dirname(data), { recursive: true, force: true }));
 
-  test('no warning of tables that the next command makes by itself', async () => {
+  test('no warning of tables that the next command makes automatically', async () => {
     const { json } = await runJson<Examination>(['doctor', '--offline'], options);
     expect(json.checks).toContainEqual({
       name: 'migrations',
@@ -164,11 +164,11 @@ describe('a private Postgres as an interrupted first command leaves it', () => {
     expect(data.startsWith(closed)).toBe(!isRoot);
     const { json } = await runJson<Examination>(['doctor', '--offline'], options);
     const found = (name: string) => json.checks.find((one) => one.name === name)?.found;
-    const place = isRoot ? data : closed;
-    expect(found('database')).toContain(`the private Postgres in ${place}: version`);
+    const position = isRoot ? data : closed;
+    expect(found('database')).toContain(`the private Postgres in ${position}: version`);
     expect(found('disk')).toMatch(
       new RegExp(
-        `free in ${place} \\(the private Postgres${isRoot ? ', because Postgres does not run as root' : ''}`,
+        `free in ${position} \\(the private Postgres${isRoot ? ', because Postgres does not run as root' : ''}`,
       ),
     );
     const { json: settings } = await runJson<Record<string, { value: unknown; instead?: unknown }>>(

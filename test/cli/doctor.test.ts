@@ -26,7 +26,7 @@ describe('settings', () => {
     [{ EOD_BASE_URL: 'http://data.example.com' }, /clear text/],
     [{ EOD_BASE_URL: 'https://data.example.com', EOD_TLS_VERIFY: 'false' }, /impersonate it/],
     [{ EOD_BASE_URL: 'http://127.0.0.1:8090', EOD_TLS_VERIFY: 'false' }, /no effect/],
-    [{ EOD_HTTP_HOST: '0.0.0.0' }, /whoever can reach the dashboard/],
+    [{ EOD_HTTP_HOST: '0.0.0.0' }, /anyone who can reach the dashboard/],
     [{ EOD_HTTP_HOST: '0.0.0.0', EOD_WEB_ACTIONS: '1' }, /EOD_WEB_ACTIONS needs EOD_WEB_PASSWORD/],
     [{ EOD_ALERT_SECRET: 'sixteen-letters-or-more' }, /which is not set/],
     [{ EOD_ALERT_WEBHOOK: 'http://hooks.example.com/x' }, /clear text/],
@@ -39,7 +39,7 @@ describe('settings', () => {
     [{ EOD_LOOKBACK_SESSIONS: '40' }, /further back than a night may/],
     [{ EOD_PUBLISHED_AT: '09:00' }, /before the exchanges close/],
     [{ EOD_TIMEZONE: 'Europe/Berlin' }, /not the zone of the exchanges/],
-    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not asked for in ranges/],
+    [{ EOD_WINDOW_DAYS: 'GetBhavCopyCM=5' }, /GetBhavCopyCM, which is not requested in ranges/],
     [{ EOD_OPERATION_EXCHANGES: 'GetBhavCopy=NSE' }, /GetBhavCopy, which is no operation/],
     [{ EOD_FINDING_SEVERITY: 'previous_clos=off' }, /previous_clos/],
   ])('%j', (env, found) => {

@@ -8,7 +8,7 @@ import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const ANSWER = {
+const RESPONSE = {
   Value: [
     {
       MeetingDate: '02-27-2025',
@@ -37,9 +37,9 @@ const ANSWER = {
   ],
 };
 
-test('an answer that was saved becomes a declaration that is checked, enabled and loaded', async () => {
+test('a response that was saved becomes a declaration that is checked, enabled and loaded', async () => {
   const cwd = temporaryFolder();
-  writeFileSync(join(cwd, 'GetVoting.json'), JSON.stringify(ANSWER));
+  writeFileSync(join(cwd, 'GetVoting.json'), JSON.stringify(RESPONSE));
   const drafted = await runCli(['operations', 'draft', 'GetVoting.json'], { cwd });
   expect(drafted.stdout).toMatch(/^wrote operations\/GetVoting\.mjs: \d+ guesses are marked\n$/);
   const text = readFileSync(join(cwd, 'operations/GetVoting.mjs'), 'utf8');
@@ -68,22 +68,24 @@ test('an answer that was saved becomes a declaration that is checked, enabled an
   expect(rows?.count).toBe(json.inserted);
 });
 
-test('a declaration that does not fit is told in sentences, and ends with 1', async () => {
+test('a declaration that does not fit is reported in sentences, and ends with 1', async () => {
   const cwd = temporaryFolder();
-  writeFileSync(join(cwd, 'GetVoting.json'), JSON.stringify(ANSWER));
+  writeFileSync(join(cwd, 'GetVoting.json'), JSON.stringify(RESPONSE));
   const { stdout } = await runCli(['operations', 'draft', 'GetVoting.json', '--print'], { cwd });
   expect(existsSync(join(cwd, 'operations'))).toBe(false);
   mkdirSync(join(cwd, 'operations'));
   const wrong = stdout.replace("dates: 'range'", "dates: 'ranges'").replace(", 'resolution_no']", ']');
   writeFileSync(join(cwd, 'operations/GetVoting.mjs'), wrong);
-  const { code, stdout: told } = await runCli(['operations', 'check', 'operations/GetVoting.mjs'], { cwd });
+  const { code, stdout: reported } = await runCli(['operations', 'check', 'operations/GetVoting.mjs'], {
+    cwd,
+  });
   expect(code).toBe(1);
-  expect(told.replace(/\s+/g, ' ')).toMatch(
+  expect(reported.replace(/\s+/g, ' ')).toMatch(
     /GetVoting\.mjs: request\.dates is "ranges": use range, years, day, spans or none/,
   );
 });
 
-test('a broken file is told, and stops only its own operation', async () => {
+test('a broken file is reported, and stops only its own operation', async () => {
   const cwd = temporaryFolder();
   mkdirSync(join(cwd, 'operations'));
   writeFileSync(join(cwd, 'operations/GetBroken.mjs'), 'export default {');

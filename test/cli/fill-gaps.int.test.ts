@@ -34,8 +34,8 @@ async function setUp(fault?: string) {
   return { source, url, options: { cwd, env } };
 }
 
-/** What the sandbox was asked since, each as `operation exchange first last`. */
-async function askedSince({ url }: Sandbox, requests: number): Promise<string[]> {
+/** What the sandbox was called since, each as `operation exchange first last`. */
+async function requestedSince({ url }: Sandbox, requests: number): Promise<string[]> {
   const seen = (await (await fetch(`${url}/_sandbox/requests?last=1000`)).json()) as SeenRequest[];
   const day = (seconds: string | undefined) => dayAt(Number(seconds), 'Asia/Kolkata');
   return seen
@@ -55,7 +55,7 @@ describe('fill-gaps', () => {
     listed = (await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], setup.options)).json;
   });
 
-  test('asks exactly for what gaps lists, as --dry-run foretells', async () => {
+  test('requests exactly for what gaps lists, as --dry-run foretells', async () => {
     const { source, url, options } = setup;
     // Two days before and two after the loaded one: of both bhav copies, circuit breakers and series changes.
     expect(listed).toMatchObject({ total: 16 });
@@ -74,16 +74,16 @@ describe('fill-gaps', () => {
         eachDay(from, to).map((day) => `${operation} ${exchange} ${day} ${day}`),
       );
     expect(bySession).toHaveLength(12);
-    // One call spans both gaps of what is asked by range.
+    // One call spans both gaps of what is requested by range.
     const byRange = 'GetSeriesChange NSE 2025-09-08 2025-09-12';
-    expect(await askedSince(source, before)).toEqual([...bySession, byRange].sort());
+    expect(await requestedSince(source, before)).toEqual([...bySession, byRange].sort());
     expect(json.requests).toBe(13);
 
     const none = await runJson<Gaps>(['gaps', ...OPERATIONS, ...RANGE], options);
     expect([none.code, none.json.gaps]).toEqual([0, []]);
   });
 
-  test('where nothing is missing it says so, asks nothing and makes no run', async () => {
+  test('where nothing is missing it says so, requests nothing and makes no run', async () => {
     const { source, url, options } = setup;
     const before = source.stats().requests;
     const runs = await query(url, 'select id from etl.runs');
@@ -97,7 +97,7 @@ describe('fill-gaps', () => {
 });
 
 test.runIf(isSlowLayer)(
-  'sessions beyond the history of the source are asked for only if their first day is named',
+  'sessions too old for the source are requested only if their first day is named',
   async () => {
     const { source, url, options } = await setUp();
     await runJson<RunReport>(['backfill', 'GetCircuitBreakers', ...RANGE], options);
@@ -110,7 +110,7 @@ test.runIf(isSlowLayer)(
     for (const flags of [['--dry-run'], []]) {
       const { code, stdout, stderr } = await runCli([...all, ...flags], options);
       expect([code, stdout]).toEqual([0, 'nothing is missing that the source still has\n']);
-      expect(stderr).toMatch(/^2 missing sessions beyond the history of the source .*--from/m);
+      expect(stderr).toMatch(/^2 missing sessions too old for the source .*--from/m);
     }
     expect(source.stats().requests).toBe(before);
     const filled = await runJson<RunReport>(['gaps', 'fill', 'GetCircuitBreakers', ...RANGE], options);

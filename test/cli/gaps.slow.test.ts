@@ -73,7 +73,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     );
     expect(human.stdout).toContain('14 sessions missing in 2 ranges, 2025-08-29 to 2025-09-11');
 
-    // Nothing is missing, nothing is asked: there is no run to report.
+    // Nothing is missing, nothing is requested: there is no run to report.
     const none = await runJson<null>(['gaps', 'fill', 'GetBhavCopyCM', ...bse], options);
     expect([none.code, none.json]).toEqual([0, null]);
     stop();
@@ -99,8 +99,8 @@ describe.concurrent('mistakes', () => {
 test('a year the calendar does not know is said once, where days of it are planned', async ({ url }) => {
   const env = { DATABASE_URL: url, EOD_BASE_URL: 'http://127.0.0.1:9', EOD_ACCESS_KEY: 'kiwi' };
   const range = ['--from', '2014-12-29', '--to', '2015-01-02'];
-  const asked = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
-  const { code, stdout, stderr } = await runCli(['backfill', ...asked, '--dry-run'], { cwd, env });
+  const requested = ['GetBhavCopyCM', 'GetTotalTradeHighlights', '--exchange', 'BSE', ...range];
+  const { code, stdout, stderr } = await runCli(['backfill', ...requested, '--dry-run'], { cwd, env });
   expect(code).toBe(0);
   expect(stdout).toContain('2014-12-29 to 2015-01-02');
   expect(stderr.match(/"years":\["BSE 2014"\].*Monday to Friday is assumed/g)).toHaveLength(1);

@@ -57,7 +57,7 @@ describe('files of derivatives', () => {
       { rows: 56 },
     ]);
 
-    // Commands that come later know the table, and the source is not asked for it.
+    // Commands that come later know the table, and the source is not requested it.
     const { json: schedules } = await runJson<{ operation: string }[]>(['schedules'], optionsFor(url));
     expect(schedules.map(({ operation }) => operation)).not.toContain('GetBhavCopyFO');
     const backfill = ['backfill', 'GetBhavCopyFO', '--from', '2025-03-12', '--to', '2025-03-12'];

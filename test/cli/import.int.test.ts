@@ -168,7 +168,7 @@ describe('an interrupted import', () => {
     expect(states).toEqual([{ state: 'cancelled' }]);
   });
 
-  test('ends its run also when Postgres goes away, once it is back', async ({ url }) => {
+  test('ends its run also when Postgres becomes unreachable, once it is back', async ({ url }) => {
     const proxy = await startCuttingProxy(url);
     const cwd = folderOfFiles();
     const env = { DATABASE_URL: proxy.url, EOD_CONCURRENCY: '1' };
@@ -182,7 +182,7 @@ describe('an interrupted import', () => {
     await proxy.close();
     expect(stderr).not.toMatch(SQL);
     expect(stderr.trim().split('\n').at(-1)).toMatch(/^eod: Postgres: /);
-    expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database_away', exitCode: 1 } });
+    expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database_unreachable', exitCode: 1 } });
     expect(await query(url, 'select state, error from etl.runs')).toEqual([
       { state: 'cancelled', error: 'stopped by an error; import the same files again to go on' },
     ]);

@@ -25,9 +25,9 @@ export async function examine(url: string, env: Readonly<Record<string, string>>
 export const sandboxWith = async (behaviour: Partial<Behaviour>) =>
   openSandbox({ accessKey: KEY, behaviour });
 
-/** A source that answers GetLimitation with this, and everything else with an empty list. */
+/** A source that responses GetLimitation with this, and everything else with an empty list. */
 export const sourceSaying = (body: string, status = 200) =>
   startServer((request, response) => {
-    const isAsked = request.url?.startsWith('/GetLimitation?') === true;
-    response.writeHead(isAsked ? status : 200).end(isAsked ? body : '[]');
+    const isRequested = request.url?.startsWith('/GetLimitation?') === true;
+    response.writeHead(isRequested ? status : 200).end(isRequested ? body : '[]');
   });

@@ -79,7 +79,7 @@ test('at the level info each window is one line with its counts and times', asyn
   }
 });
 
-test.runIf(isSlowLayer)('a Postgres that goes away is a line or two, and no SQL', async () => {
+test.runIf(isSlowLayer)('a Postgres that becomes unreachable is a line or two, and no SQL', async () => {
   const { source, settings } = await openSource({ delayMs: 100 });
   const proxy = await startCuttingProxy(settings.DATABASE_URL);
   const env = { ...settings, EOD_CONCURRENCY: '8' };

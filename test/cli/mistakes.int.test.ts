@@ -76,7 +76,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'backfill GetTotalTradeHighlights --from 2025-02-20 --to 2025-02-27 --instruments TCS',
-    '--instruments: GetTotalTradeHighlights cannot be asked for single instruments',
+    '--instruments: GetTotalTradeHighlights cannot be requested single instruments',
   ],
   [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --band H',
@@ -381,7 +381,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['backfill GetCorporateActions --action-type', "option '--action-type <value>' argument missing…"],
   ['backfill GetCorporateActions --purpose-code', "option '--purpose-code <value>' argument missing…"],
   ['operations GetBhavCopyCM --available', '…'],
-  ['operations draft', "missing required argument 'answer'…"],
+  ['operations draft', "missing required argument 'response'…"],
   ['operations draft nothing.json', '"nothing" is no name of an operation…'],
   [
     'operations draft GetBulkDeal',
@@ -390,7 +390,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['operations draft nothing.json --name GetNothing --print', 'there is no file nothing.json'],
   ['operations check', "missing required argument 'files'…"],
   [
-    'operations check GetNothing --answer nothing.json --json',
+    'operations check GetNothing --response nothing.json --json',
     'there is neither a file nor an operation "GetNothing"…',
   ],
   ['operations enable', "missing required argument 'names'…"],
@@ -591,7 +591,7 @@ const UNKNOWN_IDS: readonly Mistake[] = [
     'diff --operation GetBhavCopyCM --between state:999999 999',
     'there is no state 999999 ("eod state" shows the current one)',
   ],
-  ['replay GetBhavCopyCM', 'nothing to replay: no kept answer matches'],
+  ['replay GetBhavCopyCM', 'nothing to replay: no kept response matches'],
   [
     'dbt --out /nowhere/sources.yml',
     '--out: /nowhere/sources.yml cannot be written: there is no such file or folder',
@@ -644,7 +644,7 @@ testWithDatabase('ids and names that there are not', async ({ url }) => {
   expect(JSON.parse(stdout)).toEqual([]);
 });
 
-test('work that fails, but was asked for rightly, ends with 1 and says what failed', async () => {
+test('work that fails, but was requested rightly, ends with 1 and says what failed', async () => {
   const env = { EOD_ALERT_WEBHOOK: 'http://127.0.0.1:1/kiwi' };
   const { code, stderr } = await runCli(['alert', 'test'], { cwd, env });
   expect(code).toBe(1);

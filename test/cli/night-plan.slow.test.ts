@@ -5,7 +5,7 @@ import { runCli, runJson } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-// Every operation of the catalogue is enabled; nothing is asked.
+// Every operation of the catalogue is enabled; nothing is requested.
 
 const cwd = temporaryFolder();
 let DATABASE_URL: string;

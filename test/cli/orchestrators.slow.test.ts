@@ -285,7 +285,7 @@ describe.each([
     text: 'import dagster',
     packages: ['dagster>=1.12,<2'],
     file: 'market_day.py',
-    // On the evening of a day, the schedule asks for the partition of this day.
+    // On the evening of a day, the schedule requests the partition of this day.
     prepare: [
       'python',
       '-c',

@@ -37,7 +37,7 @@ test('of a retry whose time has come nothing is said but that it waits for a cal
     operation: 'GetSeriesChange',
     exchange: 'NSE',
     windows: 1,
-    error: 'the source answered with HTTP status 500',
+    error: 'the source responded with HTTP status 500',
     attempt: 2,
     retryAt: null,
     isPaused: false,
@@ -66,7 +66,7 @@ describe('a table', () => {
   });
 });
 
-test('bold print reaches a terminal only, and not one that asks for none', () => {
+test('bold print reaches a terminal only, and not one that wants none', () => {
   const print1 = (isTTY: boolean, env = {}) => {
     const { cli, stdout } = captureCli({ env });
     print({ ...cli, stdout: { write: cli.stdout.write, isTTY } }, bold('head'));
@@ -98,7 +98,7 @@ test('changed columns show moments on the clocks of the zone, whatever zone Post
   );
 });
 
-test('a table that is too wide tells the rest below', () => {
+test('a table that is too wide shows the rest below', () => {
   const rows = [
     { name: 'A'.repeat(60), some: 1, more: 22, none: 0 },
     { name: 'B', some: 0, more: 0, none: 0 },
@@ -136,7 +136,7 @@ describe('what is wider than the page', () => {
   });
 
   test('goes on below the second column of a line that has one', () => {
-    expect(wrap(`asked by    ${words}`).split('\n')[1]).toMatch(/^ {12}word/);
+    expect(wrap(`given by    ${words}`).split('\n')[1]).toMatch(/^ {12}word/);
   });
 
   test('stays whole where it is one word', () => {
@@ -294,7 +294,7 @@ describe('on a terminal that is narrower than the page', () => {
     { head: 'operation', cell: (row: { name: string; rows: number }) => row.name },
     { head: 'exchange', cell: () => 'NSE' },
     { head: 'complete to', cell: () => '2025-08-29' },
-    { head: 'why', cell: () => 'the source answered with an error that is told in a long sentence' },
+    { head: 'why', cell: () => 'the source responded with an error that is reported in a long sentence' },
   ];
   const rows = [{ name: 'GetCorporateActionsCategories', rows: 12 }];
   const widest = (text: string) => Math.max(...text.split('\n').map((line) => [...line].length));

@@ -87,7 +87,7 @@ test('nothing that is printed can control a terminal; CSV in a file is what is s
   expect(controlsIn(onTerminal.stdout)).toEqual([]);
 });
 
-test('a table has a thousand rows unless told otherwise, which is said', async () => {
+test('a table has a thousand rows unless set otherwise, which is said', async () => {
   const sql = 'select generate_series(1, 1200) as n';
   const cut = await run(sql);
   expect(cut.stdout).toContain('1,000 rows');

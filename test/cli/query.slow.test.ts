@@ -139,10 +139,10 @@ test('psql gets the password by its environment, and is named where it is missin
   });
   expect(missing.stderr).not.toContain('kiwi-7');
   if (psqlVersion !== null) {
-    const asked = ['-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'];
+    const requested = ['-Atc', 'select current_user', '-c', '\\! ps -o args= -C psql'];
     // These would lead psql alone to other servers.
     const elsewhere = { PGHOSTADDR: '192.0.2.1', PGSERVICE: 'elsewhere' };
-    const { stdout } = await psql(asked, { cwd, env: { ...env, ...elsewhere } });
+    const { stdout } = await psql(requested, { cwd, env: { ...env, ...elsewhere } });
     expect(stdout).toContain(`${role}\n`);
     expect(stdout).toMatch(/psql postgres:/);
     expect(stdout).not.toContain('kiwi-7');

@@ -17,7 +17,7 @@ async function storeOf(env: Readonly<Record<string, string>>) {
   return Object.fromEntries(json.store.map((check) => [check.name, check]));
 }
 
-describe('what is known of the answers', () => {
+describe('what is known of the responses', () => {
   test('coverage that was changed by hand is found, and a replay mends it', async ({ url }) => {
     const env = { ...SETTINGS, DATABASE_URL: url };
     const checked = async () => (await storeOf(env)).coverage;
@@ -25,7 +25,7 @@ describe('what is known of the answers', () => {
     for (const operation of ['GetTotalTradeHighlights', 'GetCircuitBreakers']) {
       expect(await runCli(['backfill', operation, ...days], { cwd, env })).toMatchObject({ code: 0 });
     }
-    expect(await checked()).toMatchObject({ state: 'ok', found: 'the coverage is what its answers said' });
+    expect(await checked()).toMatchObject({ state: 'ok', found: 'the coverage is what its responses said' });
     const where = "where operation = 'GetCircuitBreakers' and exchange = 'NSE' and day = '2025-02-27'";
     const replay = [
       'replay',
@@ -46,32 +46,32 @@ describe('what is known of the answers', () => {
       expect(await checked()).toEqual({
         name: 'coverage',
         state: 'failed',
-        found: `the coverage is not what the answers said: 1 question of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
+        found: `the coverage is not what the responses said: 1 entry of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
         remedy: expect.stringContaining(`"eod ${replay.join(' ')}"`),
       });
       expect(await runCli(replay, { cwd, env })).toMatchObject({ code: 0 });
       expect(await checked()).toMatchObject({ state: 'ok' });
     }
-    // An answer of an older version, of which nothing was kept.
-    await execute(url, 'update etl.answers set said = null, questions = null');
+    // A response of an older version, of which nothing was kept.
+    await execute(url, 'update etl.responses set said = null, entries = null');
     expect(await checked()).toMatchObject({ state: 'ok' });
   });
 
-  test('a clock that was set back is told, with what follows', async ({ url }) => {
-    const places = async () => (await storeOf({ DATABASE_URL: url })).places;
+  test('a clock that was set back is reported, with what follows', async ({ url }) => {
+    const positions = async () => (await storeOf({ DATABASE_URL: url })).positions;
     await execute(url, "update etl.clock set last = clock_timestamp() + interval '2 hours 30 seconds'");
-    expect(await places()).toEqual({
-      name: 'places',
+    expect(await positions()).toEqual({
+      name: 'positions',
       state: 'warning',
-      found: expect.stringMatching(/^the last answer has a place 2h 00m ahead of the clock of Postgres/),
-      remedy: expect.stringContaining('The order of answers stays right'),
+      found: expect.stringMatching(/^the last response has a position 2h 00m ahead of the clock of Postgres/),
+      remedy: expect.stringContaining('The order of responses stays right'),
     });
     await execute(url, "update etl.clock set last = clock_timestamp() - interval '2 hours 30 seconds'");
-    expect(await places()).toMatchObject({ state: 'ok' });
+    expect(await positions()).toMatchObject({ state: 'ok' });
     await execute(url, 'delete from etl.clock');
-    expect(await places()).toMatchObject({
+    expect(await positions()).toMatchObject({
       state: 'failed',
-      found: 'etl.clock has no row: no answer can get a place',
+      found: 'etl.clock has no row: no response can get a position',
     });
   });
 });

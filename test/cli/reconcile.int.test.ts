@@ -21,7 +21,7 @@ test('eod reconcile and eod findings: look, list, fail on demand', async ({ url 
   expect(clean.json.store.map(({ name, state }) => [name, state])).toEqual([
     ['rows', 'ok'],
     ['coverage', 'ok'],
-    ['places', 'ok'],
+    ['positions', 'ok'],
   ]);
   expect((await runCli(['findings'], options)).stdout).toBe('no findings: no bhav copy is loaded\n');
 
@@ -58,7 +58,7 @@ test('nothing is said of days that were not checked since they were loaded', asy
   const load = (day: string) =>
     query(
       url,
-      `insert into etl.coverage (operation, exchange, day, last_place, last_said) values ('GetBhavCopyCM', 'NSE', '${day}', now(), 'loaded')
+      `insert into etl.coverage (operation, exchange, day, last_position, last_said) values ('GetBhavCopyCM', 'NSE', '${day}', now(), 'loaded')
          on conflict (operation, exchange, day, instrument, variant) do update set checked_at = clock_timestamp()`,
     );
   await load('2025-09-10');
@@ -85,7 +85,7 @@ test('a store that does not agree with itself is said, with what to do, and fail
   const { code, stdout } = await runCli(['reconcile', '--fail-on', 'error'], options);
   expect(code).toBe(0);
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-    /places: the last answer has a place 2h 00m ahead of the clock of Postgres.*What to do: correct the clock/,
+    /positions: the last response has a position 2h 00m ahead of the clock of Postgres.*What to do: correct the clock/,
   );
   expect((await runCli(['reconcile', '--fail-on', 'warning'], options)).code).toBe(1);
 });

@@ -141,7 +141,7 @@ describe.concurrent('eod operations', () => {
 });
 
 describe.concurrent('eod schedules', () => {
-  test('tells the next tick of every operation and exchange in the future', async () => {
+  test('shows the next tick of every operation and exchange in the future', async () => {
     const { json } = await runJson<{ operation: string; next: string; nextLocal: string }[]>(['schedules'], {
       cwd,
     });

@@ -2,14 +2,14 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import type { RejectDetail } from '../../src/cli/commands/rejects-command.ts';
-import type { Place } from '../../src/core/place.ts';
+import type { Position } from '../../src/core/position.ts';
 import { type OpenReject, writeRejects } from '../../src/load/state/rejects.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import { fixture, linesOf, newFile } from '../jobs/import-support.ts';
 import { openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { query } from '../support/query.ts';
 import { openSandbox } from '../support/sandbox.ts';
@@ -34,16 +34,16 @@ beforeAll(async () => {
 // No address of the source and no key: a replay needs neither.
 const options = (databaseUrl = url) => ({ cwd, env: { DATABASE_URL: databaseUrl } });
 
-test('kept answers fill an empty database, without the source', async () => {
-  const asked = sandbox.stats().requests;
+test('kept responses fill an empty database, without the source', async () => {
+  const requested = sandbox.stats().requests;
   const fresh = (await testDatabase()).url;
-  await copyAnswers(openPool(url), openPool(fresh));
+  await copyResponses(openPool(url), openPool(fresh));
   const { json, code } = await runJson<RunReport>(['replay'], options(fresh));
   expect(code).toBe(0);
   expect(json).toMatchObject({ kind: 'replay', state: 'completed', requests: 0, from: '2025-09-11' });
   expect(json.inserted).toBe(loaded.inserted);
   expect(await query(fresh, ROWS)).toEqual(await query(url, ROWS));
-  expect(sandbox.stats().requests).toBe(asked);
+  expect(sandbox.stats().requests).toBe(requested);
   const again = await runCli(
     ['replay', 'getbhavcopycm', '--exchange', 'NSE', '--from', '2025-09-12'],
     options(fresh),
@@ -52,11 +52,11 @@ test('kept answers fill an empty database, without the source', async () => {
   expect(again.stdout).toMatch(/^run 2 \(replay, 2025-09-12\): completed .*\n.* 0 requests$/m);
 });
 
-test('there is nothing to replay without answers', async () => {
+test('there is nothing to replay without responses', async () => {
   const { code, stderr } = await runCli(['replay'], options((await testDatabase()).url));
   expect({ code, stderr }).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('no kept answer matches'),
+    stderr: expect.stringContaining('no kept response matches'),
   });
 });
 
@@ -68,9 +68,9 @@ test('rejects: listed, shown, tried again, resolved', async () => {
     url,
     `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, record, problems, from_date, to_date,
        fingerprint, first_seen_at, last_seen_at)
-     select run_id, window_id, operation, exchange, position, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]',
-            from_date, to_date, position::text, place, place
-       from etl.answers, unnest(array[2, 3]) as position where exchange = 'NSE' order by window_id limit 2`,
+     select run_id, window_id, operation, exchange, number, '{"Symbol": "M&M"}', '[{"path": "ClosePrice", "message": "is odd"}]',
+            from_date, to_date, number::text, position, position
+       from etl.responses, unnest(array[2, 3]) as number where exchange = 'NSE' order by window_id limit 2`,
   );
   const { json: list } = await runJson<OpenReject[]>(['rejects', '--operation', 'GetBhavCopyCM'], options());
   expect(list.map(({ position }) => position).sort()).toEqual([2, 3]);
@@ -104,9 +104,9 @@ test('a record that still fails is said to, with exit code 1', async () => {
       runId: 1,
       windowId: 900,
       operation: 'GetSeriesChange',
-      asked: { from: day, to: day, instruments: [], variant: '' },
+      requested: { from: day, to: day, instruments: [], variant: '' },
       rejects: [reject],
-      place: '2025-09-12T16:00:00.000000Z' as Place,
+      position: '2025-09-12T16:00:00.000000Z' as Position,
     },
   ]);
   await client.end();
@@ -135,8 +135,8 @@ test('rejects of an imported file: read from the file, which pruning keeps while
   expect(shown.stdout).toContain(`record 49 of ${file}`);
   expect(shown.stdout).toMatch(/its file is kept \(1\)/);
 
-  const pruned = await runJson<{ answers: number }>(['prune', '--days', '0'], options(fresh));
-  expect(pruned.json).toMatchObject({ answers: 0, bodies: 0 });
+  const pruned = await runJson<{ responses: number }>(['prune', '--days', '0'], options(fresh));
+  expect(pruned.json).toMatchObject({ responses: 0, bodies: 0 });
   const { json } = await runJson<unknown>(['rejects', 'retry'], options(fresh));
   expect(json).toMatchObject({ runId: 3, tried: 1, resolved: 0, open: [1], report: { rejected: 1 } });
 });
@@ -180,8 +180,8 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     `insert into etl.runs (kind, requested_by, request, from_date, to_date, state, finished_at)
      values ('backfill', 'test', '{}', '2020-01-01', '2020-01-01', 'completed', '2020-01-01')`,
   );
-  // Without a setting for answers, what has one is deleted.
-  const [before] = await query(url, 'select count(*)::int as n from etl.answers');
+  // Without a setting for responses, what has one is deleted.
+  const [before] = await query(url, 'select count(*)::int as n from etl.responses');
   const forever = await runCli(['prune'], options());
   expect(forever).toMatchObject({
     code: 0,
@@ -192,13 +192,13 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
   });
   expect((await runJson(['prune', '--dry-run'], options())).json).toMatchObject({
     before: null,
-    answers: 0,
+    responses: 0,
     runs: 0,
   });
-  expect(await query(url, 'select count(*)::int as n from etl.answers')).toEqual([before]);
-  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.answers');
-  const early = await runJson<{ answers: number }>(['prune', '--days', '30'], options());
-  expect(early.json.answers).toBe(0);
+  expect(await query(url, 'select count(*)::int as n from etl.responses')).toEqual([before]);
+  const [kept] = await query<{ n: number }>(url, 'select count(*)::int as n from etl.responses');
+  const early = await runJson<{ responses: number }>(['prune', '--days', '30'], options());
+  expect(early.json.responses).toBe(0);
   await query(
     url,
     `insert into etl.findings ("check", severity, operation, exchange, date, instrument, resolved_at)
@@ -211,28 +211,28 @@ test('prune deletes what is old enough, and only says so with --dry-run', async 
     url,
     "insert into etl.call_budget (key_hash, hour, calls) values ('k', '2025-01-01T00:00Z', 7)",
   );
-  const dry = await runJson<{ answers: number; bodies: number }>(
+  const dry = await runJson<{ responses: number; bodies: number }>(
     ['prune', '--days', '0', '--dry-run'],
     options(),
   );
   // Two rejects are resolved, one is open.
-  expect(dry.json).toMatchObject({ answers: kept?.n, rejects: 2, findings: 1, hours: 1, isDryRun: true });
+  expect(dry.json).toMatchObject({ responses: kept?.n, rejects: 2, findings: 1, hours: 1, isDryRun: true });
   const rows = await query(url, ROWS);
-  const refused = await runCli(['prune', '--days', '0'], { ...options(), answer: 'n' });
+  const refused = await runCli(['prune', '--days', '0'], { ...options(), response: 'n' });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(
-    /^This deletes for good \d+ answers older than 0 days and .*\nGo on\? \[y\/N\] n\n/,
+    /^This deletes for good \d+ responses older than 0 days and .*\nGo on\? \[y\/N\] n\n/,
   );
-  const spared = await runCli(['replay', 'GetBhavCopyCM', '--rebuild'], { ...options(), answer: '' });
+  const spared = await runCli(['replay', 'GetBhavCopyCM', '--rebuild'], { ...options(), response: '' });
   expect(spared).toMatchObject({ code: 1, stdout: '' });
-  expect(spared.stderr).toContain('Rows and history of GetBhavCopyCM become those of the kept answers');
+  expect(spared.stderr).toContain('Rows and history of GetBhavCopyCM become those of the kept responses');
   expect(await query(url, ROWS)).toEqual(rows);
-  const real = await runJson<{ answers: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
+  const real = await runJson<{ responses: number; bodies: number }>(['prune', '--days', '0', '--yes'], {
     ...options(),
-    answer: 'n',
+    response: 'n',
   });
   expect(real.json).toMatchObject({
-    answers: kept?.n,
+    responses: kept?.n,
     bodies: dry.json.bodies,
     rejects: 2,
     findings: 1,

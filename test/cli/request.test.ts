@@ -14,7 +14,7 @@ function request(names: string[], flags: BackfillFlags, env: Record<string, stri
   return backfillRequest(names, flags, { config: loadConfig(env), clock, cwd: '.' });
 }
 
-describe('what a backfill asks for', () => {
+describe('what a backfill requests', () => {
   test('each operation of its own exchanges', () => {
     const { targets } = request(['getbhavcopycm', 'GETSERIESCHANGE', 'GetBhavCopyCM'], RANGE);
     expect(targets.map(({ operation, exchange }) => `${operation} ${exchange}`)).toEqual([
@@ -34,7 +34,7 @@ describe('what a backfill asks for', () => {
     expect(exact.targets.map(({ exchange }) => exchange)).toEqual(['BSE', 'NSE']);
   });
 
-  test('--force asks again from the first day on', () => {
+  test('--force requests again from the first day on', () => {
     expect(request(['GetBhavCopyCM'], { ...RANGE, force: true }).targets[0]?.refetchFrom).toBe(RANGE.from);
   });
 
@@ -130,7 +130,7 @@ const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
   [['GetBhavCopyCM'], { ...RANGE, exchange: ',' }, /names no exchange/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: '@nowhere.txt' }, /nowhere\.txt cannot be read/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: ',' }, /names no instrument/],
-  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be asked for single instruments/],
+  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be requested single instruments/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['AccessKey=x'] }, /AccessKey is set by EOD_ACCESS_KEY/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['from=1'] }, /from is set by --from/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],

@@ -24,7 +24,7 @@ const record = (symbol: string, others: Sent): Sent => ({
   ...others,
 });
 
-/** A folder with the declaration, enabled in a database, and a source that answers with what a test gives it. */
+/** A folder with the declaration, enabled in a database, and a source that responses with what a test gives it. */
 async function openSource() {
   const cwd = temporaryFolder();
   const folder = join(cwd, 'operations');
@@ -51,9 +51,9 @@ async function openSource() {
   return {
     url,
     options,
-    /** A run that is answered with these records; returns the alerts that it raises about fields. */
-    async run(...answered: readonly Sent[]): Promise<unknown[]> {
-      records = answered;
+    /** A run that is given these records; returns the alerts that it raises about fields. */
+    async run(...covered: readonly Sent[]): Promise<unknown[]> {
+      records = covered;
       const before = webhook.heard.length;
       await runCli(['backfill', 'GetVoting', '--from', DAY, '--to', DAY, '--force'], options);
       const alerts = webhook.heard.slice(before).filter(({ kind }) => kind === 'schema_changed');
@@ -62,7 +62,7 @@ async function openSource() {
   };
 }
 
-test('a new field is told once, drafted from kept answers, declared, and filled by a replay', async () => {
+test('a new field is reported once, drafted from kept responses, declared, and filled by a replay', async () => {
   const { url, options, run } = await openSource();
   const [tcs, infy] = [
     record('TCS', { VotesFor: 1, Venue: 'Mumbai' }),
@@ -139,7 +139,7 @@ test('a field that vanished is reported once, one of another type is not; neithe
   for (let votes = 1; votes <= 3; votes++)
     expect(await run(sent(votes, { Venue: 'Pune', Seat: votes }))).toEqual([]);
   expect(await run(sent('4', { Seat: 'A4' }))).toEqual([]);
-  // An answer without records, and a null, say nothing.
+  // A response without records, and a null, say nothing.
   expect(await run()).toEqual([]);
   expect(await run(sent(null, { Seat: 'A5' }))).toEqual([]);
   expect(await run(sent(6, { Seat: 6 }))).toMatchObject([
@@ -148,15 +148,15 @@ test('a field that vanished is reported once, one of another type is not; neithe
   expect(await run(sent('many', { Seat: 'A7' }))).toEqual([]);
 
   const known = async () => [
-    await query(url, 'select * from etl.answer_layouts order by 1, 2, 3'),
+    await query(url, 'select * from etl.response_layouts order by 1, 2, 3'),
     await query(url, 'select * from etl.source_fields order by 1, 2, 3'),
   ];
   const before = await known();
   await runJson(['replay', 'GetVoting', '--rebuild', '--yes'], options);
   expect(await known()).toEqual(before);
-  // As in a copy of the answers, of which nothing was observed yet.
-  await query(url, 'update etl.answers set layout = null, field_counts = null');
-  await query(url, 'delete from etl.answer_layouts');
+  // As in a copy of the responses, of which nothing was observed yet.
+  await query(url, 'update etl.responses set layout = null, field_counts = null');
+  await query(url, 'delete from etl.response_layouts');
   await runJson(['replay', 'GetVoting', '--rebuild', '--yes'], options);
   expect(await known()).toEqual(before);
 }, 60_000);

@@ -52,7 +52,7 @@ test('says when no worker has been seen for a minute, and so does --detach', asy
   );
 });
 
-test('says that Redis does not answer', async ({ url }) => {
+test('says that Redis does not respond', async ({ url }) => {
   const env = { DATABASE_URL: url, REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
   const { code, stdout } = await runCli(['status'], { cwd, env });
   expect(code).toBe(0);
@@ -83,7 +83,7 @@ test('only migrate, or what loads, creates tables in a database of one’s own; 
   expect(second.json).toEqual({ before: 'current', hasMigrated: false });
 });
 
-test('nightly --dry-run says what the night would take, and asks nothing', async () => {
+test('nightly --dry-run says what the night would take, and requests nothing', async () => {
   const env = {
     DATABASE_URL: (await testDatabase()).url,
     EOD_CALLS_PER_HOUR: '100',

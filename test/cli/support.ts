@@ -1,5 +1,5 @@
 import { test as base } from 'vitest';
 import { testDatabase } from '../support/database.ts';
 
-/** A test that may ask for a database of its own. */
+/** A test that may use a database of its own. */
 export const test = base.extend('url', async () => (await testDatabase()).url);

@@ -92,19 +92,19 @@ test('a run is a trace from the run to the steps of its windows, without the key
     EOD_ALERT_WEBHOOK: `${sandbox.url}/services/kiwi-hook`,
     NODE_OPTIONS: `--import ${pathToFileURL(probe)}`,
   };
-  const asked = {
+  const requested = {
     operations: ['GetBhavCopyCM', 'GetCircuitBreakers'],
     flags: ['--exchange', 'NSE'],
     cwd,
     env,
   };
-  const plain = await backfill('2025-09-11', asked);
+  const plain = await backfill('2025-09-11', requested);
   expect(plain.stderr).toMatch(/^LOADED 0$/m);
 
   const receiver = await startReceiver();
-  // From the file, which OpenTelemetry does not read by itself.
+  // From the file, which OpenTelemetry does not read automatically.
   writeFileSync(join(cwd, '.env'), `OTEL_EXPORTER_OTLP_ENDPOINT=${receiver.url}\n`);
-  const traced = await backfill(DAY, { ...asked, env: { ...env, EOD_LOG_LEVEL: 'info' } });
+  const traced = await backfill(DAY, { ...requested, env: { ...env, EOD_LOG_LEVEL: 'info' } });
   expect(traced.stderr).toMatch(/^LOADED [1-9]\d+$/m);
 
   const spans = receiver.spans();
@@ -196,14 +196,14 @@ test('behind a proxy calls and alerts go through it, and traces straight to thei
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(webhook.heard.map(({ kind }) => kind)).toEqual(['run_completed']);
   expect(receiver.spans().map(({ name }) => name)).toContain('eod.run');
-  const hosts = proxy.asked.map((one) => new URL(one.split(' ')[1] ?? '').hostname);
+  const hosts = proxy.requested.map((one) => new URL(one.split(' ')[1] ?? '').hostname);
   expect([...new Set(hosts)].toSorted()).toEqual(['hooks.example', 'service.example']);
   for (const body of receiver.bodies) expect(body).not.toContain('kiwi');
 });
 
 test.each([
-  // It is asked several times, for longer than the end of the command waits.
-  ['is away', async () => 'http://127.0.0.1:9', [0, 1]],
+  // It is requested several times, for longer than the end of the command waits.
+  ['is unreachable', async () => 'http://127.0.0.1:9', [0, 1]],
   ['refuses them', () => startServer((_, response) => response.writeHead(400).end()), [1]],
 ])('a command ends as it would without where the receiver %s', async (_, receiver, lines) => {
   const { url } = await testDatabase();

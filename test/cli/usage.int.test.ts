@@ -70,7 +70,7 @@ describe.concurrent('with --json an error is a document too', () => {
 });
 
 describe.concurrent('mistakes in the settings', () => {
-  test('all are told at once, without secrets', async () => {
+  test('all are reported at once, without secrets', async () => {
     const env = { EOD_CONCURRENCY: 'many', EOD_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://u:hunter2@h/d' };
     const { code, stderr } = await runCli(['status'], { cwd, env });
     expect(code).toBe(2);
@@ -92,7 +92,7 @@ describe.concurrent('mistakes in the settings', () => {
   test.each([
     ['EOD_KEEP_RAW', 'true', 'EOD_KEEP_RAW is no setting; did you mean EOD_KEEP_RAW_DAYS?'],
     ['EOD_KEEP_RAW_DAYS', '6', 'EOD_KEEP_RAW_DAYS must be at least 7'],
-  ])('%s=%s says for how long answers are kept', async (name, value, said) => {
+  ])('%s=%s says for how long responses are kept', async (name, value, said) => {
     const { code, stderr } = await runCli(['config'], { cwd, env: { [name]: value } });
     expect(code).toBe(2);
     expect(stderr).toContain(said);
@@ -140,7 +140,7 @@ describe.concurrent('mistakes in the settings', () => {
     ['REDIS_URL', 'redis://:hunter2@127.0.0.1:1', 'up'],
   ])('a %s nobody listens at: %s', async (name, value, command) => {
     const source = { EOD_BASE_URL: 'http://127.0.0.1:1', EOD_ACCESS_KEY: 'key' };
-    // Commands that do work would wait for it; those that look answer at once without being told to.
+    // Commands that do work would wait for it; those that look response at once without being reported to.
     const env = {
       ...source,
       [name]: value,
@@ -186,7 +186,7 @@ describe.concurrent('as a process', () => {
     [['--version'], 0],
     [['frobnicate'], 2],
     [['runs', 'x'], 2],
-    // An answer that is longer than the buffer of a pipe is printed whole.
+    // A response that is longer than the buffer of a pipe is printed whole.
     [['operations', '--json'], 0],
   ])('eod %j prints what it prints in process, and ends with its exit code', async (args, code) => {
     const ended = await runEod(args, { cwd });

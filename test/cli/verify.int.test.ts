@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openPool } from '../load/support.ts';
 import { runCli, runJson } from '../support/cli.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { filledCopy } from '../support/filled-database.ts';
 import { query, withClient } from '../support/query.ts';
@@ -28,7 +28,7 @@ const verify = async (...flags: string[]) => {
 const state = async (...flags: string[]) =>
   (await runJson<{ state: number; digest: string; content: string }>(['state', ...flags], options)).json;
 
-test('the digest of a state is the same whenever it is worked out, and verify finds all as it was', async () => {
+test('the digest of a state is the same whenever it is computed, and verify finds all as it was', async () => {
   const { state: newest, digest } = await state('--digest');
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
   const { code, found } = await verify('--state', String(newest), '--digest', digest);
@@ -162,17 +162,17 @@ test('a replica, which stores nothing, has the same digest, also of loads that w
   expect((await state('--digest')).digest).toBe(digest);
 });
 
-test('a rebuild from the kept answers in another database has the same content', async () => {
+test('a rebuild from the kept responses in another database has the same content', async () => {
   const { content } = await state('--content');
   const other = (await testDatabase()).url;
-  await copyAnswers(openPool(url), openPool(other));
+  await copyResponses(openPool(url), openPool(other));
   await runJson(['replay'], { cwd, env: { DATABASE_URL: other } });
   const { json } = await runJson<{ content: string }>(['state', '--content'], {
     cwd,
     env: { DATABASE_URL: other },
   });
   expect(json.content).toBe(content);
-  // Each row belongs to the load of its answer, so the copy can be followed from its beginning, and verified.
+  // Each row belongs to the load of its response, so the copy can be followed from its beginning, and verified.
   const sides = (await query(
     other,
     'select (select count(*) from market.bhavcopy_cm)::int as stored, (select count(*) from market_history.bhavcopy_cm_changes(0, market.state()))::int as changes',

@@ -12,8 +12,8 @@ const cwd = temporaryFolder();
 const DAY = '2025-02-27';
 let env: Record<string, string>;
 
-/** What listeners were told, in the order in which it came. */
-const told: { readonly state: number; readonly tables: readonly unknown[] }[] = [];
+/** What listeners received, in the order in which it came. */
+const reported: { readonly state: number; readonly tables: readonly unknown[] }[] = [];
 
 beforeAll(async () => {
   const { url } = await testDatabase();
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const listener = new pg.Client({ connectionString: url });
   await listener.connect();
   closeAfterFile(() => listener.end());
-  listener.on('notification', ({ payload = '' }) => told.push(JSON.parse(payload)));
+  listener.on('notification', ({ payload = '' }) => reported.push(JSON.parse(payload)));
   await listener.query('listen eod');
 });
 
@@ -32,20 +32,20 @@ const load = async (...flags: string[]) => {
     .json;
 };
 
-test('each commit of a load is told, with its state, tables and days', async () => {
+test('each commit of a load is reported, with its state, tables and days', async () => {
   const { runId } = await load();
-  await waitFor(() => told.length === 1);
-  expect(told[0]).toEqual({
+  await waitFor(() => reported.length === 1);
+  expect(reported[0]).toEqual({
     state: 1,
     run: runId,
     operation: 'GetCircuitBreakers',
     exchange: 'NSE',
     tables: [{ table: 'circuit_breakers', from: DAY, to: DAY }],
   });
-  // The same answer again is a load, and a state, that changes nothing.
+  // The same response again is a load, and a state, that changes nothing.
   await load('--force');
-  await waitFor(() => told.length === 2);
-  expect(told[1]).toMatchObject({ state: 2, tables: [] });
+  await waitFor(() => reported.length === 2);
+  expect(reported[1]).toMatchObject({ state: 2, tables: [] });
 });
 
 test('wait --state ends with 0 when the state is there, with 1 when it is late', async () => {
@@ -63,7 +63,7 @@ test('wait --night names what is missing, and ends with 0 once it is there', asy
   const late = await runCli(['wait', '--night', DAY, '--timeout', '0'], { cwd, env: one });
   expect(late.code).toBe(1);
   expect(late.stdout).toContain(`the night of ${DAY} is not complete`);
-  expect(late.stdout).toContain(`GetBhavCopyCM NSE ${DAY}: never_asked`);
+  expect(late.stdout).toContain(`GetBhavCopyCM NSE ${DAY}: not_requested`);
   await runJson(['backfill', '--all', '--from', DAY, '--to', DAY], { cwd, env: one });
   const { json } = await runJson<{ isThere: boolean }>(['wait', '--night', DAY], { cwd, env: one });
   expect(json).toMatchObject({ isThere: true, missing: [] });

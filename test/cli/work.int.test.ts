@@ -87,7 +87,7 @@ describe('backfill', () => {
   );
 
   test.runIf(isSlowLayer)(
-    'plans, loads, skips what is loaded, and asks again with --force',
+    'plans, loads, skips what is loaded, and requests again with --force',
     async ({ url }) => {
       const options = { cwd, env: environment(url) };
       const args = ['backfill', 'getbhavcopycm', 'GetTotalTradeHighlights', 'GetFinRatioEOD', ...RANGE];
@@ -173,7 +173,7 @@ describe('backfill', () => {
     expect(code).toBe(1);
     expect(stderr.split('\n').filter((line) => line.includes('refused'))).toHaveLength(1);
     expect(stderr).toMatch(
-      /^\d+ windows did not load: blocked: the access key was refused: Access Denied\..*\nset another EOD_ACCESS_KEY; then "eod runs resume 1" asks for them again$/m,
+      /^\d+ windows did not load: blocked: the access key was refused: Access Denied\..*\nset another EOD_ACCESS_KEY; then "eod runs resume 1" requests them again$/m,
     );
   });
 });
@@ -226,24 +226,24 @@ describe('a run that is stopped', () => {
     const options = { cwd, env: environment(url) };
     const detached = await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
     expect(detached).toMatchObject({ code: 0, stdout: 'run 1 enqueued: 10 windows\n' });
-    for (const answer of ['', 'n', 'no', 'yesterday']) {
-      expect(await runCli(['runs', 'cancel', '1'], { ...options, answer })).toEqual({
+    for (const response of ['', 'n', 'no', 'yesterday']) {
+      expect(await runCli(['runs', 'cancel', '1'], { ...options, response })).toEqual({
         code: 1,
         stdout: '',
-        stderr: `Run 1 is cancelled for good: 10 windows will not be loaded by it.\nGo on? [y/N] ${answer}\neod: nothing was changed\n`,
+        stderr: `Run 1 is cancelled for good: 10 windows will not be loaded by it.\nGo on? [y/N] ${response}\neod: nothing was changed\n`,
       });
     }
-    const cancelled = await runJson<RunReport>(['runs', 'cancel', '1'], { ...options, answer: ' Yes ' });
+    const cancelled = await runJson<RunReport>(['runs', 'cancel', '1'], { ...options, response: ' Yes ' });
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
     expect(await runCli(['runs', 'resume', '1'], options)).toMatchObject({ code: 2 });
-    // Nothing is asked about what cannot be done.
-    const again = await runCli(['runs', 'cancel', '1'], { ...options, answer: 'n' });
+    // Nothing is requested what cannot be done.
+    const again = await runCli(['runs', 'cancel', '1'], { ...options, response: 'n' });
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });
 
   test.runIf(isSlowLayer)(
-    'cancel asks on a real terminal, where Ctrl-D and Ctrl-C are no yes',
+    'cancel requests on a real terminal, where Ctrl-D and Ctrl-C are no yes',
     async ({ url }) => {
       const options = { cwd, env: environment(url) };
       await runCli(['backfill', 'GetBhavCopyCM', ...RANGE, '--detach'], options);
@@ -260,7 +260,7 @@ describe('a run that is stopped', () => {
 });
 
 describe('eod up', () => {
-  test('works on detached runs, answers health checks, and stops on SIGTERM', async ({ url }) => {
+  test('works on detached runs, responses health checks, and stops on SIGTERM', async ({ url }) => {
     const env = environment(url);
     const up = startCli(['up'], { cwd, env });
     const [, health] = await up.output(/health: (http:\S+)\/healthz/);
@@ -293,10 +293,10 @@ describe('eod up', () => {
       async () => (await query(url, "select from etl.runs where state = 'completed'")).length === 1,
     );
 
-    const asked = Date.now();
+    const requested = Date.now();
     up.signal('SIGTERM');
     expect(await up.ended).toMatchObject({ code: 0 });
-    expect(Date.now() - asked).toBeLessThan(10_000);
+    expect(Date.now() - requested).toBeLessThan(10_000);
   });
 
   test('a scheduler alone needs no source', async ({ url }) => {
@@ -329,7 +329,7 @@ test('the tables are created by commands that load, where there are none; old on
   expect(behind.stderr).toMatch(/run "eod migrate" first/);
 });
 
-test('a command ends when the checks and alerts that follow its run are done, whoever makes them', async ({
+test('a command ends when the checks and alerts that follow its run are done, no matter who makes them', async ({
   url,
 }) => {
   const options = { cwd, env: environment(url) };

@@ -10,14 +10,14 @@ function captureLog() {
   return { lines, log: createLog(loadConfig({}), { write }) };
 }
 
-const away = new PipelineError('Postgres: connect ECONNREFUSED', { kind: 'database_away' });
+const away = new PipelineError('Postgres: connect ECONNREFUSED', { kind: 'database_unreachable' });
 const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
 const shutdown = Object.assign(new Error('terminating connection'), { code: '57P01', severity: 'FATAL' });
 const terminated = new Error('Connection terminated unexpectedly');
 const failed = (cause: Error) => new DrizzleQueryError('select secret from etl.windows', ['value'], cause);
 
 describe('the log', () => {
-  test('says once that Postgres is away, without statement and stack', () => {
+  test('says once that Postgres is unreachable, without statement and stack', () => {
     const { lines, log } = captureLog();
     for (const err of [failed(shutdown), away, terminated, failed(terminated), away]) {
       log.warn({ err }, 'could not do it');
@@ -30,13 +30,13 @@ describe('the log', () => {
       { err: failed(Object.assign(new Error('no such column'), { code: '42703' })) },
       'could not do it',
     );
-    log.warn({ err: new PipelineError('the source did not answer', { kind: 'timeout' }) }, 'x');
-    log.warn({ err: new PipelineError('the source did not answer', { kind: 'timeout' }) }, 'x');
+    log.warn({ err: new PipelineError('the source did not respond', { kind: 'timeout' }) }, 'x');
+    log.warn({ err: new PipelineError('the source did not respond', { kind: 'timeout' }) }, 'x');
     expect(lines).toHaveLength(5);
     expect(JSON.stringify(lines)).not.toMatch(/select|stack/);
   });
 
-  test('says once that Postgres cannot store, beside that it is away', () => {
+  test('says once that Postgres cannot store, beside that it is unreachable', () => {
     const { lines, log } = captureLog();
     const full = new PipelineError('Postgres: could not extend file (53100)', {
       kind: 'database_cannot_store',
@@ -45,7 +45,7 @@ describe('the log', () => {
     for (const err of [full, readOnly, failed(full), away, full]) log.warn({ err }, 'could not do it');
     expect(lines).toMatchObject([
       { err: { kind: 'database_cannot_store' } },
-      { err: { kind: 'database_away' } },
+      { err: { kind: 'database_unreachable' } },
     ]);
   });
 

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import { readersOf } from '../../src/extract/record-schema.ts';
 import { InvalidValue } from '../../src/extract/values.ts';
-import type { AskedFor, Field } from '../../src/operations/fields.ts';
+import type { Field, Requested } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import {
@@ -15,8 +15,8 @@ import {
   jsonObjects,
   xmlAttributes,
   xmlBody,
-} from '../../src/sandbox/answer/format.ts';
-import { answerFields, inventRecords } from '../../src/sandbox/answer/record.ts';
+} from '../../src/sandbox/response/format.ts';
+import { inventRecords, responseFields } from '../../src/sandbox/response/record.ts';
 import { catalogue, inCatalogue } from '../support/catalogue.ts';
 import { raw, SETTINGS } from './support.ts';
 
@@ -48,29 +48,34 @@ const closed = (text: string) => text.replace(/\}\s*\}?\s*$/, '}]}');
 
 type SourceRecord = Readonly<Record<string, unknown>>;
 
-const recordsOf = ({ envelope = 'Value' }: Operation, answer: unknown) =>
-  (answer as Record<string, SourceRecord[]>)[envelope] as SourceRecord[];
+const recordsOf = ({ envelope = 'Value' }: Operation, response: unknown) =>
+  (response as Record<string, SourceRecord[]>)[envelope] as SourceRecord[];
 
 /** The published sample, corrected where it is no JSON; the declared one of an operation that has none. */
 function sampleOf(operation: Operation): readonly SourceRecord[] {
   const { name } = operation;
   const file = FIXTURES.find((one) => one.startsWith(`${name}.`));
-  if (file === undefined) return recordsOf(operation, operation.sample.answer);
+  if (file === undefined) return recordsOf(operation, operation.sample.response);
   const text = printed(file);
   const correct = CORRECTIONS[name] ?? (file.endsWith('.txt') ? closed : (same: string) => same);
   return recordsOf(operation, JSON.parse(correct(text)));
 }
 
-/** A question about the days of the records, so that none of them is a stray. */
-function askedFor(operation: Operation, changes: Partial<AskedFor> = {}): AskedFor {
-  return { ...operation.sample.asked, calledOn: '2026-11-21', ...changes };
+/** A request about the days of the records, so that none of them is a stray. */
+function requested(operation: Operation, changes: Partial<Requested> = {}): Requested {
+  return { ...operation.sample.requested, calledOn: '2026-11-21', ...changes };
 }
 
 const ANY_DAY = { from: '2000-01-01', to: '2099-12-31' };
 
-function read(operation: Operation, body: string, changes: Partial<AskedFor> = {}) {
+function read(operation: Operation, body: string, changes: Partial<Requested> = {}) {
   const days = operation.request.dates === 'day' ? {} : ANY_DAY;
-  const extracted = readAnswer(operation, askedFor(operation, { ...days, ...changes }), raw(body), SETTINGS);
+  const extracted = readResponse(
+    operation,
+    requested(operation, { ...days, ...changes }),
+    raw(body),
+    SETTINGS,
+  );
   return { ...extracted, rows: extracted.batches.flatMap(({ rows }) => [...rows]) };
 }
 
@@ -78,7 +83,7 @@ const bodyOf = ({ envelope = 'Value' }: Operation, records: readonly SourceRecor
   JSON.stringify({ [envelope]: records });
 
 /** Reads records that must all be stored, with nothing left over. */
-function readWhole(name: string, records: readonly SourceRecord[], changes: Partial<AskedFor> = {}) {
+function readWhole(name: string, records: readonly SourceRecord[], changes: Partial<Requested> = {}) {
   const operation = inCatalogue(name);
   const found = read(operation, bodyOf(operation, records), changes);
   expect(found).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
@@ -89,7 +94,7 @@ const isBlank = (value: unknown) => value === undefined || String(value).trim() 
 
 /** The name of the record's field that counts for a column: the first that has a value, or that is there. */
 function nameFor(field: Field, record: SourceRecord): string | undefined {
-  if (field.from !== 'answer') return undefined;
+  if (field.from !== 'response') return undefined;
   const names = [field.source, ...(field.orElse ?? [])].flatMap((source) =>
     Object.keys(record).filter((name) => name.toLowerCase() === source.toLowerCase()),
   );
@@ -146,8 +151,8 @@ describe('the published samples', () => {
   });
 
   test.each(byName)('%s reads the sample of its declaration', (_name, operation) => {
-    const { answer } = operation.sample;
-    const extracted = readAnswer(operation, askedFor(operation), raw(JSON.stringify(answer)), SETTINGS);
+    const { response } = operation.sample;
+    const extracted = readResponse(operation, requested(operation), raw(JSON.stringify(response)), SETTINGS);
     expect(extracted).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
     expect(extracted.fetched).toBeGreaterThan(0);
   });
@@ -271,7 +276,7 @@ describe('by hand', () => {
     });
   });
 
-  test('shareholdings: what was asked for is in the row, and the value has the name of the envelope', () => {
+  test('shareholdings: what was requested is in the row, and the value has the name of the envelope', () => {
     const rows = readWhole('GetSHPAdvanced', sampleOf(inCatalogue('GetSHPAdvanced')));
     expect(rows[0]).toMatchObject({
       symbol: 'ARL',
@@ -319,7 +324,7 @@ describe('by hand', () => {
     });
   });
 
-  test('the largest turnovers are ranked in the order of the answer', () => {
+  test('the largest turnovers are ranked in the order of the response', () => {
     const name = 'GetTurnoverDetailsOfTop15ScripsofAgroup';
     expect(readWhole(name, sampleOf(inCatalogue(name))).map((row) => [row.rank, row.scrip_name])).toEqual([
       [1, 'ULTRATECH CM'],
@@ -481,7 +486,7 @@ describe('the other readings', () => {
     (_name, operation) => {
       const records = sampleOf(operation).filter((record) => !JSON.stringify(record).includes('\\"'));
       if (records.length === 0) return;
-      const told = (body: string) =>
+      const reported = (body: string) =>
         read(operation, body).rows.map((row) =>
           Object.fromEntries(
             Object.entries(row)
@@ -489,18 +494,18 @@ describe('the other readings', () => {
               .map(([column, value]) => [column, value === null ? null : String(value).replace(/\.0$/, '')]),
           ),
         );
-      const expected = told(bodyOf(operation, records));
+      const expected = reported(bodyOf(operation, records));
       const columns = Object.keys(records[0] as object);
       const isFlag = (name: string) =>
         operation.shapes[0].table.fields.some(
-          (field) => field.from === 'answer' && field.source === name && field.kind === 'boolean',
+          (field) => field.from === 'response' && field.source === name && field.kind === 'boolean',
         );
       const cell = (column: string, value: unknown) => {
         const text = isFlag(column) ? String(value) : inCsv(value);
         return text.includes(',') ? `"${text}"` : text;
       };
       const lines = records.map((record) => columns.map((column) => cell(column, record[column])).join(','));
-      expect(told(`${[columns.join(','), ...lines].join('\n')}\n`), 'Csv').toEqual(expected);
+      expect(reported(`${[columns.join(','), ...lines].join('\n')}\n`), 'Csv').toEqual(expected);
       const items = records.map(
         (record) =>
           `<Item ${columns
@@ -508,7 +513,7 @@ describe('the other readings', () => {
             .map((column) => `${column.replace(/^(\d)/, '_x003$1_')}="${escaped(record[column])}"`)
             .join(' ')} />`,
       );
-      expect(told(`<Answer><Value>${items.join('')}</Value></Answer>`), 'Xml').toEqual(expected);
+      expect(reported(`<Response><Value>${items.join('')}</Value></Response>`), 'Xml').toEqual(expected);
     },
   );
 });
@@ -516,9 +521,9 @@ describe('the other readings', () => {
 describe('in the formats of the sandbox', () => {
   test.each(byName)('%s reads the same in all of them', (name, operation) => {
     const [{ table }] = operation.shapes;
-    const fields = answerFields(table);
-    const records = inventRecords(table, name, operation.sample.asked.to);
-    const told = (body: string) => {
+    const fields = responseFields(table);
+    const records = inventRecords(table, name, operation.sample.requested.to);
+    const reported = (body: string) => {
       const found = read(operation, body);
       expect(found).toMatchObject({ rejects: [], unknownFields: [] });
       const rows = found.batches[0]?.rows ?? [];
@@ -528,14 +533,16 @@ describe('in the formats of the sandbox', () => {
     };
     const jsonOf = (casing: Casing, dates: DateFormat) =>
       jsonBody(jsonObjects(records, fields, casing, { dates }), 'count', casing, operation.envelope);
-    const expected = told(jsonOf('pascal', 'String'));
+    const expected = reported(jsonOf('pascal', 'String'));
     expect(expected).toHaveLength(records.length);
-    for (const casing of CASINGS) expect(told(jsonOf(casing, 'String')), casing).toEqual(expected);
+    for (const casing of CASINGS) expect(reported(jsonOf(casing, 'String')), casing).toEqual(expected);
     for (const dates of ['String', 'Epoch', 'Milliseconds'] as const) {
-      expect(told(jsonOf('pascal', dates)), dates).toEqual(expected);
-      expect(told(csvBody(records, fields, { dates, repeatAudit: false })), `Csv ${dates}`).toEqual(expected);
-      expect(told(xmlBody(name, records, fields, dates)), `Xml ${dates}`).toEqual(expected);
-      expect(told(xmlAttributes(name, records, fields, dates)), `attributes ${dates}`).toEqual(expected);
+      expect(reported(jsonOf('pascal', dates)), dates).toEqual(expected);
+      expect(reported(csvBody(records, fields, { dates, repeatAudit: false })), `Csv ${dates}`).toEqual(
+        expected,
+      );
+      expect(reported(xmlBody(name, records, fields, dates)), `Xml ${dates}`).toEqual(expected);
+      expect(reported(xmlAttributes(name, records, fields, dates)), `attributes ${dates}`).toEqual(expected);
     }
   });
 });

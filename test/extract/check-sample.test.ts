@@ -20,25 +20,25 @@ describe('a sample that is not', () => {
 
   test('a record that is a reject, with its field', () => {
     const record = { Instrument: 'TCS', Year: 'soon', Nature: 'Standalone' };
-    expect(problemsOf(items, { answer: { Value: [record] } })).toEqual([
-      'sample.answer has a record (the 1.) that is a reject: Year "soon" is not a whole number',
-      'sample.answer has no record that would be stored: give one of the source',
+    expect(problemsOf(items, { response: { Value: [record] } })).toEqual([
+      'sample.response has a record (the 1.) that is a reject: Year "soon" is not a whole number',
+      'sample.response has no record that would be stored: give one of the source',
     ]);
   });
 
-  test('no records, no answer, no request', () => {
+  test('no records, no response, no request', () => {
     expect(problemsOf(deals, {})).toEqual([
-      'sample.answer has no record that would be stored: give one of the source',
+      'sample.response has no record that would be stored: give one of the source',
     ]);
-    expect(problemsOf(items, { answer: 'Function not enabled.' })).toEqual([
-      expect.stringMatching(/^sample\.answer is no answer: /),
+    expect(problemsOf(items, { response: 'Function not enabled.' })).toEqual([
+      expect.stringMatching(/^sample\.response is no response: /),
     ]);
-    expect(problemsOf(items, { asked: { ...items.sample.asked, instruments: [] } })[0]).toBe(
-      'sample.asked is no request of it: GetTestItems asks for instruments, got none',
+    expect(problemsOf(items, { requested: { ...items.sample.requested, instruments: [] } })[0]).toBe(
+      'sample.requested is no request of it: GetTestItems requests instruments, got none',
     );
   });
 
-  test('the request that it answers', () => {
+  test('the request that it responds', () => {
     expect(checkSample(details, ZONE).request).toBe(
       'exchange=BSE&instrumentIdentifier=TCS&year=2024&natureOfReport=Standalone&format=Json',
     );

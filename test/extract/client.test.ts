@@ -12,11 +12,11 @@ import { createSource, retryDelay, type SourceSettings } from '../../src/extract
 import { operationNamed } from '../../src/operations/registry.ts';
 import { listen } from '../support/http-server.ts';
 import { startProxy } from '../support/proxy.ts';
-import { askedOf, KEY, KEY_FORMS, SETTINGS, serve } from './support.ts';
+import { KEY, KEY_FORMS, requestedOf, SETTINGS, serve } from './support.ts';
 
 const operation = operationNamed('GetTotalTradeHighlights');
-const asked = askedOf(operation);
-const GOOD = JSON.stringify(operation.sample.answer);
+const requested = requestedOf(operation);
+const GOOD = JSON.stringify(operation.sample.response);
 
 function source(changes: Partial<SourceSettings>) {
   const made = createSource({ ...SETTINGS, ...changes });
@@ -27,7 +27,7 @@ function source(changes: Partial<SourceSettings>) {
 /** The error a call ends in; also proves that the key is nowhere in it. */
 async function failure(changes: Partial<SourceSettings>, signal?: AbortSignal): Promise<PipelineError> {
   const error = await source(changes)
-    .fetch(operation, asked, signal)
+    .fetch(operation, requested, signal)
     .then(
       () => expect.fail('the call succeeded'),
       (thrown: PipelineError) => thrown,
@@ -37,15 +37,15 @@ async function failure(changes: Partial<SourceSettings>, signal?: AbortSignal): 
   return error;
 }
 
-describe('a good answer', () => {
+describe('a good response', () => {
   test('arrives as it was sent, with what travelled', async () => {
     const { baseUrl, requests } = await serve((_, response) => {
       response.setHeader('content-type', 'text/plain').end(GOOD);
     });
     const made = source({ baseUrl });
-    const answer = await made.fetch(operation, asked);
-    expect(answer).toEqual({ body: Buffer.from(GOOD), contentType: 'text/plain', bytes: GOOD.length });
-    expect(made.read(operation, asked, answer).fetched).toBe(1);
+    const response = await made.fetch(operation, requested);
+    expect(response).toEqual({ body: Buffer.from(GOOD), contentType: 'text/plain', bytes: GOOD.length });
+    expect(made.read(operation, requested, response).fetched).toBe(1);
     expect(requests[0]?.method).toBe('GET');
     expect(requests[0]?.headers['accept-encoding']).toBe('gzip');
   });
@@ -53,7 +53,7 @@ describe('a good answer', () => {
   test('parameters arrive decoded as they were meant', async () => {
     const { baseUrl, requests } = await serve((_, response) => response.end('{}'));
     const bhavcopy = operationNamed('GetBhavCopyCM');
-    await source({ baseUrl }).fetch(bhavcopy, askedOf(bhavcopy, { instruments: ['M&M', 'A+B'] }));
+    await source({ baseUrl }).fetch(bhavcopy, requestedOf(bhavcopy, { instruments: ['M&M', 'A+B'] }));
     const url = new URL(requests[0]?.url ?? '', baseUrl);
     expect(url.pathname).toBe('/GetBhavCopyCM');
     expect(url.search).toContain('instrumentIdentifiers=M%26M+A%2BB&');
@@ -68,9 +68,9 @@ describe('a good answer', () => {
     const { baseUrl } = await serve((_, response) => {
       response.setHeader('content-encoding', encoding).end(body);
     });
-    const answer = await source({ baseUrl }).fetch(operation, asked);
-    expect(answer.body.toString()).toBe(GOOD);
-    expect(answer.bytes).toBe(body.length);
+    const response = await source({ baseUrl }).fetch(operation, requested);
+    expect(response.body.toString()).toBe(GOOD);
+    expect(response.bytes).toBe(body.length);
   });
 });
 
@@ -93,7 +93,7 @@ describe('size', () => {
         response.write(encoding === 'gzip' ? gzipSync(GOOD) : GOOD);
         response.end();
       });
-      const whole = await source({ baseUrl, maxResponseBytes: bytes }).fetch(operation, asked);
+      const whole = await source({ baseUrl, maxResponseBytes: bytes }).fetch(operation, requested);
       expect(whole.body.toString()).toBe(GOOD);
       expect(await failure({ baseUrl, maxResponseBytes: bytes - 1 })).toMatchObject({ kind: 'too_large' });
     },
@@ -185,7 +185,7 @@ describe('failures become typed errors', () => {
     expect(await failure({ baseUrl })).toMatchObject({ kind: 'unreadable' });
   });
 
-  test('a compression nobody asked for', async () => {
+  test('a compression nobody requested', async () => {
     const { baseUrl } = await serve((_, response) => {
       response.setHeader('content-encoding', 'zstd').end('x');
     });
@@ -200,7 +200,7 @@ describe('failures become typed errors', () => {
     expect(error.message).toContain('ECONNREFUSED');
   });
 
-  test('a connection reset before the answer, and in the middle of it', async () => {
+  test('a connection reset before the response, and in the middle of it', async () => {
     const early = await serve((request) => request.socket.destroy());
     expect(await failure({ baseUrl: early.baseUrl })).toMatchObject({ kind: 'network' });
     const middle = await serve((request, response) => {
@@ -248,7 +248,7 @@ describe('failures become typed errors', () => {
     expect(error.message).toContain('EOD_BASE_URL');
   });
 
-  test('no answer in time: neither headers nor a body that trickles', async () => {
+  test('no response in time: neither headers nor a body that trickles', async () => {
     const silent = await serve(() => undefined);
     expect(await failure({ baseUrl: silent.baseUrl, timeoutMs: 150 })).toMatchObject({ kind: 'timeout' });
     const listener: RequestListener = (_, response) => {
@@ -294,7 +294,7 @@ test('no more connections than allowed', async () => {
     socket.on('close', () => open--);
   });
   const made = source({ baseUrl: await listen(server), connections: 3 });
-  await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, asked)));
+  await Promise.all(Array.from({ length: 12 }, () => made.fetch(operation, requested)));
   expect(most).toBe(3);
 });
 
@@ -307,19 +307,19 @@ describe('through a proxy', () => {
     const proxy = await startProxy({ 'service.example:4532': await serveTls() });
     const settings = { baseUrl: 'https://service.example:4532', proxies: { HTTPS_PROXY: proxy.url } };
     expect((await failure(settings)).message).toContain('self-signed certificate');
-    const answer = await source({ ...settings, tlsVerify: false }).fetch(operation, asked);
-    expect(answer.body.toString()).toBe(GOOD);
-    expect(proxy.asked).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
+    const response = await source({ ...settings, tlsVerify: false }).fetch(operation, requested);
+    expect(response.body.toString()).toBe(GOOD);
+    expect(proxy.requested).toEqual(['CONNECT service.example:4532', 'CONNECT service.example:4532']);
   });
 
-  test('http: by asking the proxy itself, with a password that is in no error', async () => {
+  test('http: by requesting the proxy itself, with a password that is in no error', async () => {
     const { baseUrl } = await serve((_, response) => response.end(GOOD));
     const proxy = await startProxy({ 'service.example:80': baseUrl }, { credentials: 'us er:pa/ss' });
     const HTTP_PROXY = proxy.url.replace('//', '//us%20er:pa%2Fss@');
     const settings = { baseUrl: 'http://service.example', proxies: { HTTP_PROXY } };
-    const answer = await source(settings).fetch(operation, asked);
-    expect(answer.body.toString()).toBe(GOOD);
-    expect(proxy.asked[0]).toMatch(/^GET http:\/\/service\.example\/GetTotalTradeHighlights\?/);
+    const response = await source(settings).fetch(operation, requested);
+    expect(response.body.toString()).toBe(GOOD);
+    expect(proxy.requested[0]).toMatch(/^GET http:\/\/service\.example\/GetTotalTradeHighlights\?/);
 
     const wrong = { ...settings, proxies: { HTTP_PROXY: HTTP_PROXY.replace('pa%2F', 'wrong') } };
     const error = await failure(wrong);
@@ -327,7 +327,7 @@ describe('through a proxy', () => {
     expect(inspect(error)).not.toContain('wrongss');
   });
 
-  test('a proxy that does not let us through, or is away, is named', async () => {
+  test('a proxy that does not let us through, or is unreachable, is named', async () => {
     const proxy = await startProxy({});
     const baseUrl = 'https://service.example:4532';
     const refused = await failure({ baseUrl, proxies: { HTTPS_PROXY: proxy.url } });
@@ -354,11 +354,11 @@ describe('through a proxy', () => {
     onTestFinished(() => void all.close());
     for (const [address, NO_PROXY] of direct) {
       const settings = { baseUrl: address, proxies: { HTTP_PROXY: proxy.url, NO_PROXY } };
-      const answer = await source(settings).fetch(operation, asked);
-      expect(answer.body.toString()).toBe(GOOD);
+      const response = await source(settings).fetch(operation, requested);
+      expect(response.body.toString()).toBe(GOOD);
     }
     expect(requests).toHaveLength(2);
-    expect(proxy.asked).toEqual([]);
+    expect(proxy.requested).toEqual([]);
   });
 });
 
@@ -367,8 +367,8 @@ test('a self-signed certificate is refused, unless the setting allows it', async
   const error = await failure({ baseUrl });
   expect(error).toMatchObject({ kind: 'network' });
   expect(error.message).toContain('DEPTH_ZERO_SELF_SIGNED_CERT');
-  const answer = await source({ baseUrl, tlsVerify: false }).fetch(operation, asked);
-  expect(answer.body.toString()).toBe(GOOD);
+  const response = await source({ baseUrl, tlsVerify: false }).fetch(operation, requested);
+  expect(response.body.toString()).toBe(GOOD);
 });
 
 test('the log has each call at level debug, and never the key', async () => {
@@ -381,8 +381,8 @@ test('the log has each call at level debug, and never the key', async () => {
   });
   const made = createSource({ ...SETTINGS, baseUrl }, log);
   onTestFinished(() => made.close());
-  await made.fetch(operation, asked);
-  await expect(made.fetch(operation, asked)).rejects.toMatchObject({ kind: 'unknown_diagnostic' });
+  await made.fetch(operation, requested);
+  await expect(made.fetch(operation, requested)).rejects.toMatchObject({ kind: 'unknown_diagnostic' });
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     {
       operation: 'GetTotalTradeHighlights',

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readAnyCsv, readCsv, readPlainCsv } from '../../src/extract/csv.ts';
-import { type Extracted, readAnswer } from '../../src/extract/index.ts';
+import { type Extracted, readResponse } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { ALWAYS, askedOf, raw, readAs, SETTINGS } from './support.ts';
+import { ALWAYS, raw, readAs, requestedOf, SETTINGS } from './support.ts';
 
 const NAME = 'GetTotalTradeHighlights';
 const rows = (read: Extracted) => read.batches.flatMap((batch) => [...batch.rows]);
@@ -18,7 +18,7 @@ const CSV = [
 
 /** Numbers come as text from CSV, which the table stores as the same decimals. */
 function sameAsJson(): object[] {
-  const json = rows(readAs(NAME, operationNamed(NAME).sample.answer as object));
+  const json = rows(readAs(NAME, operationNamed(NAME).sample.response as object));
   return json.map((row) => ({ ...row, shares_volume_crore: '43.87', turnover_crore: '4179' }));
 }
 
@@ -37,7 +37,7 @@ test.each<[string, string | object]>([
   expect(rows(read)).toEqual(sameAsJson());
 });
 
-test('only a header is an empty answer', () => {
+test('only a header is an empty response', () => {
   expect(readAs(NAME, CSV.split('\r\n')[0] as string)).toMatchObject({
     fetched: 0,
     rejects: [],
@@ -59,7 +59,7 @@ test('booleans, digits beyond a double, quotes inside names', () => {
   ]);
 });
 
-test('short rows lack their last fields; bad ones are refused by themselves', () => {
+test('short rows lack their last fields; bad ones are refused one by one', () => {
   const csv =
     'Date,TradeHighlights,ScripsNo,SharesVol\n02-27-2025,Total,5,1.5\n02-27-2025,Short\n02-31-2025,Bad,x,y\n';
   const read = readAs(NAME, csv);
@@ -143,7 +143,7 @@ test.each([
   ['inside its last row', 'Date,TradeHighlights,ScripsNo\n02-27-2025,Total,5\n02-27-2025,To'],
   ['inside the end of its last line', 'Date,TradeHighlights,ScripsNo\r\n02-27-2025,Total,5\r'],
   ['inside a quoted text', 'Date,TradeHighlights,ScripsNo\n02-27-2025,"Tot'],
-])('CSV that breaks off %s is no answer', (_, csv) => {
+])('CSV that breaks off %s is no response', (_, csv) => {
   expect(() => readAs(NAME, csv)).toThrowError(expect.objectContaining({ kind: 'unreadable' }));
 });
 
@@ -155,7 +155,7 @@ describe('lines in which ends of lines are missing', () => {
 
   test.each<[string, (csv: string) => Extracted]>([
     ['parsed', (csv) => readAs(NAME, csv)],
-    ['scanned', (csv) => readAnswer(operation, askedOf(operation), raw(csv), SETTINGS, ALWAYS)],
+    ['scanned', (csv) => readResponse(operation, requestedOf(operation), raw(csv), SETTINGS, ALWAYS)],
     ['inside JSON', (csv) => readAs(NAME, { Value: csv })],
   ])('are rejects, and counted: %s', (_, read) => {
     forAll([fc.constantFrom(header, names), fc.subarray([0, 1, 2, 3])], (first, missing) => {
@@ -167,7 +167,7 @@ describe('lines in which ends of lines are missing', () => {
   });
 });
 
-test('rows without a header row are an error that says what to ask for', () => {
+test('rows without a header row are an error that says what to request', () => {
   const row = 'Total,4471,2802025,43.87,4179,"02-27-2025","02-27-2025 21:02:02","02-27-2025 21:02:02"';
   const message = expect.stringMatching(/CSV without a header row.*EOD_FORMAT=Csv: Total,4471/);
   for (const body of [row, `${row}\n${row}\n`, [row, row, row].join('\r\n')]) {
@@ -220,7 +220,7 @@ describe('CSV that needs no parser', () => {
   });
 });
 
-describe('the work stays in proportion to the length of a hostile answer', () => {
+describe('the work stays in proportion to the length of a hostile response', () => {
   const header = (columns: number) => Array.from({ length: columns }, (_, at) => `c${at}`).join(',');
   const unreadable = (problem: RegExp) =>
     expect.objectContaining({ kind: 'unreadable', message: expect.stringMatching(problem) });

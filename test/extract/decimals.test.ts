@@ -152,7 +152,7 @@ test.each([
   expect(() => markUnsafeNumbers(body(2_000_000))).toThrowError(
     expect.objectContaining({
       kind: 'too_large',
-      message: 'the answer is too large: more than 2000000 records',
+      message: 'the response is too large: more than 2000000 records',
     }),
   );
 });

@@ -2,22 +2,22 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays } from '../../src/core/days.ts';
 import { strayExchange } from '../../src/core/exchanges.ts';
-import { buildUrl, readAnswer } from '../../src/extract/index.ts';
-import { coverageOf } from '../../src/jobs/responses/answer-coverage.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import { buildUrl, readResponse } from '../../src/extract/index.ts';
+import { coverageOf } from '../../src/jobs/responses/response-coverage.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import { furtherParam, type Operation } from '../../src/operations/operation.ts';
 import { contracts, deals, declared, details, items } from '../support/declared.ts';
 import { shuffled } from '../support/shuffled.ts';
-import { askedOf, isScanned, NEVER, raw, readFacts, SETTINGS } from './support.ts';
+import { isScanned, NEVER, raw, readFacts, requestedOf, SETTINGS } from './support.ts';
 
 const TODAY = '2025-09-12';
 
 /** The parameters of a request but for the first and last, which all have. */
-function query(operation: Operation, changes: Partial<AskedFor> = {}): string[] {
+function query(operation: Operation, changes: Partial<Requested> = {}): string[] {
   const url = buildUrl(
     { ...SETTINGS, accessKey: 'KEY' },
     operation,
-    askedOf(operation, { calledOn: TODAY, ...changes }),
+    requestedOf(operation, { calledOn: TODAY, ...changes }),
   );
   return (url.split('?')[1] ?? '').split('&').slice(1, -1);
 }
@@ -42,13 +42,13 @@ describe('what is sent', () => {
       expect.objectContaining({
         kind: 'range_refused',
         message: expect.stringMatching(
-          /^Date is out of the allowed range: GetTestDeals answers for the last 30 days and the next 7 days, and 2025-.* cannot be asked for on 2025-09-12$/,
+          /^Date is out of the allowed range: GetTestDeals serves the last 30 days and the next 7 days, and 2025-.* cannot be requested on 2025-09-12$/,
         ),
       }),
     );
   });
 
-  test('a window that is asked a day later than planned', () => {
+  test('a window that is requested a day later than planned', () => {
     expect(query(deals, { ...ago(1), calledOn: addDays(TODAY, 1) })[1]).toBe('range=Previous7days');
   });
 
@@ -65,7 +65,7 @@ describe('what is sent', () => {
     expect(query(items, { params: { [furtherParam('OnlyActive')]: 'false' } })).not.toContain(
       'onlyActive=true',
     );
-    expect(() => query(items, { instruments: [] })).toThrow('GetTestItems asks for instruments, got none');
+    expect(() => query(items, { instruments: [] })).toThrow('GetTestItems requests instruments, got none');
   });
 
   test('what the row of another operation gives', () => {
@@ -88,9 +88,10 @@ const deal = (day: string, more: object = {}) => ({
   ...more,
 });
 
-describe('an answer to a span', () => {
-  const answered = askedOf(deals, { ...ago(2, 1), calledOn: TODAY });
-  const read = (records: readonly object[]) => readAnswer(deals, answered, raw({ Value: records }), SETTINGS);
+describe('a response to a span', () => {
+  const covered = requestedOf(deals, { ...ago(2, 1), calledOn: TODAY });
+  const read = (records: readonly object[]) =>
+    readResponse(deals, covered, raw({ Value: records }), SETTINGS);
 
   test('records of other days are left out, counted in a warning, and no rejects', () => {
     const found = read([
@@ -103,7 +104,7 @@ describe('an answer to a span', () => {
     expect(found).toMatchObject({
       fetched: 2,
       rejects: [],
-      warnings: ['3 records are of days that were not asked for, and left out'],
+      warnings: ['3 records are of days that were not requested, and left out'],
     });
     expect(found.strays).toBeUndefined();
     expect(found.batches.map(({ rows }) => rows.length)).toEqual([2]);
@@ -113,21 +114,21 @@ describe('an answer to a span', () => {
     expect(read([deal(TODAY)])).toMatchObject({ fetched: 0, batches: [], rejects: [] });
   });
 
-  test('what cannot be read of a day that was asked for is a reject', () => {
+  test('what cannot be read of a day that was requested is a reject', () => {
     expect(read([deal(addDays(TODAY, -1), { Qty: 'many' })])).toMatchObject({
       fetched: 1,
       rejects: [{ position: 0, day: addDays(TODAY, -1) }],
     });
   });
 
-  test('the same from the bytes of a large answer', () => {
+  test('the same from the bytes of a large response', () => {
     const days = Array.from({ length: 600 }, (_, at) => deal(addDays(TODAY, -(at % 6)), { Qty: at }));
-    isScanned(deals, answered, Buffer.from(JSON.stringify({ Value: days })));
+    isScanned(deals, covered, Buffer.from(JSON.stringify({ Value: days })));
   });
 });
 
 describe('equal records', () => {
-  const asked = askedOf(deals, { ...ago(1), calledOn: TODAY });
+  const requested = requestedOf(deals, { ...ago(1), calledOn: TODAY });
   const day = addDays(TODAY, -1);
   const records = [
     deal(day),
@@ -138,7 +139,7 @@ describe('equal records', () => {
     deal(day),
   ];
   const rowsOf = (list: readonly object[]) => {
-    const { batches } = readAnswer(deals, asked, raw({ Value: list }), SETTINGS);
+    const { batches } = readResponse(deals, requested, raw({ Value: list }), SETTINGS);
     return batches.flatMap(({ rows }) => [...rows]).map((row) => JSON.stringify(row));
   };
 
@@ -154,9 +155,9 @@ describe('equal records', () => {
 });
 
 describe('an envelope of another name', () => {
-  const asked = askedOf(contracts);
+  const requested = requestedOf(contracts);
   const record = { TRADESYMBOL: 'SENSEX25FEB', EXCHANGE: 'BFO', VALUE: 1 };
-  const wholly = (body: string | object) => readAnswer(contracts, asked, raw(body), SETTINGS);
+  const wholly = (body: string | object) => readResponse(contracts, requested, raw(body), SETTINGS);
 
   test.each<[string, string | object]>([
     ['its own', { INSTRUMENTS: [record] }],
@@ -180,15 +181,15 @@ describe('an envelope of another name', () => {
   });
 
   test('a count of more records than there are', () => {
-    expect(() => wholly({ Count: 2, INSTRUMENTS: [record] })).toThrow('the answer holds 1 records');
+    expect(() => wholly({ Count: 2, INSTRUMENTS: [record] })).toThrow('the response holds 1 records');
   });
 
   test('from the bytes', () => {
     const many = Array.from({ length: 300 }, (_, at) => ({ ...record, TRADESYMBOL: `S${at}` }));
     for (const name of ['INSTRUMENTS', 'Instruments', 'Value']) {
-      expect(isScanned(contracts, asked, Buffer.from(JSON.stringify({ [name]: many })))).toBe(true);
+      expect(isScanned(contracts, requested, Buffer.from(JSON.stringify({ [name]: many })))).toBe(true);
     }
-    expect(readFacts(contracts, asked, JSON.stringify({ INSTRUMENTS: many }), NEVER).scanned).toBe(false);
+    expect(readFacts(contracts, requested, JSON.stringify({ INSTRUMENTS: many }), NEVER).scanned).toBe(false);
   });
 });
 
@@ -210,9 +211,9 @@ describe('coverage of several instruments without a day', () => {
     config,
   };
   const states = (instruments: readonly string[], records: readonly object[]) => {
-    const asked = askedOf(items, { instruments, from: '2025-01-01', to: '2025-09-12' });
-    const window = { ...asked, variant: '', filtered: false };
-    const extracted = readAnswer(items, asked, raw({ Value: records }), SETTINGS);
+    const requested = requestedOf(items, { instruments, from: '2025-01-01', to: '2025-09-12' });
+    const window = { ...requested, variant: '', filtered: false };
+    const extracted = readResponse(items, requested, raw({ Value: records }), SETTINGS);
     return coverageOf(items, window, [], extracted, when).map(
       ({ day, instrument, state, records: found }) => [day, instrument, state === 'loaded' ? found : 'none'],
     );
@@ -237,10 +238,10 @@ describe('coverage of several instruments without a day', () => {
 test.each(declared.map((operation) => [operation.name, operation] as const))(
   '%s reads its sample',
   (_, operation) => {
-    const { rejects } = readAnswer(
+    const { rejects } = readResponse(
       operation,
-      askedOf(operation),
-      raw(operation.sample.answer as object),
+      requestedOf(operation),
+      raw(operation.sample.response as object),
       SETTINGS,
     );
     expect(rejects).toEqual([]);

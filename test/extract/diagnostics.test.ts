@@ -50,7 +50,7 @@ describe('every line that the source is known to send', () => {
       'the source has no data yet',
     ],
     ['IP address not allowed.', 'credential', 'the access key may not be used from this address'],
-    ['Duplicated Request Not Allowed.', 'not_ready', 'the source is answering the same request'],
+    ['Duplicated Request Not Allowed.', 'not_ready', 'the source is responding the same request'],
     ['Reached instrument limitation.', 'instrument_blocked', 'the key has no right to more instruments'],
     [
       'Access Denied. Key already in use by other session.',
@@ -176,7 +176,7 @@ test('the key is taken out of what is kept', () => {
   expect(unknownDiagnostic('What is K3Y?', redact)).toMatchObject({ diagnostic: 'What is [redacted]?' });
 });
 
-describe('other answers that are no data', () => {
+describe('other responses that are no data', () => {
   const keep = (text: string) => text;
 
   test('an unknown text is kept up to 500 characters, without what Postgres cannot store', () => {
@@ -184,7 +184,7 @@ describe('other answers that are no data', () => {
     expect(error).toMatchObject({
       kind: 'unknown_diagnostic',
       diagnostic: 'Something\\u0000 broke.',
-      message: 'the source answered with text that is not data: Something\\u0000 broke.',
+      message: 'the source responded with text that is not data: Something\\u0000 broke.',
     });
     expect(unknownDiagnostic('z'.repeat(501), keep).diagnostic).toBe('z'.repeat(500));
     // White space before the text does not use up the 500 characters, and a key on the edge is not cut in two.
@@ -198,17 +198,17 @@ describe('other answers that are no data', () => {
     expect(unreadable('it is empty')).toMatchObject({
       kind: 'unreadable',
       cutShort: false,
-      message: 'the answer cannot be read: it is empty',
+      message: 'the response cannot be read: it is empty',
     });
     expect(unreadable('half', { cutShort: true })).toMatchObject({ cutShort: true });
     expect(incomplete('5 of 6 records came')).toMatchObject({
       kind: 'unreadable',
       cutShort: true,
-      message: 'the answer is incomplete: 5 of 6 records came',
+      message: 'the response is incomplete: 5 of 6 records came',
     });
     expect(tooLarge('9 bytes')).toMatchObject({
       kind: 'too_large',
-      message: 'the answer is too large: 9 bytes',
+      message: 'the response is too large: 9 bytes',
     });
     const cause = new Error('cause');
     expect(badFile('holds \u0000\ud800 bytes', { cause })).toMatchObject({

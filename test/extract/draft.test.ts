@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { checkSample } from '../../src/cli/check-operations.ts';
-import { draftDeclaration, readSavedAnswer } from '../../src/extract/draft/draft.ts';
+import { draftDeclaration, readSavedResponse } from '../../src/extract/draft/draft.ts';
 import { readDeclared } from '../../src/operations/declared.ts';
 import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { allOperations, migratedTables } from '../../src/operations/registry.ts';
@@ -17,11 +17,11 @@ const known = (await allOperations()).operations.map(({ operation }) => operatio
 const taken = [...migratedTables, ...known.flatMap(tablesFilledBy)].map((table) => table.name);
 let files = 0;
 
-/** Drafts a declaration from an answer, imports it and reads the answer with it. */
+/** Drafts a declaration from a response, imports it and reads the response with it. */
 async function tried(body: Buffer) {
   files += 1;
   const name = `GetDrafted${files}`;
-  const input = { ...readSavedAnswer(body), name, known, taken, timeZone: ZONE, today: '2025-02-27' };
+  const input = { ...readSavedResponse(body), name, known, taken, timeZone: ZONE, today: '2025-02-27' };
   const text = draftDeclaration(input);
   const path = join(folder, `${name}.mjs`);
   writeFileSync(path, text);
@@ -63,7 +63,7 @@ test.each([
   ['nothing', 'GetVoting', 'voting'],
 ])('a name like that of %s', (_, name, table) => {
   const body = Buffer.from(JSON.stringify([{ Symbol: 'TCS', Votes: 3 }]));
-  const input = { ...readSavedAnswer(body), name, known, timeZone: ZONE, today: '2025-02-27' };
+  const input = { ...readSavedResponse(body), name, known, timeZone: ZONE, today: '2025-02-27' };
   const text = draftDeclaration({ ...input, taken });
   expect(text).toContain(`  name: '${table}', // guessed`);
   const again = draftDeclaration({ ...input, taken: [...taken, table] });
@@ -81,7 +81,7 @@ test('any plain records: a declaration that is accepted and reads all of them', 
   });
 });
 
-test('days before months and numbers with commas are read, and the day tells what is asked', async () => {
+test('days before months and numbers with commas are read, and the day shows what is requested', async () => {
   const vote = (day: string, code: string, votes: string) => ({
     MeetingDate: day,
     Symbol: 'TCS',
@@ -105,5 +105,5 @@ test('days before months and numbers with commas are read, and the day tells wha
   // A code with zeros before it is none of these.
   expect(text).toContain("text('Branch'");
   expect(text).toContain("datetime('CountedAt'");
-  expect(text).toContain("workOut: withoutCommas('VotesPolled')");
+  expect(text).toContain("compute: withoutCommas('VotesPolled')");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkAnswer, findRecords, openAnswer, openEnvelope } from '../../src/extract/envelope.ts';
+import { checkResponse, findRecords, openEnvelope, openResponse } from '../../src/extract/envelope.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 
 const context = { operation: operationNamed('GetTotalTradeHighlights'), redact: (text: string) => text };
@@ -9,7 +9,7 @@ const KNOWN = { TradeHighlights: 'Total', ScripsNo: '4471', Date: '02-27-2025' }
 const OTHER = { F: 'x' };
 
 const open = (body: string | object) =>
-  openAnswer(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), context);
+  openResponse(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), context);
 
 describe('the first record of a list is found', () => {
   test.each([
@@ -94,20 +94,24 @@ describe('the envelope of records that were read already', () => {
   });
 
   test('a count of fewer is a warning', () => {
-    expect(around('{"value":[', '],"count":1}')).toEqual(['count says 1, the answer holds 2 records']);
+    expect(around('{"value":[', '],"count":1}')).toEqual(['count says 1, the response holds 2 records']);
     expect(around('{"count":4,"value":[', '],"totalCount":"no"}', 5)).toEqual([
-      'count says 4, the answer holds 5 records',
-      'totalcount says no, the answer holds 5 records',
+      'count says 4, the response holds 5 records',
+      'totalcount says no, the response holds 5 records',
     ]);
   });
 
   test.each([
-    ['{"value":[', '],"count":3}', 'count says 3, the answer holds 2 records'],
-    ['{"count":12345678901234567890,"value":[', ']}', 'count says 12345678901234567890, the answer holds 2'],
-    ['{"__count":"3","value":[', ']}', '__count says 3, the answer holds 2 records'],
+    ['{"value":[', '],"count":3}', 'count says 3, the response holds 2 records'],
+    [
+      '{"count":12345678901234567890,"value":[',
+      ']}',
+      'count says 12345678901234567890, the response holds 2',
+    ],
+    ['{"__count":"3","value":[', ']}', '__count says 3, the response holds 2 records'],
     ['{"value":[', '],"@odata.nextLink":"x"}', 'it holds 2 records and says in @odata.nextLink that there'],
   ])('%j … %j lacks records', (head, tail, message) => {
-    expect(() => around(head, tail)).toThrow(`the answer is incomplete: ${message}`);
+    expect(() => around(head, tail)).toThrow(`the response is incomplete: ${message}`);
   });
 
   test.each([
@@ -189,7 +193,7 @@ describe('an HTML page is no data', () => {
     '  <P />',
   ])('%j', (start) => {
     for (const body of [start, start.padEnd(70_000)]) {
-      expect(() => checkAnswer(Buffer.from(body), context)).toThrow('it is an HTML page, not data');
+      expect(() => checkResponse(Buffer.from(body), context)).toThrow('it is an HTML page, not data');
     }
   });
 
@@ -219,6 +223,6 @@ describe('objects', () => {
     [{ value: [KNOWN], __next: 'x' }, 'it holds 1 records and says in __next that there are more'],
     [{ value: [], 'odata.nextLink': ' x ' }, 'it holds 0 records and says in odata.nextLink that there'],
   ])('a link says what is missing: %j', (body, message) => {
-    expect(() => open(body)).toThrow(`the answer is incomplete: ${message}`);
+    expect(() => open(body)).toThrow(`the response is incomplete: ${message}`);
   });
 });

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import { hasDuplicates } from '../../src/load/market/merge/merge.ts';
 import derivatives from '../../src/operations/catalogue/GetBhavCopyFO.ts';
 import { dataSets } from '../../src/operations/registry.ts';
 import { EncodedRows } from '../../src/operations/rows.ts';
 import type { Row } from '../../src/operations/table.ts';
-import { askedOf, raw, SETTINGS } from './support.ts';
+import { raw, requestedOf, SETTINGS } from './support.ts';
 
 const KNOWN = [...dataSets.filter(({ name }) => name !== derivatives.name), derivatives];
 const fixture = (name: string) =>
@@ -142,12 +142,12 @@ test.each([
   expect(hasDuplicates(table, rows)).toBe(expected);
 });
 
-describe('the answer', () => {
-  const asked = askedOf(derivatives);
-  const [record] = (derivatives.sample.answer as { Value: Record<string, unknown>[] }).Value;
+describe('the response', () => {
+  const requested = requestedOf(derivatives);
+  const [record] = (derivatives.sample.response as { Value: Record<string, unknown>[] }).Value;
   const read = (changes: Readonly<Record<string, unknown>>, scanFrom?: number) => {
-    const answer = raw({ Value: [{ ...record, ...changes }] });
-    const { batches, rejects } = readAnswer(derivatives, asked, answer, SETTINGS, scanFrom);
+    const response = raw({ Value: [{ ...record, ...changes }] });
+    const { batches, rejects } = readResponse(derivatives, requested, response, SETTINGS, scanFrom);
     expect(rejects).toEqual([]);
     return [...(batches[0]?.rows ?? [])][0] as Row;
   };
@@ -169,7 +169,7 @@ describe('the answer', () => {
     }
   });
 
-  test('tells options apart whose number is missing', () => {
+  test('distinguishes options whose number is missing', () => {
     const one = { FinInstrmId: 0, FinInstrmTp: 'IDO', StrikePrice: 74000, OptionType: 'CE' };
     const rows = [one, { ...one, OptionType: 'PE' }, { ...one, StrikePrice: 74100 }].map((changes) =>
       read(changes),

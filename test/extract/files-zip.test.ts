@@ -72,8 +72,8 @@ describe('zip archives', () => {
       /broken/,
     ],
     ['data beyond the end', { name: 'a', text: 'abc', says: { packed: 5_000 } }, /broken.*overflows/],
-    ['a place outside of the archive', { name: 'a', text: 'abc', says: { offset: 2 ** 31 } }, /broken/],
-    ['a place without an entry', { name: 'a', text: 'abc', says: { offset: 3 } }, /broken.*header signature/],
+    ['a path outside of the archive', { name: 'a', text: 'abc', says: { offset: 2 ** 31 } }, /broken/],
+    ['a path without an entry', { name: 'a', text: 'abc', says: { offset: 3 } }, /broken.*header signature/],
     ['more than may be read', { name: 'a', text: 'x'.repeat(5_000) }, /unpacks to more/],
     ['encryption', { name: 'a', text: 'abc', says: { flags: 1 } }, /encrypted/],
     ['an unknown method', { name: 'a', text: 'abc', says: { method: 12 } }, /unknown method/],
@@ -97,7 +97,7 @@ describe('zip archives', () => {
     await expect(texts(bytes)).rejects.toThrow(/unpacks to more than may be read, at a/);
   });
 
-  test('entries that share the same data count each by itself', async () => {
+  test('entries that share the same data count each separately', async () => {
     const shared = { text: 'x'.repeat(900), says: { offset: 0 } };
     const bytes = zip(['a', 'b', 'c'].map((name) => ({ name, ...shared })));
     await expect(texts(bytes, everything, small())).rejects.toThrow(/unpacks to more than may be read, at c/);

@@ -26,7 +26,7 @@ const facts = (sessions: readonly FileSession[]) =>
 
 /** Columns of bhav copies that UDiFF files have. */
 const inFiles = operationNamed('GetBhavCopyCM').shapes[0].table.fields.flatMap((field) =>
-  field.from === 'answer' && Object.values(UDIFF_COLUMNS).includes(field.source) ? [field.column] : [],
+  field.from === 'response' && Object.values(UDIFF_COLUMNS).includes(field.source) ? [field.column] : [],
 );
 
 describe('formats', () => {
@@ -199,8 +199,8 @@ describe('formats', () => {
       'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\n';
     const [list] = await read('x.csv', `${daily}EQ,ACC,ACC Ltd, , , ,02/01/2015, , ,BONUS 1:1\n`);
     expect(rowsOf(list)[0]?.ex_date).toBe('2015-01-02');
-    const told = 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02/01/2015,bonus,1:1\n';
-    for (const text of [told, files.trade_date?.('2/1/2015') ?? '']) {
+    const reported = 'exchange,symbol,ex_date,kind,ratio\nNSE,ACC,02/01/2015,bonus,1:1\n';
+    for (const text of [reported, files.trade_date?.('2/1/2015') ?? '']) {
       await expect(read('x.csv', text)).rejects.toThrow('is not a date');
     }
   });

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
-import { type Extracted, readAnswer } from '../../src/extract/index.ts';
+import { type Extracted, readResponse } from '../../src/extract/index.ts';
 import { readerOf } from '../../src/extract/record-schema.ts';
 import { sanitizeRecord } from '../../src/extract/sanitize.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { askedOf, raw, SETTINGS } from './support.ts';
+import { raw, requestedOf, SETTINGS } from './support.ts';
 
 /** A NUL or half a surrogate pair inside JSON, where a backslash before the escape is a text about one. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
@@ -17,7 +17,7 @@ const operation = fc.constantFrom(...operations.map(({ name }) => name));
 function read(name: string, body: Buffer | string): Extracted | null {
   const operation = operationNamed(name);
   try {
-    const extracted = readAnswer(operation, askedOf(operation), raw(body), SETTINGS);
+    const extracted = readResponse(operation, requestedOf(operation), raw(body), SETTINGS);
     check(extracted);
     return extracted;
   } catch (error) {
@@ -71,8 +71,8 @@ const nasty = fc.oneof(
 );
 
 function sampleRecords(name: string): Record<string, unknown>[] {
-  const answer = operationNamed(name).sample.answer as { Value?: Record<string, unknown>[] };
-  return answer.Value ?? [answer as Record<string, unknown>];
+  const response = operationNamed(name).sample.response as { Value?: Record<string, unknown>[] };
+  return response.Value ?? [response as Record<string, unknown>];
 }
 
 describe('nothing the source sends can crash the reading', () => {
@@ -88,7 +88,7 @@ describe('nothing the source sends can crash the reading', () => {
       read(operation, Buffer.from(bytes));
     }));
 
-  test('a valid answer with any one value replaced: the other records load', () =>
+  test('a valid response with any one value replaced: the other records load', () =>
     forAll([operation, fc.nat(), nasty], { numRuns: 150 }, (operation, pick, value) => {
       const [good = {}] = sampleRecords(operation);
       const keys = Object.keys(good);
@@ -99,16 +99,16 @@ describe('nothing the source sends can crash the reading', () => {
       expect(loaded).toBeGreaterThanOrEqual(2);
     }));
 
-  test('a valid answer with any keys removed or added', () =>
+  test('a valid response with any keys removed or added', () =>
     forAll([operation, fc.array(fc.nat(40)), fc.dictionary(fc.string(), nasty)], (operation, drop, add) => {
       const [good = {}] = sampleRecords(operation);
       const kept = Object.entries(good).filter((_, index) => !drop.includes(index));
       expect(read(operation, JSON.stringify([{ ...Object.fromEntries(kept), ...add }]))?.fetched).toBe(1);
     }));
 
-  test('a valid answer cut anywhere, or with a byte changed', () =>
+  test('a valid response cut anywhere, or with a byte changed', () =>
     forAll([operation, fc.nat(), fc.nat(255)], { numRuns: 150 }, (operation, at, byte) => {
-      const body = Buffer.from(JSON.stringify(operationNamed(operation).sample.answer));
+      const body = Buffer.from(JSON.stringify(operationNamed(operation).sample.response));
       const cut = body.subarray(0, at % body.length);
       expect(read(operation, cut)).toBeNull();
       const changed = Buffer.from(body);

@@ -64,7 +64,7 @@ const FLAT = { ...GENERAL, ...LISTS };
 describe('forms that mean the same', () => {
   test.each<[string, unknown]>([
     ['flat', FLAT],
-    ['beside what nobody asked for', { HistoryLimitation: { DayEnabled: false, MaxEOD: 5 }, ...FLAT }],
+    ['beside what nobody requested', { HistoryLimitation: { DayEnabled: false, MaxEOD: 5 }, ...FLAT }],
     ['in lower case', renamed(FLAT, (name) => name.toLowerCase())],
     ['in upper case', renamed(FLAT, (name) => name.toUpperCase())],
     ['with spaces', renamed(FLAT, (name) => name.replace(/(?!^)[A-Z]/g, ' $&'))],
@@ -171,8 +171,8 @@ test.each([
 });
 
 test('a list of any size is read', () => {
-  const functions = Array.from({ length: 50_000 }, (_, place) => ({
-    FunctionName: `Get${place}`,
+  const functions = Array.from({ length: 50_000 }, (_, position) => ({
+    FunctionName: `Get${position}`,
     IsEnabled: false,
   }));
   expect(parse({ AllowedFunctions: functions })?.operations).toHaveLength(1_000);

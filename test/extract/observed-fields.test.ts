@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { askedOf, raw, readAs, SETTINGS } from './support.ts';
+import { raw, readAs, requestedOf, SETTINGS } from './support.ts';
 
 const OPERATION = operationNamed('GetSeriesChange');
-const [SAMPLE] = (OPERATION.sample.answer as { Value: Record<string, unknown>[] }).Value;
+const [SAMPLE] = (OPERATION.sample.response as { Value: Record<string, unknown>[] }).Value;
 
 /** The types and counts of fields that nobody declared, in records with these values. */
 function observed(...records: readonly Record<string, unknown>[]) {
@@ -45,14 +45,14 @@ test('null, blanks and hyphens are no values; a field need not be in all records
   });
 });
 
-test('records that are rejected count, and those that fit nothing; an answer without records says nothing', () => {
+test('records that are rejected count, and those that fit nothing; a response without records says nothing', () => {
   const other = readAs(OPERATION.name, { Value: [{ Entirely: 1, Other: 'x' }] });
   expect(other).toMatchObject({ rejects: [{ position: 0 }], observed: { records: 1 } });
   expect(other.observed?.fields.map(({ name }) => name)).toEqual(['Entirely', 'Other']);
   expect(readAs(OPERATION.name, { Value: [] }).observed).toBeUndefined();
 });
 
-test('names are observed in all records, values in one of eight; no answer brings more than 300 names', () => {
+test('names are observed in all records, values in one of eight; no response brings more than 300 names', () => {
   const records = Array.from({ length: 100 }, (_, at) => ({
     ...SAMPLE,
     MyField: at,
@@ -74,7 +74,7 @@ test('the same in JSON, XML and CSV, but for numbers, which are texts there', ()
   const xml = entries.map(([name, value]) => `<${name}>${value.replace('&', '&amp;')}</${name}>`).join('');
   const csv = `${entries.map(([name]) => name).join(',')}\n${entries.map(([, value]) => value).join(',')}\n`;
   const read = (body: string) => {
-    const found = readAnswer(OPERATION, askedOf(OPERATION), raw(body), SETTINGS).observed;
+    const found = readResponse(OPERATION, requestedOf(OPERATION), raw(body), SETTINGS).observed;
     return found?.fields
       .filter(({ name }) => name.startsWith('My'))
       .map(({ name, type, values, example }) => ({ name, type, values, example }));

@@ -208,7 +208,7 @@ describe('texts of the exchanges', () => {
     expect(readPurpose(text, true).events.map(short)).toEqual(['interest Rs 3.0556', 'other Rs 0.2444']);
   });
 
-  test('a revision is told', () => {
+  test('a revision is reported', () => {
     expect(readPurpose('Bonus 1:1 (Purpose Revised)')).toMatchObject({ revised: true });
     expect(readPurpose('Bonus 1:1')).toMatchObject({ revised: false });
   });
@@ -219,7 +219,7 @@ const rupees = (value: number) =>
   fc.constantFrom(`${value === 1 ? 'Re' : 'Rs'} ${value}/-`, `Rs ${value}`, `Rs.${value}/-`, `Rs${value} /-`);
 const blanks = fc.constantFrom('', ' ', '  ');
 
-/** Texts with the events they tell of, in the exchanges' wordings. */
+/** Texts with the events they report, in the exchanges' wordings. */
 const clause: fc.Arbitrary<{ readonly text: string; readonly event: string }> = fc.oneof(
   fc
     .tuple(upTo(50), upTo(50), blanks, fc.constantFrom('Bonus', 'Bonus-', 'Bonus Issue', 'BONUS'))
@@ -283,8 +283,8 @@ describe('the grammar', () => {
   test('one character more or less never makes another factor of digits that were not printed', () => {
     const edit = fc.tuple(fc.nat(), fc.constantFrom('', '1', ':', '.', '/', '-', 'x', ' ', ','));
     forAll([clause, edit], { numRuns: 2000 }, ({ text }, [at, put]) => {
-      const place = at % text.length;
-      const changed = text.slice(0, place) + put + text.slice(place + 1);
+      const position = at % text.length;
+      const changed = text.slice(0, position) + put + text.slice(position + 1);
       for (const { ratio, kind, status } of readPurpose(changed).events) {
         if (status !== 'applied' || ratio === null) continue;
         const [a, b, ...more] = [...changed.matchAll(/\d+(?:\.\d+)?/g)].map(Number);
@@ -346,7 +346,7 @@ const AROUND = [
   ],
 ];
 
-test('a dividend is read or asked about, never passed over, whatever stands around its amount', () => {
+test('a dividend is read or requested, never passed over, whatever stands around its amount', () => {
   const text = fc.tuple(
     fc.array(fc.constantFrom(...AROUND), { maxLength: 2 }),
     fc.constantFrom('Rs 7', 'Rs.7/-', '7', 'Rs 7 .5', ''),

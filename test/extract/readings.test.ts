@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type Extracted, readAnswer } from '../../src/extract/index.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import { type Extracted, readResponse } from '../../src/extract/index.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { askedOf, raw, SETTINGS } from './support.ts';
+import { raw, requestedOf, SETTINGS } from './support.ts';
 
 /** What the specification leaves open, read in every way in which the source may mean it. */
 
@@ -24,13 +24,13 @@ function bodiesOf(records: readonly SourceRecord[]): Record<string, string> {
   const lines = records.map((record) => columns.map((column) => record[column] ?? '').join(','));
   return {
     Json: JSON.stringify({ Value: records }),
-    Xml: `<Answer><Value>${records.map((record) => `<Item ${attributes(record)} />`).join('')}</Value></Answer>`,
+    Xml: `<Response><Value>${records.map((record) => `<Item ${attributes(record)} />`).join('')}</Value></Response>`,
     Csv: `${[columns.join(','), ...lines].join('\n')}\n`,
   };
 }
 
-/** Everything that is stored or told, with values as text, because XML and CSV have no others. */
-function told({ batches, rejects, warnings, unknownFields }: Extracted) {
+/** Everything that is stored or reported, with values as text, because XML and CSV have no others. */
+function reported({ batches, rejects, warnings, unknownFields }: Extracted) {
   return {
     tables: batches.map(({ table, rows }) => ({
       table: table.name,
@@ -46,19 +46,19 @@ function told({ batches, rejects, warnings, unknownFields }: Extracted) {
   };
 }
 
-/** Reads records in each format, JSON also from its bytes and in long answers, and expects the same of all. */
-function readRecords(name: string, records: readonly SourceRecord[], changes: Partial<AskedFor> = {}) {
+/** Reads records in each format, JSON also from its bytes and in long responses, and expects the same of all. */
+function readRecords(name: string, records: readonly SourceRecord[], changes: Partial<Requested> = {}) {
   const operation = operationNamed(name);
-  const asked = askedOf(operation, { instruments: [], ...changes });
+  const requested = requestedOf(operation, { instruments: [], ...changes });
   const read = (body: string, scanFrom?: number) =>
-    readAnswer(operation, asked, raw(body), SETTINGS, scanFrom);
+    readResponse(operation, requested, raw(body), SETTINGS, scanFrom);
   const { Json = '', ...others } = bodiesOf(records);
-  const result = told(read(Json));
-  expect(told(read(Json, 0)), 'from its bytes').toEqual(result);
+  const result = reported(read(Json));
+  expect(reported(read(Json, 0)), 'from its bytes').toEqual(result);
   const long = Array.from({ length: 40 }, () => records).flat();
   const rows = long.length / records.length;
   for (const scanFrom of [0, undefined]) {
-    const all = told(read(bodiesOf(long).Json as string, scanFrom));
+    const all = reported(read(bodiesOf(long).Json as string, scanFrom));
     expect(all.tables.map(({ rows }) => rows.length)).toEqual(
       result.tables.map(({ rows: one }) => one.length * rows),
     );
@@ -70,7 +70,7 @@ function readRecords(name: string, records: readonly SourceRecord[], changes: Pa
     /** For records that other formats can have as well. */
     inAllFormats() {
       for (const [format, body] of Object.entries(others)) {
-        const { warnings: _, problems, ...other } = told(read(body));
+        const { warnings: _, problems, ...other } = reported(read(body));
         const { warnings: __, problems: expected, ...same } = result;
         expect(other, format).toEqual(same);
         expect(problems, format).toHaveLength(expected.length);
@@ -81,7 +81,7 @@ function readRecords(name: string, records: readonly SourceRecord[], changes: Pa
 }
 
 const sampleOf = (name: string, at = 0) =>
-  (operationNamed(name).sample.answer as { Value: SourceRecord[] }).Value[at] as SourceRecord;
+  (operationNamed(name).sample.response as { Value: SourceRecord[] }).Value[at] as SourceRecord;
 
 function without(record: SourceRecord, ...names: string[]): SourceRecord {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)));
@@ -90,7 +90,7 @@ function without(record: SourceRecord, ...names: string[]): SourceRecord {
 describe('fields that mean nothing in the cash market', () => {
   const BHAV = sampleOf('GetBhavCopyCM');
 
-  test('what cannot be read in them is null, with one warning for the answer', () => {
+  test('what cannot be read in them is null, with one warning for the response', () => {
     const odd = { Expiry: '-', FinInstrmActlXpryDt: 'never', StrikePrice: 'XX', OI: 0.5, OIChng: '1/2' };
     const read = readRecords('GetBhavCopyCM', [
       { ...BHAV, ...odd, UnderlyingPrice: 'n.a.' },
@@ -147,13 +147,13 @@ describe('the exchange of a record', () => {
     ['BSE', 'XNSE'],
     ['NSE', 'BSE'],
     ['NSE', 'XBOM'],
-  ])('of %s, a record of %j was not asked for', (exchange, src) => {
-    const message = `is ${src.trim()}, an exchange that was not asked`;
+  ])('of %s, a record of %j was not requested', (exchange, src) => {
+    const message = `is ${src.trim()}, an exchange that was not requested`;
     expect(read(exchange, src).problems).toEqual([[{ path: 'src', message }]]);
   });
 });
 
-test('times: seconds and milliseconds in one answer, and 0 for none', () => {
+test('times: seconds and milliseconds in one response, and 0 for none', () => {
   const read = readRecords('GetTotalTradeHighlights', [
     {
       ...sampleOf('GetTotalTradeHighlights'),
@@ -179,8 +179,8 @@ test('times: seconds and milliseconds in one answer, and 0 for none', () => {
 
 describe('names of fields', () => {
   test.each(['StockPrice', 'Stock Price', 'stock_price', 'STOCK-PRICE', 'Stock_Price '])('%j', (name) => {
-    const asked = { instruments: ['TCS'] };
-    const read = readRecords('GetFinancialRatios', [{ EPS: 1, [name]: 3604.45 }], asked).inAllFormats();
+    const requested = { instruments: ['TCS'] };
+    const read = readRecords('GetFinancialRatios', [{ EPS: 1, [name]: 3604.45 }], requested).inAllFormats();
     expect(read.row).toMatchObject({ stock_price: '3604.45', eps: '1' });
     expect(read.unknownFields).toEqual([]);
   });
@@ -220,21 +220,21 @@ describe('the quarter of ratios', () => {
     [RATIOS, { year: '2023', period: 'Latest' }],
     [RATIOS, { period: 'M6', year: '2023' }],
     [RATIOS, { variant: 'eod', year: '2023', period: 'QD' }],
-  ])('%j answers the question about %j', (record, params) => {
+  ])('%j responses the request about %j', (record, params) => {
     expect(ask(record, params)).toMatchObject({ problems: [], row: { eps: String(record.EPS) } });
   });
 
   test.each([
-    [{ ...RATIOS }, { year: '2024', period: 'QD' }, 'lastQ', 'is QM, but 2024QD was asked for'],
-    [{ ...RATIOS }, { year: '2023', period: 'QM' }, 'year', 'is 2024, but 2023QM was asked for'],
-  ])('%j is no answer to the question about %j', (record, params, path, message) => {
+    [{ ...RATIOS }, { year: '2024', period: 'QD' }, 'lastQ', 'is QM, but 2024QD was requested'],
+    [{ ...RATIOS }, { year: '2023', period: 'QM' }, 'year', 'is 2024, but 2023QM was requested'],
+  ])('%j is no response to the request about %j', (record, params, path, message) => {
     const read = ask(record, params);
     expect(read.problems).toEqual([[{ path, message }]]);
     expect(read.tables).toEqual([]);
   });
 });
 
-describe('shapes are told apart by what distinguishes them', () => {
+describe('shapes are distinguished by what distinguishes them', () => {
   const tableOf = (name: string, record: SourceRecord) => {
     const read = readRecords(name, [record], { instruments: ['TCS'] }).inAllFormats();
     expect(read.problems).toEqual([]);
@@ -264,7 +264,7 @@ describe('shapes are told apart by what distinguishes them', () => {
   test('an envelope without records is no fact', () => {
     for (const body of ['{"value":null}', '{"Value":[],"Count":0}', '{"value":""}']) {
       const operation = operationNamed('GetFinancialRatios');
-      expect(readAnswer(operation, askedOf(operation), raw(body), SETTINGS).fetched).toBe(0);
+      expect(readResponse(operation, requestedOf(operation), raw(body), SETTINGS).fetched).toBe(0);
     }
   });
 });
@@ -304,7 +304,7 @@ describe('corporate actions', () => {
     readRecords(name, records).inAllFormats();
   const idsOf = (...records: SourceRecord[]) => read(records).tables[0]?.rows.map((row) => row.action_id);
 
-  test.each(NAMES)('the sample, every value, as %s answers with it', (name) => {
+  test.each(NAMES)('the sample, every value, as %s responses with it', (name) => {
     const all = read([ACTION], name);
     expect(all).toMatchObject({ problems: [], warnings: [], unknownFields: [] });
     expect(all.tables.map(({ table }) => table)).toEqual(['corporate_actions']);
@@ -388,7 +388,7 @@ describe('corporate actions', () => {
     },
   );
 
-  test('an action is told from a category by its security, and from a pledge by its kind', () => {
+  test('an action is distinguished from a category by its security, and from a pledge by its kind', () => {
     const category = { CorporateActiontype: 'A.G.M.', PurposeCode: 'AGM' };
     const tables = (name: string, record: SourceRecord) =>
       read([record], name).tables.map(({ table }) => table);
@@ -411,7 +411,7 @@ describe('corporate actions', () => {
 });
 
 describe('keys', () => {
-  test('companies without a code are told apart by their id', () => {
+  test('companies without a code are distinguished by their id', () => {
     const pledge = sampleOf('GetConsolidatedPledge');
     const read = readRecords('GetConsolidatedPledge', [
       { ...pledge, ScripCode: 0 },

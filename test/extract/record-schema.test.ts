@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { safeParse } from 'zod/v4/core';
 import { markUnsafeNumbers } from '../../src/extract/decimals.ts';
-import { openAnswer } from '../../src/extract/envelope.ts';
+import { openResponse } from '../../src/extract/envelope.ts';
 import { readersOf } from '../../src/extract/record-schema.ts';
 import { createRecordReader, schemaOf } from '../../src/extract/records.ts';
 import { InvalidValue } from '../../src/extract/values.ts';
@@ -11,7 +11,7 @@ import type { Field, Kind } from '../../src/operations/fields.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
 import { forAll } from '../support/for-all.ts';
-import { askedOf } from './support.ts';
+import { requestedOf } from './support.ts';
 
 const ZONE = 'Asia/Kolkata';
 const quoted = (text: string) => JSON.stringify(text);
@@ -73,7 +73,7 @@ const odd = fc.oneof(
   ),
 );
 
-/** Values as they are when an answer has been parsed. */
+/** Values as they are when a response has been parsed. */
 const parsed = (texts: readonly string[]) => {
   const json = `[${texts.join(',')}]`;
   return JSON.parse(String(markUnsafeNumbers(Buffer.from(json)) ?? json)) as unknown[];
@@ -128,8 +128,8 @@ test.each(tables.map((table) => [table.name, table] as const))(
 test.each(operations.map((operation) => [operation.name, operation] as const))(
   'a record of %s is read as if it were the only one, whatever was read before',
   (_, operation) => {
-    const answer = Buffer.from(JSON.stringify(operation.sample.answer));
-    const samples = openAnswer(answer, { operation, redact: (text) => text }).records as object[];
+    const response = Buffer.from(JSON.stringify(operation.sample.response));
+    const samples = openResponse(response, { operation, redact: (text) => text }).records as object[];
     const record = fc
       .constantFrom(...samples)
       .chain((sample) => fc.shuffledSubarray(Object.entries(sample)))
@@ -140,13 +140,13 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
         { weight: 30, arbitrary: fc.constant(good) },
         { weight: 1, arbitrary: odd.map((text) => parsed([text])[0]) },
       );
-    const newReader = () => createRecordReader(operation, askedOf(operation), ZONE);
+    const newReader = () => createRecordReader(operation, requestedOf(operation), ZONE);
     /** What is read, without the columns that depend on the records before. */
     const read = (reader: ReturnType<typeof newReader>, one: unknown) => {
       const result = reader.read(one);
       if (result.table === null) return result;
       const { name, fields } = result.table;
-      const isOwn = (field: Field) => field.from !== 'derived' && !('workOut' in field);
+      const isOwn = (field: Field) => field.from !== 'derived' && !('compute' in field);
       return [name, fields.filter(isOwn).map(({ column }) => [column, result.row[column]])];
     };
     forAll(

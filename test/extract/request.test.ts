@@ -4,20 +4,20 @@ import { addDays, dayAt, timeAt } from '../../src/core/days.ts';
 import { buildUrl } from '../../src/extract/index.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { askedOf, SETTINGS } from './support.ts';
+import { requestedOf, SETTINGS } from './support.ts';
 
 const settings = { ...SETTINGS, accessKey: 'KEY' };
 
 /** Parameters as they are in the address, not decoded, in their order. */
-function query(name: string, changes: Parameters<typeof askedOf>[1] = {}, over = {}): string[] {
+function query(name: string, changes: Parameters<typeof requestedOf>[1] = {}, over = {}): string[] {
   const operation = operationNamed(name);
-  const url = buildUrl({ ...settings, ...over }, operation, askedOf(operation, changes));
+  const url = buildUrl({ ...settings, ...over }, operation, requestedOf(operation, changes));
   const [address, parameters = ''] = url.split('?');
   expect(address).toBe(`https://source.invalid:4532/${name}`);
   return parameters.split('&');
 }
 
-/** With instruments, it is asked without dates. */
+/** With instruments, it is requested without dates. */
 const CLASSIFICATION = 'GetSectoralClassification';
 
 const feb27 = { from: '2025-02-27', to: '2025-02-27' };
@@ -90,7 +90,7 @@ describe('what each operation sends', () => {
     ]);
   });
 
-  test('date format and answer format are settings', () => {
+  test('date format and response format are settings', () => {
     const sent = query('GetBhavCopyCM', {}, { dateFormat: 'Epoch', format: 'CsvContent' });
     expect(sent.slice(-2)).toEqual(['dTFormat=Epoch', 'format=CsvContent']);
   });
@@ -121,9 +121,10 @@ test('a range is from the first second of its first day to the last second of it
     ],
     ({ name, request }, from, length) => {
       const to = request.dates === 'day' ? from : addDays(from, length);
-      const asked = { from, to, instruments: ['A'], params: { type: 'EOD' } };
-      const instruments = request.instruments === 'none' || name === CLASSIFICATION ? [] : asked.instruments;
-      const sent = new URLSearchParams(query(name, { ...asked, instruments }).join('&'));
+      const requested = { from, to, instruments: ['A'], params: { type: 'EOD' } };
+      const instruments =
+        request.instruments === 'none' || name === CLASSIFICATION ? [] : requested.instruments;
+      const sent = new URLSearchParams(query(name, { ...requested, instruments }).join('&'));
       const value = (param: string) => sent.get(param) ?? undefined;
       if (request.dates === 'day') {
         expect([value('from'), value('to')]).toEqual([undefined, undefined]);

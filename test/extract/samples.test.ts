@@ -172,7 +172,7 @@ describe('the samples of the service, every value', () => {
 test.each(operations.map((operation) => [operation.name, operation] as const))(
   'each operation reads its own sample whole: %s',
   (name, operation) => {
-    const read = readAs(name, operation.sample.answer as object);
+    const read = readAs(name, operation.sample.response as object);
     expect(read.rejects).toEqual([]);
     expect(read.unknownFields).toEqual([]);
     expect(read.fetched).toBeGreaterThan(0);

@@ -4,13 +4,13 @@ import { describe, expect, test, vi } from 'vitest';
 import { readCsv } from '../../src/extract/csv.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { ALWAYS, askedOf, isScanned, readFacts } from './support.ts';
+import { ALWAYS, isScanned, readFacts, requestedOf } from './support.ts';
 
 // The parser itself, whose calls are counted.
 vi.mock('csv-parse/sync', { spy: true });
 
 const operation = operationNamed('GetTotalTradeHighlights');
-const asked = askedOf(operation, { instruments: [], exchange: 'NSE' });
+const requested = requestedOf(operation, { instruments: [], exchange: 'NSE' });
 const header = 'TradeHighlights,ScripsNo,TradesNo,SharesVol,TurnoverRsCr,Date';
 const row = (at: number) => `Group ${at},4471,2802025,43.87,4179,02-27-2025`;
 
@@ -18,7 +18,7 @@ describe('the work is in proportion to the bytes', () => {
   /** The bytes that the parser was given to read a body once; each start counts as 500. */
   function workOf(body: Buffer): number {
     const { mock } = vi.mocked(parse).mockClear();
-    readFacts(operation, asked, body, ALWAYS);
+    readFacts(operation, requested, body, ALWAYS);
     return mock.calls.reduce((sum, [given]) => sum + 500 + given.length, 0);
   }
 
@@ -67,7 +67,7 @@ describe('the work is in proportion to the bytes', () => {
     let scanned = 0;
     forAll([text], { numRuns: 30, seed: 24 }, (one) => {
       const body = Buffer.from(one);
-      if (isScanned(operation, asked, body)) scanned += 1;
+      if (isScanned(operation, requested, body)) scanned += 1;
       expect(workOf(body)).toBeLessThan(most(body));
     });
     expect(scanned).toBeGreaterThan(5);
@@ -79,7 +79,7 @@ describe('the work is in proportion to the bytes', () => {
     ['lines of blanks', `${header}\n${row(1)}\n${' \t\n'.repeat(100_000)}`],
   ])('%s do not start the parser', (_, text) => {
     const body = Buffer.from(text);
-    expect(readFacts(operation, asked, body, ALWAYS)).toMatchObject({
+    expect(readFacts(operation, requested, body, ALWAYS)).toMatchObject({
       scanned: true,
       result: { fetched: 1 },
     });
@@ -92,8 +92,8 @@ describe('the work is in proportion to the bytes', () => {
       Buffer,
       Buffer,
     ];
-    expect(readFacts(operation, asked, spaced, ALWAYS)).toStrictEqual(
-      readFacts(operation, asked, dense, ALWAYS),
+    expect(readFacts(operation, requested, spaced, ALWAYS)).toStrictEqual(
+      readFacts(operation, requested, dense, ALWAYS),
     );
     expect(workOf(spaced)).toBe(workOf(dense));
   });
@@ -125,13 +125,13 @@ describe('a line that is longer than a row may be never becomes a string', () =>
   ])('as %s of CSV', (_, body, line) => {
     const { mock } = vi.mocked(parse).mockClear();
     const split = vi.spyOn(String.prototype, 'split');
-    const { result } = readFacts(operation, asked, body, ALWAYS);
+    const { result } = readFacts(operation, requested, body, ALWAYS);
     const cells = split.mock.results.map(({ value }) => (value as string[]).length);
     split.mockRestore();
     expect(result).toMatchObject({
       kind: 'unreadable',
       message: expect.stringMatching(
-        `^the answer cannot be read: broken CSV \\(line ${line} has 20000..? bytes; at most 1000000 of a line are read\\)$`,
+        `^the response cannot be read: broken CSV \\(line ${line} has 20000..? bytes; at most 1000000 of a line are read\\)$`,
       ),
     });
     expect(mock.calls.reduce((sum, [given]) => sum + given.length, 0)).toBeLessThan(50_000);

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkHeapRoom } from '../../src/extract/heap-room.ts';
-import type { AskedFor, Kind } from '../../src/operations/fields.ts';
+import type { Kind, Requested } from '../../src/operations/fields.ts';
 import type { Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { askedOf, isScanned } from './support.ts';
+import { isScanned, requestedOf } from './support.ts';
 
 const GOOD: Readonly<Record<Kind, readonly string[]>> = {
   text: [
@@ -69,7 +69,7 @@ const odd = fc.oneof(
 
 /** The names of the columns of one shape, with the cells they have. */
 function columnsOf({ table, has, hasOneOf = [], exchangeColumn }: Shape, oddity: number) {
-  const fields = table.fields.flatMap((field) => (field.from === 'answer' ? [field] : []));
+  const fields = table.fields.flatMap((field) => (field.from === 'response' ? [field] : []));
   const needed = fields.filter(({ source }) => [...has, ...hasOneOf].includes(source));
   return fc
     .tuple(
@@ -95,9 +95,9 @@ function columnsOf({ table, has, hasOneOf = [], exchangeColumn }: Shape, oddity:
 }
 
 test.each(operations.map((operation) => [operation.name, operation] as const))(
-  'row by row an answer in CSV is read as it is when it is parsed as a whole: %s',
+  'row by row a response in CSV is read as it is when it is parsed as a whole: %s',
   (name, operation) => {
-    const asked = fc.constantFrom<Partial<AskedFor>>(
+    const requested = fc.constantFrom<Partial<Requested>>(
       { instruments: [], from: '2025-02-27', to: '2025-02-27', exchange: 'BSE' },
       { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: 'BSE' },
       { instruments: [], from: '2025-02-26', to: '2025-02-28', exchange: '' },
@@ -129,15 +129,15 @@ test.each(operations.map((operation) => [operation.name, operation] as const))(
     });
     let scanned = 0;
     forAll(
-      [asked, lines, style],
+      [requested, lines, style],
       { numRuns: 20 },
       (changes, [header, rows], { mark, separator, between, at, further, superfluous, cut }) => {
         const texts = rows.map((cells) => `${cells.join(',')}${superfluous}${separator}`);
         const all = [`${mark}${header}${further}${separator}`, ...texts];
-        const text = all.map((line, place) => (place === at + 1 ? `${between}${line}` : line)).join('');
+        const text = all.map((line, position) => (position === at + 1 ? `${between}${line}` : line)).join('');
         const whole = Buffer.from(text);
         const body = whole.subarray(0, whole.length - cut);
-        if (isScanned(operation, askedOf(operation, changes), body)) scanned += 1;
+        if (isScanned(operation, requestedOf(operation, changes), body)) scanned += 1;
       },
     );
     // As with JSON: these are always parsed as a whole.
@@ -168,7 +168,7 @@ describe('a body that has to be parsed as a whole', () => {
       const body = Buffer.from(text);
       expect(() => checkHeapRoom(body, 100 * MB)).not.toThrow();
       expect(() => checkHeapRoom(body, 16 * MB)).toThrow(
-        /^the answer is too large: 2 MB, which take some \d+ MB .* at most 10 MB .* process \(16 MB\); NODE_OPTIONS=--max-old-space-size=\d+ /,
+        /^the response is too large: 2 MB, which take some \d+ MB .* at most 10 MB .* process \(16 MB\); NODE_OPTIONS=--max-old-space-size=\d+ /,
       );
     },
   );

@@ -37,7 +37,7 @@ const TEMPLATES = [...FIXTURES, OLD_NSE].map((text) =>
     .map((line) => line.split(',')),
 );
 
-/** Everything that is stored or told of a file, or what it fails with. */
+/** Everything that is stored or reported a file, or what it fails with. */
 function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.from) {
   let sessions: readonly FileSession[];
   try {
@@ -62,7 +62,7 @@ function readSessions(text: string, toBuffer: (text: string) => Buffer = Buffer.
 }
 
 const textOf = (table: TableDefinition, rows: Rows) =>
-  Buffer.concat([...encodeRows(table, rows, { places: true, audit: '\tx' })]).toString();
+  Buffer.concat([...encodeRows(table, rows, { positions: true, audit: '\tx' })]).toString();
 
 /** The same file with a quote, which is never scanned. */
 const quoted = (text: string) => text.replace(/^(\s*)([^,\r\n]*)/, '$1"$2"');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Operation } from '../../src/operations/operation.ts';
 import { allOperations } from '../../src/operations/registry.ts';
 import { forAll } from '../support/for-all.ts';
-import { askedOf, isScanned } from './support.ts';
+import { isScanned, requestedOf } from './support.ts';
 
 const { operations: all } = await allOperations();
 
@@ -54,9 +54,9 @@ const csvOf = (record: object, changes: ReadonlyMap<string, string>): string =>
     .join();
 
 function recordOf({ sample }: Operation): Record<string, unknown> | undefined {
-  const { answer } = sample as { answer: unknown };
-  const list = Array.isArray(answer) ? answer : Object.values(answer as object).find(Array.isArray);
-  const record: unknown = list === undefined ? answer : list[0];
+  const { response } = sample as { response: unknown };
+  const list = Array.isArray(response) ? response : Object.values(response as object).find(Array.isArray);
+  const record: unknown = list === undefined ? response : list[0];
   return typeof record === 'object' && record !== null ? (record as Record<string, unknown>) : undefined;
 }
 
@@ -70,7 +70,7 @@ test.each(all.map(({ operation }) => [operation.name, operation] as const))(
     const record = recordOf(operation);
     if (record === undefined) return;
     const keys = Object.keys(record);
-    const asked = askedOf(operation, { instruments: [] });
+    const requested = requestedOf(operation, { instruments: [] });
     // What names the instrument most of all, where a code of zero names none.
     const naming = operation.shapes.flatMap(({ namedBy = [] }) =>
       keys.filter((key) => namedBy.includes(key)),
@@ -87,14 +87,14 @@ test.each(all.map(({ operation }) => [operation.name, operation] as const))(
       { numRuns: 4 },
       (list, isText) => {
         const json = [new Map<string, string>(), ...list].map((one) => jsonOf(record, one, isText));
-        isScanned(operation, asked, Buffer.from(`[${json.join()}]`));
+        isScanned(operation, requested, Buffer.from(`[${json.join()}]`));
         const csv = [
           keys.map(cellOf).join(),
           csvOf(record, new Map()),
           ...list.map((one) => csvOf(record, one)),
           '',
         ];
-        isScanned(operation, asked, Buffer.from(csv.join('\n')));
+        isScanned(operation, requested, Buffer.from(csv.join('\n')));
       },
     );
   },

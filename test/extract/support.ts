@@ -1,9 +1,14 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { expect } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
-import { type Extracted, type RawAnswer, readAnswer, type SourceSettings } from '../../src/extract/index.ts';
+import {
+  type Extracted,
+  type RawResponse,
+  readResponse,
+  type SourceSettings,
+} from '../../src/extract/index.ts';
 import { encodeRows } from '../../src/load/market/merge/copy-text.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { countValues, EncodedRows, type Rows } from '../../src/operations/rows.ts';
@@ -31,24 +36,24 @@ export const SETTINGS: SourceSettings = {
   tlsVerify: true,
 };
 
-/** What an operation's own sample asked for, with changes. */
-export function askedOf(operation: Operation, changes: Partial<AskedFor> = {}): AskedFor {
-  return { ...operation.sample.asked, calledOn: '2025-02-28', ...changes };
+/** What an operation's own sample requested, with changes. */
+export function requestedOf(operation: Operation, changes: Partial<Requested> = {}): Requested {
+  return { ...operation.sample.requested, calledOn: '2025-02-28', ...changes };
 }
 
-export function raw(body: Buffer | string | object): RawAnswer {
+export function raw(body: Buffer | string | object): RawResponse {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   const buffer = Buffer.from(text as string);
   return { body: buffer, contentType: 'text/plain', bytes: buffer.length };
 }
 
-/** Reads a body as an answer to the operation's sample request. */
-export function readAs(name: string, body: Buffer | string | object, changes: Partial<AskedFor> = {}) {
+/** Reads a body as a response to the operation's sample request. */
+export function readAs(name: string, body: Buffer | string | object, changes: Partial<Requested> = {}) {
   const operation = operationNamed(name);
-  return readAnswer(operation, askedOf(operation, changes), raw(body), SETTINGS);
+  return readResponse(operation, requestedOf(operation, changes), raw(body), SETTINGS);
 }
 
-/** A server on loopback for the running test. `handler` answers its requests, which are collected. */
+/** A server on loopback for the running test. `handler` responses its requests, which are collected. */
 export async function serve(handler: (request: IncomingMessage, response: ServerResponse) => void) {
   const requests: IncomingMessage[] = [];
   const listener: RequestListener = (request, response) => {
@@ -59,7 +64,7 @@ export async function serve(handler: (request: IncomingMessage, response: Server
   return { baseUrl: await listen(server), requests, server };
 }
 
-/** Sizes from which on an answer is read record by record. */
+/** Sizes from which on a response is read record by record. */
 export const ALWAYS = 0;
 export const NEVER = Number.POSITIVE_INFINITY;
 
@@ -72,11 +77,16 @@ function countTexts(rows: Rows, column: string): Map<string, number> {
   return counts;
 }
 
-/** Everything that is stored or told of an answer; what it fails with, where it is none. */
-export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | string, scanFrom: number) {
+/** Everything that is stored or reported a response; what it fails with, where it is none. */
+export function readFacts(
+  operation: Operation,
+  requested: Requested,
+  body: Buffer | string,
+  scanFrom: number,
+) {
   let extracted: Extracted;
   try {
-    extracted = readAnswer(operation, asked, raw(body), SETTINGS, scanFrom);
+    extracted = readResponse(operation, requested, raw(body), SETTINGS, scanFrom);
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
     return { scanned: false, result: { ...error, message: error.message } };
@@ -85,9 +95,9 @@ export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | 
   const tables = batches.map(({ table, rows }) => ({
     table: table.name,
     length: rows.length,
-    text: Buffer.concat([...encodeRows(table, rows, { places: true, audit: '\tx' })]).toString(),
-    // Whoever takes the rows as objects gets the same.
-    again: Buffer.concat([...encodeRows(table, [...rows], { places: true, audit: '\tx' })]).toString(),
+    text: Buffer.concat([...encodeRows(table, rows, { positions: true, audit: '\tx' })]).toString(),
+    // no matter who takes the rows as objects gets the same.
+    again: Buffer.concat([...encodeRows(table, [...rows], { positions: true, audit: '\tx' })]).toString(),
     columns: [...rows].map((row) => Object.keys(row)),
     counts: [table.dateColumn, 'source_saved_at', ...table.key].map((column) =>
       column === null ? [] : [...countTexts(rows, column)],
@@ -98,8 +108,8 @@ export function readFacts(operation: Operation, asked: AskedFor, body: Buffer | 
 }
 
 /** Whether a body is scanned where that is allowed; what is read has to be the same as without it. */
-export function isScanned(operation: Operation, asked: AskedFor, body: Buffer): boolean {
-  const [slow, fast] = [NEVER, ALWAYS].map((scanFrom) => readFacts(operation, asked, body, scanFrom));
+export function isScanned(operation: Operation, requested: Requested, body: Buffer): boolean {
+  const [slow, fast] = [NEVER, ALWAYS].map((scanFrom) => readFacts(operation, requested, body, scanFrom));
   expect(fast?.result).toStrictEqual(slow?.result);
   expect(slow?.scanned).toBe(false);
   return fast?.scanned === true;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PipelineError } from '../../src/core/errors.ts';
-import { checkAnswer } from '../../src/extract/envelope.ts';
+import { checkResponse } from '../../src/extract/envelope.ts';
 import type { Extracted } from '../../src/extract/index.ts';
 import { readXml } from '../../src/extract/xml.ts';
 import { operationNamed, operations } from '../../src/operations/registry.ts';
@@ -17,7 +17,7 @@ const ONE = `<Highlight>${RECORD}</Highlight>`;
 
 /** Numbers come as text from XML, which the table stores as the same decimals. */
 function sameAsJson(): object[] {
-  const json = rows(readAs(NAME, operationNamed(NAME).sample.answer as object));
+  const json = rows(readAs(NAME, operationNamed(NAME).sample.response as object));
   return json.map((row) => ({ ...row, shares_volume_crore: '43.87', turnover_crore: '4179' }));
 }
 
@@ -37,10 +37,13 @@ test.each<[string, string]>([
     'with a prolog, a byte order mark, a comment',
     `\ufeff<?xml version="1.0" encoding="utf-8"?>\n<!-- x --><A>\n  ${ONE}\n</A>\n`,
   ],
-  ['an envelope', `<Answer><Value>${ONE}</Value><Count>1</Count></Answer>`],
-  ['an envelope whose values are the records', `<Answer><Value>${RECORD}</Value><Count>1</Count></Answer>`],
+  ['an envelope', `<Response><Value>${ONE}</Value><Count>1</Count></Response>`],
+  [
+    'an envelope whose values are the records',
+    `<Response><Value>${RECORD}</Value><Count>1</Count></Response>`,
+  ],
   ['a single record', `<Highlight>${RECORD}</Highlight>`],
-  ['an envelope around an envelope', `<Answer><Data><Rows>${ONE}</Rows></Data></Answer>`],
+  ['an envelope around an envelope', `<Response><Data><Rows>${ONE}</Rows></Data></Response>`],
   [
     'prefixes and types',
     `<d:A xmlns:d="urn:x" xmlns:m="urn:y">${ONE.replace(/<(\/?)(\w+)>/g, (_, slash, name) => (slash === '/' ? `</d:${name}>` : `<d:${name} m:type="Edm.String">`))}</d:A>`,
@@ -72,7 +75,7 @@ test('several records, marked and empty values, signs that are written by name',
 
 test.each<[string, string]>([
   ['an empty list', '<ArrayOfHighlight xmlns:i="urn:x" />'],
-  ['an empty envelope', '<Answer><Value /><Count>0</Count></Answer>'],
+  ['an empty envelope', '<Response><Value /><Count>0</Count></Response>'],
   ['a list that is marked as nil', '<A xmlns:i="urn:x" i:nil="true"/>'],
 ])('no record: %s', (_, body) => {
   expect(readAs(NAME, body)).toMatchObject({ fetched: 0, rejects: [] });
@@ -88,7 +91,7 @@ describe('what is no data', () => {
     ],
     [
       'one deeper',
-      '<Answer><Error><Message>Calls per hour are limited.</Message></Error></Answer>',
+      '<Response><Error><Message>Calls per hour are limited.</Message></Error></Response>',
       { kind: 'hourly_quota' },
     ],
     [
@@ -103,7 +106,7 @@ describe('what is no data', () => {
     ],
     [
       'a count without records',
-      '<Answer><Value /><Count>20</Count></Answer>',
+      '<Response><Value /><Count>20</Count></Response>',
       { kind: 'unreadable', cutShort: true },
     ],
     [
@@ -115,7 +118,7 @@ describe('what is no data', () => {
     [
       'an element that names an error and holds nothing',
       '<Error/>',
-      { kind: 'unreadable', message: 'the answer cannot be read: it is an empty element <Error>' },
+      { kind: 'unreadable', message: 'the response cannot be read: it is an empty element <Error>' },
     ],
     ['a comment without end in sight', `<A><!--${'x'.repeat(300_000)}-->${ONE}</A>`, { kind: 'too_large' }],
     [
@@ -128,28 +131,28 @@ describe('what is no data', () => {
     [
       'a DTD',
       '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>',
-      { message: 'the answer cannot be read: it is XML with a DTD, which is not read', cutShort: false },
+      { message: 'the response cannot be read: it is XML with a DTD, which is not read', cutShort: false },
     ],
     [
       'entities of entities',
       `<!DOCTYPE a [${[...'abcdefghij'].map((name, at) => `<!ENTITY ${name} "${'&a;'.repeat(at * 10)}">`).join('')}]><a>&j;</a>`,
-      { message: 'the answer cannot be read: it is XML with a DTD, which is not read' },
+      { message: 'the response cannot be read: it is XML with a DTD, which is not read' },
     ],
     [
       'elements inside each other',
       '<a>'.repeat(100_000),
-      { message: 'the answer cannot be read: it is XML of more than 20 elements inside each other' },
+      { message: 'the response cannot be read: it is XML of more than 20 elements inside each other' },
     ],
     [
       'a page',
       '<html><body>Bad gateway</body></html>',
-      { message: 'the answer cannot be read: it is an HTML page, not data' },
+      { message: 'the response cannot be read: it is an HTML page, not data' },
     ],
   ])('%s', (_, body, error) => {
     expect(thrown(body)).toMatchObject(error);
   });
 
-  test('an answer that is cut off anywhere is neither empty nor whole', () => {
+  test('a response that is cut off anywhere is neither empty nor whole', () => {
     const whole = `<?xml version="1.0"?><A>${ONE}${ONE.replace('Total', 'Other')}</A>`;
     for (let length = 1; length < whole.length; length++) {
       expect(thrown(whole.slice(0, length)).kind).toMatch(/unreadable|unknown_diagnostic/);
@@ -159,7 +162,7 @@ describe('what is no data', () => {
   test('a large one is not refused at a first look', () => {
     const context = { operation: operationNamed(NAME), redact: (text: string) => text };
     const large = `<A>${ONE.repeat(1_000)}</A>`;
-    expect(() => checkAnswer(Buffer.from(large), context)).not.toThrow();
+    expect(() => checkResponse(Buffer.from(large), context)).not.toThrow();
     expect(readAs(NAME, large).fetched).toBe(1_000);
   });
 });
@@ -179,8 +182,8 @@ test('any text in any field is what was sent, or a reject: nothing crashes', () 
     ],
     { numRuns: 300 },
     (name, pick, text) => {
-      const { answer } = operationNamed(name).sample as { answer: { Value?: Record<string, unknown>[] } };
-      const [good = {}] = answer.Value ?? [answer as Record<string, unknown>];
+      const { response } = operationNamed(name).sample as { response: { Value?: Record<string, unknown>[] } };
+      const [good = {}] = response.Value ?? [response as Record<string, unknown>];
       const keys = Object.keys(good);
       const bad = { ...good, [keys[pick % keys.length] as string]: text };
       const xml = `<A>${[good, bad]

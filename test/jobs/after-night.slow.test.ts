@@ -25,9 +25,9 @@ test('the data sets are compared after a night has ended; an error in that does 
   await pool.query(
     "update market.total_trade_highlights set trade_count = trade_count + 1, source_saved_at = '2025-09-12 23:00+05:30' where trade_date = '2025-09-11' and trade_highlight = 'Total'",
   );
-  // Answers of the same moment would be applied anew from what is kept.
+  // Responses of the same moment would be applied anew from what is kept.
   time += 3_600_000;
-  // A backfill asks for what it asks for; only nights are followed by the comparison.
+  // A backfill requests what it requests; only nights are followed by the comparison.
   expect((await pool.query('select from etl.findings')).rowCount).toBe(0);
 
   const first = await runToEnd(pipeline, await night());
@@ -136,10 +136,10 @@ test('a run whose names cannot be brought up to date ends as failed and says why
   });
   const { pool } = pipeline.db;
   await pool.query('alter table etl.observed_aliases rename to observed_aliases_away');
-  const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+  const requested = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
   const { runId, ...run } = await runToEnd(
     pipeline,
-    backfill({ ...asked, from: '2025-09-11', to: '2025-09-12' }),
+    backfill({ ...requested, from: '2025-09-11', to: '2025-09-12' }),
   );
   const why = 'instruments and corporate events could not be brought up to date: ';
   expect(run).toMatchObject({ state: 'failed', windows: { loaded: 2 }, error: expect.stringContaining(why) });

@@ -28,11 +28,11 @@ async function openSetup(
       EOD_ALERT_WEBHOOK: webhook.url,
       EOD_ACCESS_KEY: `key-${Math.random()}`,
       EOD_ATTEMPTS: '1',
-      // A night asks for each instrument several times: of all of them that is hundreds of windows.
+      // A night requests each instrument several times: of all of them that is hundreds of windows.
       EOD_INSTRUMENT_LIMIT: '5',
     },
   });
-  return { pipeline, run: (asked: BackfillOptions) => runToEnd(pipeline, backfill(asked)) };
+  return { pipeline, run: (requested: BackfillOptions) => runToEnd(pipeline, backfill(requested)) };
 }
 
 const kinds = (heard: readonly Heard[]) => heard.map(({ kind }) => kind);
@@ -43,8 +43,8 @@ describe('alerts of a run', () => {
     const { pipeline } = await openSetup(webhook, {
       behaviour: { disabledOperations: ['GetCircuitBreakers'] },
     });
-    const asked = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
-    const report = await runToEnd(pipeline, asked);
+    const requested = backfill({ from: DAY, to: DAY, operations: ['GetCircuitBreakers', 'GetBhavCopyCM'] });
+    const report = await runToEnd(pipeline, requested);
     expect(report.state).toBe('failed');
     expect(kinds(webhook.heard)).toEqual(['run_failed']);
     expect(webhook.heard[0]).toMatchObject({
@@ -53,10 +53,10 @@ describe('alerts of a run', () => {
       facts: { run: report.runId, from: DAY, to: DAY },
     });
 
-    // Whoever started it in a terminal sees it fail.
-    await runToEnd(pipeline, { ...asked, isAttended: true });
+    // Anyone who started it in a terminal sees it fail.
+    await runToEnd(pipeline, { ...requested, isAttended: true });
     expect((await pipeline.db.pool.query('select repeated from etl.alerts')).rows).toEqual([{ repeated: 0 }]);
-    await runToEnd(pipeline, asked);
+    await runToEnd(pipeline, requested);
     expect(webhook.heard).toHaveLength(1);
     const { rows } = await pipeline.db.pool.query(
       'select kind, repeated, attempts, delivered_at is not null as heard from etl.alerts',
@@ -88,14 +88,14 @@ describe('alerts of a run', () => {
   test('rows that are missing and were not withdrawn raise an alert', async () => {
     const webhook = await startWebhook();
     const { url } = await testDatabase();
-    const asked = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    await (await openSetup(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(asked);
+    const requested = { from: DAY, to: DAY, operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    await (await openSetup(webhook, { instrumentsPerExchange: 100 }, { databaseUrl: url })).run(requested);
     expect(webhook.heard).toEqual([]);
     const later = { databaseUrl: url, clock: at(`${DAY}T23:40:00`) };
-    await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(asked);
+    await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(requested);
     expect(kinds(webhook.heard)).toEqual(['suspicious']);
     expect(webhook.heard[0]?.message).toMatch(
-      /^run \d+ got answers that somebody should look at: .*rows of market.bhavcopy_cm were not listed any more/,
+      /^run \d+ got responses that somebody should look at: .*rows of market.bhavcopy_cm were not listed any more/,
     );
   });
 

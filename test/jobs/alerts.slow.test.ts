@@ -35,10 +35,10 @@ describe('delivery', () => {
     ).rows;
 
   test('is repeated later when the webhook fails, and logs no secret', async () => {
-    webhook.answers = 503;
+    webhook.responses = 503;
     await raiseAlerts(context(), [alert]);
-    expect(await kept()).toEqual([{ attempts: 1, error: 'the webhook answered 503', heard: false }]);
-    webhook.answers = 200;
+    expect(await kept()).toEqual([{ attempts: 1, error: 'the webhook responded with 503', heard: false }]);
+    webhook.responses = 200;
     expect(await deliverAlerts(context())).toBe(0);
     await due();
     expect(await deliverAlerts(context())).toBe(1);
@@ -60,8 +60,8 @@ describe('delivery', () => {
     expect(row?.error).not.toContain('kiwi');
   });
 
-  test('waits only a few seconds for a webhook that never answers', async () => {
-    webhook.answers = null;
+  test('waits only a few seconds for a webhook that never responds', async () => {
+    webhook.responses = null;
     const began = performance.now();
     await raiseAlerts(context(), [alert]);
     expect(performance.now() - began).toBeLessThan(9_000);

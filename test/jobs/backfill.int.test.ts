@@ -3,7 +3,7 @@ import { addDays, eachDay } from '../../src/core/days.ts';
 import { forecastRun } from '../../src/jobs/runs/forecast.ts';
 import { planInput, planKnown } from '../../src/jobs/runs/plan-run.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { Sandbox } from '../../src/sandbox/index.ts';
 import {
@@ -71,11 +71,11 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
       `select symbol from market.bhavcopy_cm where exchange = 'BSE' and trade_date = '${WEEK.to}'
         group by symbol order by sum(turnover) desc, symbol limit ${INSTRUMENTS}`,
     );
-    const asked = await rowsOf(
+    const requested = await rowsOf(
       "select distinct instruments[1] as symbol from etl.windows where operation = 'GetFinRatioEOD'",
     );
-    expect(asked).toHaveLength(INSTRUMENTS);
-    expect(asked).toEqual(expect.arrayContaining(largest));
+    expect(requested).toHaveLength(INSTRUMENTS);
+    expect(requested).toEqual(expect.arrayContaining(largest));
   });
 
   test('a second time skips every session that is loaded, without one request', async () => {
@@ -88,7 +88,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect({ requests: sandbox.stats().requests, market: await marketContents(pipeline) }).toEqual(before);
   });
 
-  test('by force asks for all of it again and changes nothing', async () => {
+  test('by force requests all of it again and changes nothing', async () => {
     const before = { requests: sandbox.stats().requests, market: await marketContents(pipeline) };
     const revisions =
       'select symbol, trade_date, revision, run_id, xmin::text from market.bhavcopy_cm order by 1, 2, 3, 5';
@@ -105,7 +105,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(await rowsOf(revisions)).toEqual(stored);
   });
 
-  test('a longer range asks only for what is new', async () => {
+  test('a longer range requests only for what is new', async () => {
     const report = await runToEnd(
       pipeline,
       backfill({ from: WEEK.from, to: '2025-09-08', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] }),
@@ -113,7 +113,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(countsOf(report).windows).toMatchObject({ loaded: 1, skipped: SESSIONS });
   });
 
-  test('named instruments are asked for and covered one by one', async () => {
+  test('named instruments are requested and covered one by one', async () => {
     const [first] = await rowsOf("select symbol from market.bhavcopy_cm where exchange = 'NSE' limit 1");
     const request = backfill({
       from: '2025-08-29',
@@ -148,7 +148,7 @@ test('a plan reads what is known of its own days and instruments, however much e
       exchange: 'BSE',
       runId: 1,
       windowId: null,
-      place: await takePlace(context.db.drizzle),
+      position: await takePosition(context.db.drizzle),
       coverage: entries,
     });
   }
@@ -159,7 +159,7 @@ test('a plan reads what is known of its own days and instruments, however much e
       { kind: 'backfill', instruments, options: {}, live: false },
       target,
     );
-    return [...input.answered].map(([question, who]) => `${question} ${who}`).sort();
+    return [...input.covered].map(([request, who]) => `${request} ${who}`).sort();
   };
   const week = eachDay(from, to);
   const of = (days: readonly string[], who: string) => days.map((day) => `${day}| ${who}`);
@@ -170,7 +170,7 @@ test('a plan reads what is known of its own days and instruments, however much e
   expect(await known('GetFinRatioEOD', ['S7'], week[1])).toEqual(of(week.slice(0, 1), 'all'));
 });
 
-test('instruments are asked for as the exchange spells them, so that no case makes a second one of them', async () => {
+test('instruments are requested as the exchange spells them, so that no case makes a second one of them', async () => {
   const context = await openStore();
   await fetched(1, [
     ...records(0, 2),

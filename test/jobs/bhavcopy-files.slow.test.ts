@@ -32,7 +32,7 @@ function sum(texts: readonly string[]): string {
   return `${digits.slice(0, point)}.${digits.slice(point)}`.replace(/\.?0*$/, '');
 }
 
-/** What each file of a folder says of its day, worked out from its text alone. */
+/** What each file of a folder says of its day, computed from its text alone. */
 function daysOf(folder: string) {
   return readdirSync(folder)
     .filter((name) => /\.csv$/i.test(name))

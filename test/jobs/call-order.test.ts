@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
-import { type CallGroup, placeCalls } from '../../src/jobs/policy/call-pace.ts';
+import { type CallGroup, spreadCalls } from '../../src/jobs/policy/call-pace.ts';
 import {
   nightPriority,
   type Recency,
@@ -21,17 +21,17 @@ const RECENCIES: readonly Recency[] = ['newest', 'lookback', 'older'];
 const turns: fc.Arbitrary<Turn> = fc.record({
   value: fc.constantFrom(...VALUES),
   recency: fc.constantFrom(...RECENCIES),
-  askedOn: fc.option(fc.integer({ min: 0, max: 40_000 }).map((days) => addDays('2000-01-01', days))),
+  requestedOn: fc.option(fc.integer({ min: 0, max: 40_000 }).map((days) => addDays('2000-01-01', days))),
 });
 
-/** The order in words: value, then newer days, then what was asked longest ago, of which never is the longest. */
+/** The order in words: value, then newer days, then what was requested longest ago, of which never is the longest. */
 function compare(a: Turn, b: Turn): number {
-  const places = [
+  const positions = [
     [VALUES.indexOf(a.value), VALUES.indexOf(b.value)],
     [RECENCIES.indexOf(a.recency), RECENCIES.indexOf(b.recency)],
   ] as const;
-  for (const [one, other] of places) if (one !== other) return one - other;
-  const [one, other] = [a.askedOn ?? '', b.askedOn ?? ''];
+  for (const [one, other] of positions) if (one !== other) return one - other;
+  const [one, other] = [a.requestedOn ?? '', b.requestedOn ?? ''];
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
@@ -65,7 +65,7 @@ describe('the order of a night', () => {
     });
   });
 
-  test('puts prices first, and every operation that asks about instruments last', () => {
+  test('puts prices first, and every operation that is about instruments last', () => {
     const all = [...operations, ...catalogue];
     const named = (value: ScheduleValue) => all.filter((one) => worthOf(one) === value);
     expect(named('prices').map(({ name }) => name)).toEqual(['GetBhavCopyCM', 'GetBhavCopyFO']);
@@ -74,7 +74,7 @@ describe('the order of a night', () => {
     ).toBe(true);
   });
 
-  test('knows the days of a lookback from older gaps, where questions are about sessions', () => {
+  test('knows the days of a lookback from older gaps, where requests are about sessions', () => {
     const sessions = ['2025-09-08', '2025-09-09', '2025-09-10'];
     const of = (name: string) => (to: string) => recencyOf(operationNamed(name), to, sessions);
     const days = ['2025-09-12', '2025-09-10', '2025-09-09', '2025-09-08', '2025-09-05'];
@@ -94,7 +94,7 @@ describe('what fits into a night', () => {
   test('is as many calls as the hours allow, and of those the ones that come first', () => {
     forAll([groups, fc.integer({ min: 1, max: 200 }), fc.nat(10)], (all, perHour, hours) => {
       const pace = { perHour, leftThisHour: perHour, now: 0, hour: 0, secondsPerCall: 0 };
-      const placed = placeCalls(all, pace, hours * HOUR);
+      const placed = spreadCalls(all, pace, hours * HOUR);
       const total = all.reduce((sum, { calls }) => sum + calls, 0);
       const left = [...placed.values()].reduce((sum, { leftOver }) => sum + leftOver, 0);
       expect(left).toBe(Math.max(0, total - (hours + 1) * perHour));

@@ -42,7 +42,7 @@ describe('at a source where a range of days selects only what has changed', () =
     return { sandbox, pipeline, seen };
   };
 
-  /** Every company of the exchanges, as the source lists them when it is asked for each sector. */
+  /** Every company of the exchanges, as the source lists them when it is requested each sector. */
   async function listed(url: string): Promise<string[]> {
     const found: string[] = [];
     for (const exchange of EXCHANGES) {
@@ -55,20 +55,20 @@ describe('at a source where a range of days selects only what has changed', () =
     return found.sort();
   }
 
-  test('a backfill ends with every company of both exchanges, and asks for a sector without dates', async () => {
+  test('a backfill ends with every company of both exchanges, and requests a sector without dates', async () => {
     const { sandbox, pipeline, seen } = await open();
     const report = await runToEnd(pipeline, backfill(WEEK));
     expect(report).toMatchObject({ state: 'completed', rejected: 0, withdrawn: 0 });
-    const asked = await seen();
-    expect(asked.filter(({ sector }) => sector !== undefined)).toHaveLength(2 * SECTORS.length);
-    for (const { sector, from, to } of asked) {
+    const requested = await seen();
+    expect(requested.filter(({ sector }) => sector !== undefined)).toHaveLength(2 * SECTORS.length);
+    for (const { sector, from, to } of requested) {
       expect([from === undefined, to === undefined]).toEqual(Array(2).fill(sector !== undefined));
     }
     const companies = await listed(sandbox.url);
     expect(companies.length).toBeGreaterThan(300);
     expect(await companiesOf(pipeline)).toEqual(companies);
     expect((await readGaps(pipeline, { operations: [operationNamed(NAME)] })).gaps).toEqual([]);
-    // The sectors are asked for once a day, each range of days once.
+    // The sectors are requested once a day, each range of days once.
     const again = await runToEnd(pipeline, backfill({ ...WEEK, from: '2025-08-25' }));
     expect(again).toMatchObject({ state: 'completed', requests: 2, inserted: 0, updated: 0 });
   });
@@ -79,7 +79,7 @@ describe('at a source where a range of days selects only what has changed', () =
     const before = await companiesOf(pipeline);
     const coverage = 'select count(*)::int as rows from etl.coverage';
     const covered = await rowsOf(pipeline, coverage);
-    const asked = (await seen()).length;
+    const requested = (await seen()).length;
     for (const filter of [
       { options: { sector: 'Power' } },
       { options: { industry: 'Banks' } },
@@ -90,7 +90,7 @@ describe('at a source where a range of days selects only what has changed', () =
       expect(report).toMatchObject({ state: 'completed', requests: 1, withdrawn: 0, rejected: 0 });
       expect(report.unchanged).toBe(report.fetched);
     }
-    const filtered = (await seen()).slice(asked);
+    const filtered = (await seen()).slice(requested);
     expect(filtered).toHaveLength(4);
     for (const { from, to } of filtered) expect([from, to]).toEqual([undefined, undefined]);
     expect(filtered[3]?.instrumentIdentifiers).toBe('TCS RELIANCE');

@@ -19,19 +19,19 @@ const rowsOf = async <Row>({ db }: Pipeline, query: string): Promise<Row[]> =>
   (await db.pool.query(query)).rows;
 
 describe('at a source of companies that move', () => {
-  /** The sector of each company, and lines that are sent instead of the answer about a sector. */
+  /** The sector of each company, and lines that are sent instead of the response about a sector. */
   const sectors = new Map<string, string>();
   const lines = new Map<string, string>();
   /** What a range of days selects. */
   const changed: string[] = [];
-  const asked: string[] = [];
+  const requested: string[] = [];
   let pipeline: Pipeline;
 
   beforeEach(async () => {
     sectors.clear();
     lines.clear();
     changed.length = 0;
-    asked.length = 0;
+    requested.length = 0;
     const record = ([symbol, Sector]: [string, string]) => ({
       Symbol: symbol,
       ScripCode: 500_000 + symbol.charCodeAt(0),
@@ -43,7 +43,7 @@ describe('at a source of companies that move', () => {
     const url = await startServer((request, response) => {
       const { searchParams } = new URL(`http://source${request.url}`);
       const sector = searchParams.get('sector');
-      asked.push(sector ?? 'days');
+      requested.push(sector ?? 'days');
       const found = [...sectors].filter(([symbol, one]) =>
         sector === null ? changed.includes(symbol) : one === sector,
       );
@@ -70,30 +70,30 @@ describe('at a source of companies that move', () => {
     expect(gone).toEqual([]);
   });
 
-  test('a sector that an answer shows is asked for in the same run, and in the next one', async () => {
+  test('a sector that a response shows is requested in the same run, and in the next one', async () => {
     sectors.set('A', 'Power').set('B', 'Space Mining').set('C', 'Space Mining');
     changed.push('B');
     expect(await run()).toMatchObject({ state: 'completed', inserted: 2 + 1 });
     expect((await stored()).map((row) => (row as { symbol: string }).symbol)).toEqual(['A', 'B', 'C']);
-    expect(asked.filter((one) => one === 'Space Mining')).toHaveLength(1);
-    expect(asked).toHaveLength(SECTORS.length + 2);
+    expect(requested.filter((one) => one === 'Space Mining')).toHaveLength(1);
+    expect(requested).toHaveLength(SECTORS.length + 2);
     await run();
-    expect(asked.filter((one) => one === 'Space Mining')).toHaveLength(2);
+    expect(requested.filter((one) => one === 'Space Mining')).toHaveLength(2);
   });
 
-  test('a sector without an answer is a gap until it has one', async () => {
+  test('a sector without a response is a gap until it has one', async () => {
     sectors.set('A', 'Power').set('B', 'Textiles');
     lines.set('Power', 'A line that nobody knows.');
     const gapsNow = async () =>
       (await readGaps(pipeline, { operations: [operationNamed(NAME)], exchanges: ['BSE'] })).gaps;
-    expect((await gapsNow()).map(({ reason }) => reason)).toEqual(['never_asked']);
+    expect((await gapsNow()).map(({ reason }) => reason)).toEqual(['not_requested']);
     expect(await run()).toMatchObject({ state: 'failed' });
     expect(await gapsNow()).toMatchObject([{ reason: 'failed', detail: 'A line that nobody knows.' }]);
     lines.clear();
-    asked.length = 0;
+    requested.length = 0;
     const report = await runToEnd(pipeline, backfill({ ...WEEK, exchanges: ['BSE'] }));
     expect(report).toMatchObject({ state: 'completed', inserted: 1 });
-    expect(asked).toEqual(['Power']);
+    expect(requested).toEqual(['Power']);
     expect(await gapsNow()).toEqual([]);
   });
 });

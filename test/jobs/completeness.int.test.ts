@@ -15,7 +15,7 @@ import { readCompleteness, readProgress } from '../../src/load/state/coverage/co
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF } from '../../src/load/state/coverage/freshness.ts';
 import { COUNT_MISMATCH } from '../../src/load/state/coverage/gap-reasons.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
 import { emptySessionsOfRuns } from '../../src/load/state/runs/outcomes.ts';
 import { secondsOfDay } from '../../src/operations/night-times.ts';
@@ -53,7 +53,7 @@ beforeEach(async () => {
   await pipeline.db.pool.query('truncate etl.coverage, etl.alerts, etl.windows, etl.runs');
 });
 
-/** What is known of one question. */
+/** What is known of one entry. */
 interface Known {
   readonly pair: number;
   readonly day: Day;
@@ -68,15 +68,15 @@ async function cover(pair: Pair, known: readonly Omit<Known, 'pair'>[]): Promise
   const variants = variantsOf(pair);
   const coverage = new Map(
     known.map(({ day, instrument, variant, state }) => {
-      const question = { day, instrument, variant: variants[variant % variants.length] ?? '' };
-      return [JSON.stringify(question), { ...question, state, records: state === 'loaded' ? 1 : 0 }] as const;
+      const entry = { day, instrument, variant: variants[variant % variants.length] ?? '' };
+      return [JSON.stringify(entry), { ...entry, state, records: state === 'loaded' ? 1 : 0 }] as const;
     }),
   );
   await writeCoverage(pipeline.db.drizzle, {
     ...pair,
     runId: 1,
     windowId: null,
-    place: await takePlace(pipeline.db.drizzle),
+    position: await takePosition(pipeline.db.drizzle),
     coverage: [...coverage.values()],
   });
 }
@@ -93,10 +93,10 @@ function judgeOf(pair: Pair, known: readonly Known[]) {
     const rows = [...latest.values()].filter((one) => one.day === day);
     const whole = rows.filter(({ instrument }) => instrument === '');
     const single = rows.filter(({ instrument }) => !byCompany || COMPANIES.includes(instrument));
-    const asked = byCompany ? [...new Set([...whole, ...single])] : whole;
-    const count = (state: CoverageState) => asked.filter((one) => one.state === state).length;
+    const requested = byCompany ? [...new Set([...whole, ...single])] : whole;
+    const count = (state: CoverageState) => requested.filter((one) => one.state === state).length;
     const expected = byCompany ? COMPANIES.length * variants.length : 0;
-    const isAwaited = 2 * count('not_published') > Math.max(asked.length, expected);
+    const isAwaited = 2 * count('not_published') > Math.max(requested.length, expected);
     const isStored = !isAwaited && (count('loaded') > 0 || (emptyIsNormal && count('empty') > 0));
     const responded = COMPANIES.filter((name) =>
       variants.every((_, at) =>
@@ -144,7 +144,7 @@ function modelOf(pair: Pair, known: readonly Known[], now: number) {
     const awaitedDays = Math.max(7, 2 * lookback) + (on === null ? 0 : 7);
     const mayCome = found === 'not_published' && emptyIsNormal && at(addDays(day, awaitedDays)) > now;
     const isDue = due <= now && !mayCome;
-    const why = isStored ? 'partial' : found === 'never' ? 'never_asked' : found;
+    const why = isStored ? 'partial' : found === 'never' ? 'not_requested' : found;
     return {
       ...pair,
       day,
@@ -196,7 +196,7 @@ test('gaps, status, Tonight, coverage, runs, nights and alerts say what a plain 
     const now = Date.parse(`${today}T${time}:00+05:30`);
     clock.moveTo(now);
     for (const [at, pair] of PAIRS.entries()) {
-      // What is said of a question later replaces what was said before only as registers do; here each is said once.
+      // What is said of an entry later replaces what was said before only as registers do; here each is said once.
       const once = new Map(
         all
           .filter((one) => one.pair === at)
@@ -313,7 +313,7 @@ test('what failed or was not requested is missing although a company that respon
   };
   clock.moveTo(Date.parse('2025-09-12T10:00:00+05:30'));
   await cover(pair, responses('not_published', ['A']));
-  expect(await reasonOf()).toEqual([['missing', 'never_asked']]);
+  expect(await reasonOf()).toEqual([['missing', 'not_requested']]);
   await cover(pair, responses('failed', ['B', 'C']));
   expect(await reasonOf()).toEqual([['missing', 'failed']]);
   await cover(pair, responses('not_published', ['B']));
@@ -414,13 +414,13 @@ test('22 of 200 companies are a gap everywhere, until they are filled', async ()
   });
   const pair = { operation: 'GetFinRatioEOD', exchange: 'BSE' };
   const day = '2025-09-11';
-  const asked = { from: day, to: day, exchanges: ['BSE'] };
-  await runToEnd(night, backfill({ ...asked, operations: ['GetBhavCopyCM'] }));
+  const requested = { from: day, to: day, exchanges: ['BSE'] };
+  await runToEnd(night, backfill({ ...requested, operations: ['GetBhavCopyCM'] }));
   const { rows: symbols } = await night.db.pool.query<{ symbol: string }>(
     'select symbol from market.bhavcopy_cm order by turnover desc, symbol limit 2',
   );
   const instruments = symbols.map(({ symbol }) => symbol);
-  await runToEnd(night, backfill({ ...asked, operations: [pair.operation], instruments }));
+  await runToEnd(night, backfill({ ...requested, operations: [pair.operation], instruments }));
 
   const scope = { operations: [operationNamed(pair.operation)], exchanges: ['BSE'], from: day, to: day };
   const found = await readGaps(night, scope);
@@ -469,7 +469,7 @@ test('who only imports is not late; what was imported is looked at from its firs
   const page = await (await fetch(url)).text();
   expect(page).toContain('What was imported has gaps');
   // What only a key brings is out of sight.
-  for (const text of ['gaps fill', 'Calls this hour', 'Asked by the scheduler', 'eod up'])
+  for (const text of ['gaps fill', 'Calls this hour', 'Requested by the scheduler', 'eod up'])
     expect(page).not.toContain(text);
   const inYear = async (year: number) => (await fetch(`${url}/coverage?year=${year}`)).text();
   expect(await inYear(2025)).toContain('3 complete, 1 missing; complete to 2025-09-02, latest 2025-09-04');
@@ -488,7 +488,10 @@ test('who only imports is not late; what was imported is looked at from its firs
     to: '2025-09-04',
   };
   const reasonOf = async (who: Pipeline) => (await readGaps(who, scope)).gaps.map(({ reason }) => reason);
-  expect([await reasonOf(keyless), await reasonOf(pipeline)]).toEqual([['never_asked'], ['beyond_history']]);
+  expect([await reasonOf(keyless), await reasonOf(pipeline)]).toEqual([
+    ['not_requested'],
+    ['beyond_history'],
+  ]);
   clock.moveTo(Date.parse('2025-09-20T23:30:00+05:30'));
   // Once a key was used, another process of the same installation, which has none, expects what is scheduled.
   await pipeline.db.pool.query(

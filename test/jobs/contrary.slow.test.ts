@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
-import { readSchemaChanges } from '../../src/load/state/answers/schema-changes.ts';
+import { readSchemaChanges } from '../../src/load/state/responses/schema-changes.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import { type Behaviour, CONTRARY } from '../../src/sandbox/index.ts';
 import { catalogue, enable } from '../support/catalogue.ts';
@@ -34,7 +34,7 @@ const UNKNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Whichever of its days the source selects by: announced on a day of the night, and for one that it asks for ahead. */
+/** Whichever of its days the source selects by: announced on a day of the night, and for one that it requests ahead. */
 const KNOWN_ACTION = `announcement_date >= '${BEFORE.from}' and prov_xdate <= '${addDays(TONIGHT, 30)}'`;
 
 /** Rows that are only there in one reading. */
@@ -58,7 +58,7 @@ async function load(behaviour: Partial<Behaviour>, settings: Readonly<Record<str
   });
   await enable(pipeline.db, catalogue);
   const night = await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TONIGHT }));
-  // Nights ask for it on one day of the week, and of instruments that are known.
+  // Nights request it on one day of the week, and of instruments that are known.
   await runToEnd(pipeline, backfill({ ...BEFORE, operations: ['GetCompanyData'] }));
   const rows = await rowsOf(pipeline);
   expect(await readSchemaChanges(pipeline.db.drizzle)).toEqual([]);
@@ -122,13 +122,18 @@ describe('a source that reads its documentation in the other way', () => {
 test('a change of format makes one revision of the rows whose digits differ, and no second one', async () => {
   const behaviour = { shortNumbers: true };
   const sandbox = await openSandbox({ clock, instrumentsPerExchange: 20, behaviour });
-  const asked = backfill({ ...BEFORE, operations: ['GetFinRatioEOD'], instruments: ['TCS'], force: true });
+  const requested = backfill({
+    ...BEFORE,
+    operations: ['GetFinRatioEOD'],
+    instruments: ['TCS'],
+    force: true,
+  });
   const { url } = await testDatabase();
   const updated: number[] = [];
   for (const format of ['Json', 'Json', 'Csv', 'Csv', 'Xml']) {
     const settings = { EOD_FORMAT: format };
     const pipeline = await openPipeline({ databaseUrl: url, sourceUrl: sandbox.url, clock, settings });
-    updated.push((await runToEnd(pipeline, asked)).updated);
+    updated.push((await runToEnd(pipeline, requested)).updated);
     expect(await readSchemaChanges(pipeline.db.drizzle)).toEqual([]);
     await pipeline.close();
   }

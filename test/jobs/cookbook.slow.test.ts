@@ -8,25 +8,25 @@ import { fixture } from './import-support.ts';
 const PAGE = fileURLToPath(new URL('../../docs/cookbook.md', import.meta.url));
 const page = readFileSync(PAGE, 'utf8');
 
-// Answers and files about one day come one after the other.
+// Responses and files about one day come one after the other.
 let files = 0;
 const clock = { now: () => Date.parse('2025-09-12T23:30:00+05:30') + files };
 
 const FILES = ['prices.csv', 'sec_bhavdata_full.csv', 'MTO_12092025.DAT', 'events.csv', 'correction.csv'];
 
-/** A question of the page: its title, its SQL, and the answer behind it, which may be missing. */
-const QUESTION =
+/** A request of the page: its title, its SQL, and the response behind it, which may be missing. */
+const REQUEST =
   /### ([^\n]+)\n(?:(?!### )[\s\S])*?```sql\n([\s\S]*?);\n```\n(?:\n```text\n(?:(?!```)[^\n]*\n)+```\n)?/g;
-const questions = [...page.matchAll(QUESTION)].map(([, title, sql]) => ({
+const requests = [...page.matchAll(REQUEST)].map(([, title, sql]) => ({
   title: title as string,
   sql: sql as string,
 }));
 
 let pipeline: Pipeline;
-const answers = new Map<string, Record<string, string | null>[]>();
-const answerTo = (title: string) => answers.get(title) ?? [];
+const responses = new Map<string, Record<string, string | null>[]>();
+const responseTo = (title: string) => responses.get(title) ?? [];
 
-/** An answer as text of the page, with its columns aligned. */
+/** A response as text of the page, with its columns aligned. */
 function textOf(rows: readonly Record<string, string | null>[]): string {
   const names = Object.keys(rows[0] ?? {});
   const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ''))];
@@ -55,10 +55,10 @@ beforeAll(async () => {
     const report = await importFiles(pipeline, { paths: [fixture(`cookbook/${file}`)], force: false });
     expect(report).toMatchObject({ state: 'completed', rejected: 0 });
   }
-  for (const { title, sql } of questions) {
+  for (const { title, sql } of requests) {
     const types = { getTypeParser: () => String };
     const { rows } = await pipeline.db.pool.query<Record<string, string | null>>({ text: sql, types });
-    answers.set(title, rows);
+    responses.set(title, rows);
   }
 }, 240_000);
 
@@ -71,20 +71,20 @@ test('each table is analyzed by the run that fills it first, so that joins of vi
   expect(rows).toEqual([]);
 });
 
-test('each question of docs/cookbook.md has an answer, and it is the one that the page shows', async () => {
-  expect(questions.length).toBeGreaterThanOrEqual(25);
-  expect(page.match(/```sql/g)).toHaveLength(questions.length);
-  expect(questions.filter(({ title }) => answerTo(title).length === 0)).toEqual([]);
-  const answered = page.replace(QUESTION, (block, title: string) => {
+test('each query of docs/cookbook.md has a result, and it is the one that the page shows', async () => {
+  expect(requests.length).toBeGreaterThanOrEqual(25);
+  expect(page.match(/```sql/g)).toHaveLength(requests.length);
+  expect(requests.filter(({ title }) => responseTo(title).length === 0)).toEqual([]);
+  const covered = page.replace(REQUEST, (block, title: string) => {
     const sql = block.slice(0, block.indexOf(';\n```\n') + ';\n```\n'.length);
-    return `${sql}\n${textOf(answerTo(title))}`;
+    return `${sql}\n${textOf(responseTo(title))}`;
   });
-  // `npx vitest run -u test/jobs/cookbook.slow.test.ts` writes the answers into the page.
-  await expect(answered).toMatchFileSnapshot(PAGE);
+  // `npx vitest run -u test/jobs/cookbook.slow.test.ts` writes the responses into the page.
+  await expect(covered).toMatchFileSnapshot(PAGE);
 });
 
 test('what the page shows of the made-up files follows from them', () => {
-  const column = (title: string, name: string) => answerTo(title).map((row) => row[name]);
+  const column = (title: string, name: string) => responseTo(title).map((row) => row[name]);
   // A close of 500 before the split one into five, and one of 143 a year later; Rs 4 of 136 were paid out.
   const percent = (growth: number, decimals = 2) => ((growth - 1) * 100).toFixed(decimals);
   const [price, total] = [143 / (500 / 5), 143 / ((500 / 5) * ((136 - 4) / 136))];
@@ -97,7 +97,7 @@ test('what the page shows of the made-up files follows from them', () => {
   // KITE is split 10 for 1 in these weeks and traded as ever, in shares of a tenth.
   expect(column('On which days was much more delivered than usual?', 'symbol')).toEqual(['HDFCBANK', 'INFY']);
   // MEADOWS has a bond of its symbol.
-  const renamed = answerTo('The same share through a change of its symbol');
+  const renamed = responseTo('The same share through a change of its symbol');
   expect(renamed.map(({ symbol, close_price: close }) => [symbol, Number(close)])).toEqual([
     ['MEADOW', 550],
     ['MEADOW', 580],
@@ -106,7 +106,7 @@ test('what the page shows of the made-up files follows from them', () => {
     ['MEADOWS', 650],
   ]);
   // Three shares come with a file without ISIN: DAWN had one before.
-  const traded = answerTo('Most traded, both exchanges together').map((row) => [row.nse_symbol, row.share]);
+  const traded = responseTo('Most traded, both exchanges together').map((row) => [row.nse_symbol, row.share]);
   expect(traded).toEqual(
     expect.arrayContaining([
       ['DAWN', 'INE902A01017'],
@@ -115,12 +115,15 @@ test('what the page shows of the made-up files follows from them', () => {
     ]),
   );
   expect(
-    answerTo('What was tradable on a day, and what of it is gone?').map(({ symbol, gone }) => [symbol, gone]),
+    responseTo('What was tradable on a day, and what of it is gone?').map(({ symbol, gone }) => [
+      symbol,
+      gone,
+    ]),
   ).toEqual([
     ['DUSTY', 't'],
     ['MEADOW', 'f'],
   ]);
-  expect(answerTo('What was listed, what went?').map(({ symbol, change }) => [symbol, change])).toEqual([
+  expect(responseTo('What was listed, what went?').map(({ symbol, change }) => [symbol, change])).toEqual([
     ['DAWN', 'listed'],
     ['DUSTY', 'gone'],
   ]);
@@ -133,34 +136,34 @@ test('what it shows of the market is what the bhav copies of the day say', async
     `select count(*) filter (where close_price > previous_close_price) as rose, count(*) filter (where close_price < previous_close_price) as fell
        from market.bhavcopy_cm where exchange = 'NSE' and trade_date = '2025-09-12' and previous_close_price > 0`,
   );
-  const breadth = answerTo('How many rose, how many fell?').at(-1);
+  const breadth = responseTo('How many rose, how many fell?').at(-1);
   expect(breadth).toMatchObject({ exchange: 'NSE', rose: String(rose), fell: String(fell) });
   const [hits] = await numbers(
     "select count(*) from market.circuit_breakers where exchange = 'NSE' and trade_date < '2025-09-12'",
   );
-  const counted = answerTo('What followed a hit on average?').map((row) => Number(row.hits));
+  const counted = responseTo('What followed a hit on average?').map((row) => Number(row.hits));
   expect(counted.reduce((sum, one) => sum + one, 0)).toBe(hits);
   const [traded] = await numbers(
     "select count(distinct trade_date) from market.bhavcopy_cm where exchange = 'NSE' and symbol = 'KAVERILAB' and trade_date >= '2025-09-01'",
   );
-  expect(answerTo('On which sessions did a share not trade?')).toHaveLength(10 - (traded ?? 0));
+  expect(responseTo('On which sessions did a share not trade?')).toHaveLength(10 - (traded ?? 0));
 });
 
-test('asked about an earlier day, no question lets sessions after it count', async () => {
-  const asked = questions.filter(({ sql }) => sql.includes("'2025-09-12'"));
-  expect(asked.length).toBeGreaterThan(10);
+test('requested an earlier day, no request lets sessions after it count', async () => {
+  const requested = requests.filter(({ sql }) => sql.includes("'2025-09-12'"));
+  expect(requested.length).toBeGreaterThan(10);
   const client = await pipeline.db.pool.connect();
-  const answersOn = async (day: string) => {
+  const responsesOn = async (day: string) => {
     const rows: [string, unknown[]][] = [];
-    for (const { title, sql } of asked) {
+    for (const { title, sql } of requested) {
       rows.push([title, (await client.query(sql.replaceAll('2025-09-12', day))).rows]);
     }
     return rows;
   };
   try {
-    const known = await answersOn('2025-09-05');
+    const known = await responsesOn('2025-09-05');
     await client.query("begin; delete from market.bhavcopy_cm where trade_date > '2025-09-05'");
-    expect(await answersOn('2025-09-05')).toEqual(known);
+    expect(await responsesOn('2025-09-05')).toEqual(known);
   } finally {
     await client.query('rollback');
     client.release();

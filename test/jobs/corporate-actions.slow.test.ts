@@ -15,7 +15,7 @@ const TONIGHT = '2026-11-20';
 const clock = { now: () => Date.parse(`${TONIGHT}T22:05:00+05:30`) };
 const WEEK = { from: '2026-11-13', to: TONIGHT, operations: ['GetBhavCopyCM'] };
 
-/** A night asks for all of the week. */
+/** A night requests all of the week. */
 const settings = { EOD_LOOKBACK_SESSIONS: '5' };
 
 const CF_CA =
@@ -55,7 +55,7 @@ const actionsOf = (pipeline: Pipeline) =>
        from market.corporate_actions order by 5, 2, 3`,
   );
 
-/** What an analyst sees: the events, without the words they were told in, and all adjusted prices. */
+/** What an analyst sees: the events, without the words they received in, and all adjusted prices. */
 async function seen(pipeline: Pipeline) {
   return {
     events: await query(
@@ -128,7 +128,7 @@ describe('corporate actions of the source service', () => {
     return path;
   }
 
-  test('are asked for by two calls a night: the lookback, and the days to come', async () => {
+  test('are requested by two calls a night: the lookback, and the days to come', async () => {
     expect(report).toMatchObject({
       state: 'completed',
       failures: [],
@@ -155,13 +155,13 @@ describe('corporate actions of the source service', () => {
     const splits = sandbox.splits(WEEK.from, TONIGHT).filter(({ kind }) => kind === 'split');
     expect(splits.length).toBeGreaterThan(0);
     for (const { symbol } of splits) expect(await adjusted(alone, symbol)).toEqual(new Set(['BSE', 'NSE']));
-    const told = actions.filter(({ type, terms }) => /Dividend/.test(type) && terms !== null);
+    const reported = actions.filter(({ type, terms }) => /Dividend/.test(type) && terms !== null);
     const paid = await query<{ count: number }>(
       alone,
       "select count(*)::int as count from market.corporate_events where exchange = 'BSE' and kind = 'dividend' and status = 'applied'",
     );
-    expect(told.length).toBeGreaterThan(0);
-    expect(paid).toEqual([{ count: told.length }]);
+    expect(reported.length).toBeGreaterThan(0);
+    expect(paid).toEqual([{ count: reported.length }]);
   });
 
   test('are the same events as those of lists, whichever comes first', async () => {
@@ -220,7 +220,7 @@ describe('corporate actions of the source service', () => {
     else expect(found.every(({ exDate }) => exDate > TONIGHT)).toBe(true);
   });
 
-  test('are asked for in shorter ranges where the source allows no longer ones, which is learned', async () => {
+  test('are requested in shorter ranges where the source allows no longer ones, which is learned', async () => {
     const limited = await sourceWith({ maxRangeDays: { GetCorporateActions: 10 } });
     const pipeline = await openPipeline({ sourceUrl: limited.url, clock, settings });
     expect(await night(pipeline)).toMatchObject({
@@ -248,7 +248,7 @@ describe('corporate actions of the source service', () => {
       state: 'completed',
       failures: [],
       windows: { loaded: 1, skipped: 1, total: 2 },
-      skips: [{ reason: 'the source does not answer for days to come' }],
+      skips: [{ reason: 'the source does not serve days to come' }],
     });
     expect(await actionsOf(pipeline)).toEqual(actions.filter(({ exDate }) => exDate <= TONIGHT));
   });

@@ -47,7 +47,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
       .filter(({ day, price_factor }) => factors.get(day) !== Number(price_factor).toFixed(4))
       .map(({ day, price_factor }) => `${day}: ${price_factor}, here ${factors.get(day)}`);
     expect(published).toHaveLength(146);
-    // A split and a bonus on one day, of which the published list has each by itself, or only one.
+    // A split and a bonus on one day, of which the published list has each separately, or only one.
     expect(differing).toEqual([
       'VEEDOL 2021-07-26: 0.4, here 0.2000',
       'DHARAN 2021-08-12: 0.5, here 0.1000',
@@ -115,7 +115,7 @@ describe.runIf(present)('published corporate actions and prices', () => {
     expect(apart).toEqual([]);
   });
 
-  test('gaps that no event explains are splits of funds, which no list tells of; no applied event is without its gap', async () => {
+  test('gaps that no event explains are splits of funds, which no list reports; no applied event is without its gap', async () => {
     await checkQuality(context, { from: '2021-07-01', to: '2022-12-31' });
     const found = async (check: string) =>
       (await listFindings(context.db.drizzle, { check, limit: 1_000 })).findings

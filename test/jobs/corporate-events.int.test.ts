@@ -225,7 +225,7 @@ describe('lists of corporate actions', () => {
       await query(
         `select e.kind, ratio_new || '/' || ratio_old as ratio, trim_scale(price_factor)::text as factor, n.face_value::text as face
            from market.corporate_events e join market.corporate_action_notices n using (exchange, symbol, ex_date)
-          where symbol = 'KINDS' and told_kind in ('', e.kind) order by 1`,
+          where symbol = 'KINDS' and stated_kind in ('', e.kind) order by 1`,
       ),
     ).toEqual([
       { kind: 'bonus', ratio: '2/1', factor: '0.5', face: null },
@@ -297,7 +297,7 @@ describe('lists of corporate actions', () => {
     ]);
   });
 
-  test('lines of a daily list without an ex-date are told of, and are no rejects', async () => {
+  test('lines of a daily list without an ex-date are reported, and are no rejects', async () => {
     const report = await importInto(context, [
       write(
         'undated.csv',

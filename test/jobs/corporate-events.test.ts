@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isReinvested } from '../../src/extract/corporate-actions/purpose.ts';
-import { type NoticeOfShare, priceFactor, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
+import { computeEvents, type NoticeOfShare, priceFactor } from '../../src/jobs/events/compute-events.ts';
 import type { EventDecision } from '../../src/load/state/events/decisions.ts';
 import { forAll } from '../support/for-all.ts';
 
@@ -13,8 +13,8 @@ const notice = (purpose: string, more: Partial<NoticeOfShare> = {}): NoticeOfSha
   purpose,
   scripCode: null,
   recordDate: null,
-  toldKind: null,
-  toldRatio: null,
+  statedKind: null,
+  statedRatio: null,
   announced: null,
   mayBeCut: false,
   instrumentId: null,
@@ -24,7 +24,7 @@ const notice = (purpose: string, more: Partial<NoticeOfShare> = {}): NoticeOfSha
 });
 
 const short = (notices: readonly NoticeOfShare[], decisions: readonly EventDecision[] = []) =>
-  workOutEvents(notices, decisions)
+  computeEvents(notices, decisions)
     .map(({ eventId, ratio, amount, status }) =>
       [eventId.replace('NSE:ABC:2024-05-02:', ''), ratio && `${ratio.new}/${ratio.old}`, amount, status]
         .filter((part) => part !== null)
@@ -137,7 +137,7 @@ describe('events of a share and a day', () => {
 
   test('total returns reinvest a special dividend, unless its amount is in doubt as well', () => {
     const found = (...notices: readonly NoticeOfShare[]) =>
-      workOutEvents(notices, []).map(
+      computeEvents(notices, []).map(
         (event) => `${event.label} ${event.status} ${isReinvested(event) ? 'reinvested' : 'not'}`,
       );
     const inDoubt = 'special needs_review not';
@@ -172,11 +172,11 @@ describe('events of a share and a day', () => {
     expect(short([notice('Dividend - Rs 2 Deferred')])).toEqual(['dividend:2 2 needs_review']);
   });
 
-  describe('told under two symbols of the share', () => {
+  describe('reported under two symbols of the share', () => {
     const old = { symbol: 'OLD', instrumentId: 'NSE:1' };
     const renamed = { symbol: 'NEW', instrumentId: 'NSE:1' };
     const events = (notices: readonly NoticeOfShare[], decisions: readonly EventDecision[] = []) =>
-      workOutEvents(notices, decisions)
+      computeEvents(notices, decisions)
         .map(({ eventId, status }) => `${eventId.replace('NSE:', '')} ${status}`)
         .sort();
 
@@ -215,7 +215,7 @@ describe('events of a share and a day', () => {
         [decision, later],
         [later, decision],
       ]) {
-        const found = workOutEvents(
+        const found = computeEvents(
           both.map((one) => ({ ...one, instrumentId: 'INE1' })),
           decisions,
         );
@@ -308,8 +308,8 @@ describe('events of a share and a day', () => {
     ['dividend', '2.50', 'dividend:2.5 2.5 applied'],
     ['demerger', null, 'demerger needs_review'],
     ['meeting', null, 'meeting ignored'],
-  ])('one’s own list tells %s %s', (toldKind, toldRatio, event) => {
-    expect(short([notice('a note', { toldKind, toldRatio })])).toEqual([event]);
+  ])('one’s own list states %s %s', (statedKind, statedRatio, event) => {
+    expect(short([notice('a note', { statedKind, statedRatio })])).toEqual([event]);
   });
 
   test('of another series than one of shares a ratio says nothing of the share', () => {
@@ -320,14 +320,14 @@ describe('events of a share and a day', () => {
 
   test('the same ratio a few days later is a day that was moved, or not: a person has to say', () => {
     const moved = [notice('Bonus 1:1'), notice('Bonus 1:1 (Ex-Date Revised)', { exDate: '2024-05-08' })];
-    expect(workOutEvents(moved, []).map(({ status }) => status)).toEqual(['needs_review', 'needs_review']);
+    expect(computeEvents(moved, []).map(({ status }) => status)).toEqual(['needs_review', 'needs_review']);
     const later = [notice('Bonus 1:1'), notice('Bonus 1:1', { exDate: '2025-05-08' })];
-    expect(workOutEvents(later, []).map(({ status }) => status)).toEqual(['applied', 'applied']);
+    expect(computeEvents(later, []).map(({ status }) => status)).toEqual(['applied', 'applied']);
     const dividends = [
       notice('Interim Dividend - Re 0.70'),
       notice('Interim Dividend - Re 0.70', { exDate: '2024-05-10' }),
     ];
-    expect(workOutEvents(dividends, []).map(({ status }) => status)).toEqual([
+    expect(computeEvents(dividends, []).map(({ status }) => status)).toEqual([
       'needs_review',
       'needs_review',
     ]);
@@ -335,7 +335,7 @@ describe('events of a share and a day', () => {
 
   test('of two days of one event, the other counts once one is ignored by decision', () => {
     const statuses = (purpose: string, ignored: string[]) =>
-      workOutEvents(
+      computeEvents(
         ['2024-05-02', '2024-05-07'].map((exDate) => notice(purpose, { exDate })),
         ignored.map((eventId) => ({ eventId, ratio: null, decidedBy: 'me', decidedAt: '2026' })),
       ).map(({ status }) => status);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { epochOf } from '../../src/core/days.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { type CoveredWindow, coverageOf, questionsOf } from '../../src/jobs/responses/answer-coverage.ts';
+import { type CoveredWindow, coverageOf, entriesOf } from '../../src/jobs/responses/response-coverage.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
 
@@ -28,7 +28,7 @@ const window = (changes: Partial<CoveredWindow> = {}) => ({
   ...changes,
 });
 
-/** What was read of an answer: rows of the operation's shape number `shape`, and so many rejects. */
+/** What was read of a response: rows of the operation's shape number `shape`, and so many rejects. */
 function extracted(operation: string, rows: readonly Row[], rejects = 0, shape = 0): Extracted {
   const { table } = operationNamed(operation).shapes[shape] ?? operationNamed(operation).shapes[0];
   return {
@@ -41,16 +41,21 @@ function extracted(operation: string, rows: readonly Row[], rejects = 0, shape =
 }
 
 /** `day state records` of each entry, `instrument` in front where there is one. */
-function told(operation: string, answer: Extracted, when = LATER, changes: Partial<CoveredWindow> = {}) {
-  return coverageOf(operationNamed(operation), window(changes), SESSIONS, answer, when).map((entry) =>
+function reported(
+  operation: string,
+  response: Extracted,
+  when = LATER,
+  changes: Partial<CoveredWindow> = {},
+) {
+  return coverageOf(operationNamed(operation), window(changes), SESSIONS, response, when).map((entry) =>
     [entry.instrument, entry.day, entry.state, entry.records].filter((fact) => fact !== '').join(' '),
   );
 }
 
-describe('what an answer tells of its days', () => {
+describe('what a response reports its days', () => {
   test('day by day where records carry their day', () => {
     const rows = ['2025-09-08', '2025-09-08', '2025-09-10'].map((change_date) => ({ change_date }));
-    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
+    expect(reported('GetSeriesChange', extracted('GetSeriesChange', rows))).toEqual([
       '2025-09-08 loaded 2',
       '2025-09-09 empty 0',
       '2025-09-10 loaded 1',
@@ -59,14 +64,14 @@ describe('what an answer tells of its days', () => {
 
   test('as a whole where they do not', () => {
     const rows = [{ allotted_from: '2022-03-31' }, { allotted_from: '2025-09-09' }];
-    expect(told('GetSectoralClassification', extracted('GetSectoralClassification', rows))).toEqual([
+    expect(reported('GetSectoralClassification', extracted('GetSectoralClassification', rows))).toEqual([
       '2025-09-08 loaded 2',
       '2025-09-09 loaded 2',
       '2025-09-10 loaded 2',
     ]);
   });
 
-  test('instrument by instrument where instruments were asked for, without regard to case', () => {
+  test('instrument by instrument where instruments were requested, without regard to case', () => {
     const rows = [{ symbol: 'M&M', trade_date: '2025-09-08' }];
     const changes = { to: '2025-09-08', instruments: ['m&m', 'NOSUCH'] };
     const entries = coverageOf(
@@ -82,21 +87,21 @@ describe('what an answer tells of its days', () => {
     ]);
   });
 
-  test('records of the undated shape count for every day asked about', () => {
-    const answer = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 0);
-    expect(told('GetConsolidatedPledge', answer)).toEqual(SESSIONS.map((day) => `${day} loaded 1`));
+  test('records of the undated shape count for every day requested', () => {
+    const response = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 0);
+    expect(reported('GetConsolidatedPledge', response)).toEqual(SESSIONS.map((day) => `${day} loaded 1`));
   });
 
-  test('an answer of nothing but rejects is a failure, not an empty day', () => {
-    expect(told('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
+  test('a response of nothing but rejects is a failure, not an empty day', () => {
+    expect(reported('GetSeriesChange', extracted('GetSeriesChange', [], 3))).toEqual(
       SESSIONS.map((day) => `${day} failed 0`),
     );
   });
 
   test('a day whose records were all rejected is a failure, also beside days with good ones', () => {
-    const answer = extracted('GetSeriesChange', [{ change_date: '2025-09-08' }]);
+    const response = extracted('GetSeriesChange', [{ change_date: '2025-09-08' }]);
     const of = (...days: (string | undefined)[]): Extracted => ({
-      ...answer,
+      ...response,
       rejects: days.map((day, position) => ({
         position,
         record: {},
@@ -105,13 +110,13 @@ describe('what an answer tells of its days', () => {
       })),
       fetched: 1 + days.length,
     });
-    expect(told('GetSeriesChange', of('2025-09-09', '2025-09-09', '2025-09-08'))).toEqual([
+    expect(reported('GetSeriesChange', of('2025-09-09', '2025-09-09', '2025-09-08'))).toEqual([
       '2025-09-08 loaded 1',
       '2025-09-09 failed 0',
       '2025-09-10 empty 0',
     ]);
     // A record that does not say its day may be of any day without one.
-    expect(told('GetSeriesChange', of(undefined))).toEqual([
+    expect(reported('GetSeriesChange', of(undefined))).toEqual([
       '2025-09-08 loaded 1',
       '2025-09-09 failed 0',
       '2025-09-10 failed 0',
@@ -121,26 +126,24 @@ describe('what an answer tells of its days', () => {
   test('a reject that names its instrument says nothing of the others', () => {
     const rows = [{ symbol: 'M&M', trade_date: '2025-09-08' }];
     const rejects = [{ position: 1, record: {}, problems: [], day: '2025-09-08', instrument: 'tcs' }];
-    const answer = { ...extracted('GetBhavCopyCM', rows), rejects, fetched: 2 };
+    const response = { ...extracted('GetBhavCopyCM', rows), rejects, fetched: 2 };
     const changes = { to: '2025-09-08', instruments: ['M&M', 'TCS', 'NOSUCH'] };
-    expect(told('GetBhavCopyCM', answer, LATER, changes).filter((line) => line.includes('09-08'))).toEqual([
-      'M&M 2025-09-08 loaded 1',
-      'TCS 2025-09-08 failed 0',
-      'NOSUCH 2025-09-08 empty 0',
-    ]);
+    expect(
+      reported('GetBhavCopyCM', response, LATER, changes).filter((line) => line.includes('09-08')),
+    ).toEqual(['M&M 2025-09-08 loaded 1', 'TCS 2025-09-08 failed 0', 'NOSUCH 2025-09-08 empty 0']);
   });
 
   test('nothing, when the window was filtered by hand', () => {
     const rows = [{ change_date: '2025-09-08' }];
-    expect(told('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true })).toEqual(
-      [],
-    );
+    expect(
+      reported('GetSeriesChange', extracted('GetSeriesChange', rows), LATER, { filtered: true }),
+    ).toEqual([]);
   });
 });
 
 describe('a day without a record', () => {
   const states = (operation: string, when: ReturnType<typeof at>, nights = 3) =>
-    told(operation, extracted(operation, []), {
+    reported(operation, extracted(operation, []), {
       ...when,
       config: { ...config, EOD_LOOKBACK_SESSIONS: nights },
     }).map((line) => line.split(' ')[1]);
@@ -166,8 +169,8 @@ describe('a day without a record', () => {
         ...at('2025-09-10', hour),
         config: { ...config, EOD_PUBLISHED_AT, EOD_LOOKBACK_SESSIONS: 0 },
       };
-      const asked = { instruments: ['TCS'], from: '2025-09-10', variant: 'eod/Standalone' };
-      return told('GetFinRatioEOD', extracted('GetFinRatioEOD', []), when, asked).join();
+      const requested = { instruments: ['TCS'], from: '2025-09-10', variant: 'eod/Standalone' };
+      return reported('GetFinRatioEOD', extracted('GetFinRatioEOD', []), when, requested).join();
     };
     expect(ratios(21, '20:00')).toContain(no);
     expect(ratios(22, '20:00')).toContain(yes);
@@ -187,22 +190,22 @@ describe('a day without a record', () => {
       variant: 'quarter/Standalone',
     };
     const of = (day: string) =>
-      told('GetFinancialRatios', extracted('GetFinancialRatios', []), at(day, 23), quarter).join();
+      reported('GetFinancialRatios', extracted('GetFinancialRatios', []), at(day, 23), quarter).join();
     expect(of('2025-03-31')).toContain(no);
     expect(of('2025-06-30')).toContain(no);
     expect(of('2025-07-02')).toContain(yes);
   });
 });
 
-describe('the questions a window answers', () => {
+describe('the entries a window responses', () => {
   const days = (operation: string, changes: Partial<CoveredWindow> = {}) =>
-    questionsOf(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
+    entriesOf(operationNamed(operation), window(changes), SESSIONS, '2025-10-01').map(({ day }) => day);
 
   test('are its sessions', () => {
     expect(days('GetBhavCopyCM')).toEqual(SESSIONS);
   });
 
-  test('are the day of the call where the operation knows no dates, or asks for real time', () => {
+  test('are the day of the call where the operation knows no dates, or requests real time', () => {
     expect(days('GetCorporateActionsCategories')).toEqual(['2025-10-01']);
     expect(days('GetFinRatioSnapshot')).toEqual(['2025-10-01']);
     expect(days('GetFinancialRatios', { variant: 'realtime/Standalone' })).toEqual(['2025-10-01']);

@@ -20,7 +20,8 @@ async function load(databaseUrl: string) {
     databaseUrl,
     sourceUrl: sandbox.url,
     clock: clockFrom(NOW),
-    // What is asked about past days was saved before what is asked without days: the first to come decides the revisions.
+    // What is requested past days was saved before what is requested without days: the first to come decides the
+    // revisions.
     settings: { EOD_CONCURRENCY: '1' },
   });
   const report = await runToEnd(pipeline, REQUEST);

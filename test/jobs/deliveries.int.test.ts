@@ -1,10 +1,10 @@
 import { describe, expect } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { raw, SETTINGS } from '../extract/support.ts';
 import { load } from '../load/support.ts';
 import { inCatalogue } from '../support/catalogue.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fixture, importInto, newFile, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -119,7 +119,7 @@ describe('deliveries', () => {
     ]);
     // Both files once more, elsewhere, in their order: the same, history included.
     const empty = await openStore();
-    await copyAnswers(context.db, empty.db);
+    await copyResponses(context.db, empty.db);
     await replay(empty, {});
     expect(await marketContents(empty)).toEqual(await marketContents(context));
   });
@@ -163,12 +163,12 @@ describe('deliveries', () => {
     expect(await stored(context)).toEqual(before);
     // Elsewhere, too.
     const empty = await openStore();
-    await copyAnswers(context.db, empty.db);
+    await copyResponses(context.db, empty.db);
     await replay(empty, { operations: ['Deliveries'] });
     expect(await stored(empty)).toEqual(before);
   });
 
-  test('that answers tell agree with those of files', async ({ context }) => {
+  test('that responses state agree with those of files', async ({ context }) => {
     const operation = inCatalogue('GetDeliverable');
     const record = {
       Date: '11-14-2024',
@@ -178,8 +178,13 @@ describe('deliveries', () => {
       DelQty: 60,
       DelQtyPer: 60,
     };
-    const asked = { ...operation.sample.asked, from: '2024-11-14', to: '2024-11-14', calledOn: '2024-11-14' };
-    const read = readAnswer(operation, asked, raw({ Value: [record] }), SETTINGS);
+    const requested = {
+      ...operation.sample.requested,
+      from: '2024-11-14',
+      to: '2024-11-14',
+      calledOn: '2024-11-14',
+    };
+    const read = readResponse(operation, requested, raw({ Value: [record] }), SETTINGS);
     expect(read.fetched).toBe(2);
     const batches = read.batches.filter(({ table }) => table.name === 'deliveries');
     expect(await load(context.db, { batches })).toMatchObject({ inserted: 1 });
@@ -188,7 +193,7 @@ describe('deliveries', () => {
     expect(await stored(context)).toEqual(['AA BE 2024-11-14 100 60 60', 'BB EQ 2024-11-14 50 50 100.00']);
   });
 
-  test('of both exchanges are beside the prices, though BSE tells no groups', async ({ context }) => {
+  test('of both exchanges are beside the prices, though BSE states no groups', async ({ context }) => {
     const udiff = (exchange: string, row: string) =>
       newFile(`${exchange}.csv`, [
         'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd,SsnId,NewBrdLotQty',

@@ -20,13 +20,13 @@ import { waitFor } from '../support/wait-for.ts';
 
 const WEEK = { from: '2025-09-01', to: '2025-09-05' };
 
-describe.each(mostly('redis'))('what the source answers instead of data, the queue in %s', (backend) => {
+describe.each(mostly('redis'))('what the source responds instead of data, the queue in %s', (backend) => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await testDatabase();
   });
 
-  /** A pipeline on a source that behaves so; tables are shared, so each test asks by force. */
+  /** A pipeline on a source that behaves so; tables are shared, so each test requests by force. */
   const against = (sandbox: SandboxOptions, settings: Record<string, string> = {}, clock?: Clock) =>
     openPipeline({
       databaseUrl: database.url,
@@ -48,22 +48,22 @@ describe.each(mostly('redis'))('what the source answers instead of data, the que
     await resumeRun(good, report.runId);
     const resumed = await workToEnd(good, report.runId);
     expect(resumed).toMatchObject({ state: 'completed', error: null, failures: [] });
-    // The operations that waited for the bhav copies are part of what was asked.
+    // The operations that waited for the bhav copies are part of what was requested.
     expect(new Set(resumed.operations.map((one) => one.operation)).size).toBe(operations.length);
     expect(resumed.windows.loaded + resumed.windows.empty).toBe(resumed.windows.total);
   });
 
-  test('a line that there is no data is an empty answer, which withdraws nothing', async () => {
-    const asked = { ...WEEK, operations: ['GetTop5GainersLosers'], force: true };
+  test('a line that there is no data is an empty response, which withdraws nothing', async () => {
+    const requested = { ...WEEK, operations: ['GetTop5GainersLosers'], force: true };
     const rows = async ({ db }: Pipeline) =>
       (await db.pool.query('select count(*)::int as rows from market.top_gainers_losers')).rows[0]?.rows;
     const good = await against({});
-    await runToEnd(good, backfill(asked));
+    await runToEnd(good, backfill(requested));
     const stored = await rows(good);
     expect(stored).toBeGreaterThan(0);
     const value = 'Data unavailable.';
     const pipeline = await against({ behaviour: { faults: [{ kind: 'diagnostic', value }] } });
-    const report = await runToEnd(pipeline, backfill(asked));
+    const report = await runToEnd(pipeline, backfill(requested));
     expect(report).toMatchObject({ state: 'completed', withdrawn: 0, suspicious: [] });
     expect(report.windows).toMatchObject({ empty: report.windows.total });
     expect(report.warnings).toMatchObject([{ warning: `the source has no data: ${value}` }]);

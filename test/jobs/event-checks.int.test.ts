@@ -97,7 +97,7 @@ describe('checks of corporate events', () => {
     ]);
   });
 
-  test('name events that the exchanges tell differently', async () => {
+  test('name events that the exchanges states differently', async () => {
     expect(await found('same_event_differs')).toEqual([
       `${THIRD} BOTH bonus: 3:2 on ${THIRD} (BSE); 2:1 on ${THIRD}`,
       `${THIRD} CASH dividend: Rs 2.5 on ${THIRD} (BSE); Rs 2 on ${THIRD}`,

@@ -61,7 +61,7 @@ const stored = async ({ db }: Context) =>
   ).rows;
 
 describe('corporate events', () => {
-  test('are not worked out again by a run that brings nothing of them', async ({ context }) => {
+  test('are not computed again by a run that brings nothing of them', async ({ context }) => {
     const isins = { ABC: 'INE000A01010', XYZ: 'INE000B01018' };
     await importInto(context, [prices('2024-01-01', isins), list(['ABC', '2024-01-02', '2:1'])]);
     const before = await stored(context);
@@ -70,7 +70,7 @@ describe('corporate events', () => {
     try {
       await reader.query('begin');
       await reader.query('lock table market.corporate_action_notices in access exclusive mode');
-      // Whoever read a list now would wait.
+      // Anyone who read a list now would wait.
       const report = await importInto(context, [prices('2024-01-02', isins), prices('2024-01-03', isins)]);
       expect(report.files.map(({ state }) => state)).toEqual(['loaded', 'loaded']);
       await updateCorporateEvents(context);

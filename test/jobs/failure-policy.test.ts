@@ -76,7 +76,7 @@ const block = (scope: 'window' | 'older' | 'operation' | 'exchange' | 'key'): Fa
 const retryAfter = (delayMs: number): FailureAction => ({ act: 'retry', delayMs });
 const postpone = (delayMs: number): FailureAction => ({ act: 'postpone', delayMs });
 const keep = (delayMs: number, stopsCalls = false): FailureAction => ({
-  act: 'keep_answer',
+  act: 'keep_response',
   delayMs,
   stopsCalls,
 });
@@ -97,9 +97,9 @@ const BOUNDS = {
   'source down too long': { outage: down(600_001) },
   'source down, seven days': { days: 7, outage: down(60_000) },
   'source down too long for a backfill': { outage: down(60_000), queue: 'backfill' },
-  'answer not stored': { storeFailures: 1 },
-  'answer not stored three times': { storeFailures: 3 },
-  'answer not stored for hours': { storeFailures: 1_000 },
+  'response not stored': { storeFailures: 1 },
+  'response not stored three times': { storeFailures: 3 },
+  'response not stored for hours': { storeFailures: 1_000 },
 } as const satisfies Record<string, Partial<Situation>>;
 
 type Bound = keyof typeof BOUNDS;
@@ -119,9 +119,9 @@ const AS_SET = [1, 3, 7] as const;
 
 const counted = { 'last attempt': FAIL, 'fifth attempt': FAIL, 'source down, last attempt': FAIL } as const;
 const kept = {
-  'answer not stored': keep(2_000),
-  'answer not stored three times': keep(2_000),
-  'answer not stored for hours': keep(2_000),
+  'response not stored': keep(2_000),
+  'response not stored three times': keep(2_000),
+  'response not stored for hours': keep(2_000),
 } as const;
 const waitedOut = {
   'last attempt': FAIL,
@@ -187,7 +187,7 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       attempts: [5, 5, 7],
     },
     {
-      what: 'in the middle of an answer',
+      what: 'in the middle of a response',
       facts: { cutShort: true },
       first: retryAfter(50),
       others: { ...counted, ...halved },
@@ -223,20 +223,20 @@ const TABLE: Readonly<Record<ErrorKind, readonly Row[]>> = {
       attempts: AS_SET,
     },
   ],
-  database_away: [{ first: postpone(2_000), others: kept }],
+  database_unreachable: [{ first: postpone(2_000), others: kept }],
   database_cannot_store: [
     {
       first: postpone(2_000),
       others: {
-        'answer not stored': keep(50, true),
-        'answer not stored three times': keep(200, true),
-        'answer not stored for hours': keep(30_000, true),
+        'response not stored': keep(50, true),
+        'response not stored three times': keep(200, true),
+        'response not stored for hours': keep(30_000, true),
       },
     },
   ],
   database_locked: [{ first: postpone(2_000), others: kept }],
   database: [{ first: FAIL }],
-  defect: [{ first: FAIL, others: { 'answer not stored': keep(50) } }],
+  defect: [{ first: FAIL, others: { 'response not stored': keep(50) } }],
   usage: [{ first: FAIL }],
   aborted: [{ first: PUT_BACK }],
 };
@@ -289,11 +289,11 @@ describe('what is no error of the source', () => {
   });
 
   test.each([new TypeError('x is not a function'), new Error('no session'), 'thrown text'])(
-    'a defect of ours fails the window, after EOD_ATTEMPTS tries to store an answer that is there: %s',
+    'a defect of ours fails the window, after EOD_ATTEMPTS tries to store a response that is there: %s',
     (thrown) => {
       const tries = [0, 1, 2, 3, 4].map((storeFailures) => ({ ...FIRST, storeFailures }));
       const acts = tries.map((situation) => decideFailure(thrown, situation, CONFIG).act);
-      expect(acts).toEqual(['end', 'keep_answer', 'keep_answer', 'end', 'end']);
+      expect(acts).toEqual(['end', 'keep_response', 'keep_response', 'end', 'end']);
     },
   );
 });
@@ -365,8 +365,8 @@ describe('whatever happens', () => {
       switch (action.act) {
         case 'retry': {
           const longestOutage = longestOutageMs(config, situation.queue);
-          const asked = failure.retryAfterMs !== undefined;
-          const longest = asked ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
+          const requested = failure.retryAfterMs !== undefined;
+          const longest = requested ? Math.min(MAX_RETRY_AFTER_MS, longestOutage) : MAX_BACKOFF_MS;
           expect(action.delayMs).toBeLessThanOrEqual(longest);
           const noConnection = failure.kind === 'network' && !failure.cutShort;
           expect(situation.attempt).toBeLessThan(Math.max(config.EOD_ATTEMPTS, noConnection ? 5 : 1));
@@ -390,7 +390,7 @@ describe('whatever happens', () => {
           expect(action.days).toBeGreaterThanOrEqual(1);
           expect(action.days).toBeLessThan(situation.days);
           break;
-        case 'keep_answer':
+        case 'keep_response':
           expect(situation.storeFailures).toBeGreaterThan(0);
           if (failure.kind === 'defect') expect(situation.storeFailures).toBeLessThan(config.EOD_ATTEMPTS);
           else expect(action.delayMs).toBeLessThanOrEqual(30_000);
@@ -407,18 +407,18 @@ describe('whatever happens', () => {
       }
     }));
 
-  test('no call is made again because Postgres could not store the answer', () =>
+  test('no call is made again because Postgres could not store the response', () =>
     forAll([anySituation, anyConfig], (situation, config) => {
       const kinds = (Object.keys(TABLE) as ErrorKind[]).filter((kind) => kind.startsWith('database'));
       for (const kind of [...kinds, 'defect' as const]) {
         const { act } = decideFailure(error(kind), { ...situation, storeFailures: 1 }, config);
-        expect(['keep_answer', 'end']).toContain(act);
+        expect(['keep_response', 'end']).toContain(act);
       }
     }));
 
   test('anything thrown is decided on and described', () =>
     forAll([anythingElse, anySituation], (thrown, situation) => {
-      expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_answer|end)$/);
+      expect(decideFailure(thrown, situation, CONFIG).act).toMatch(/^(postpone|keep_response|end)$/);
       expect(evidenceOf(thrown, situation.days)).toEqual({
         source: 'unknown',
         key: 'unknown',
@@ -442,7 +442,7 @@ describe('whatever happens', () => {
 describe('work that calls nobody', () => {
   const outage = new Error('Connection terminated unexpectedly');
 
-  test('ends, unless only Postgres or this process was away', () => {
+  test('ends, unless only Postgres or this process was unreachable', () => {
     for (const kind of Object.keys(TABLE) as ErrorKind[]) {
       const expected = kind.startsWith('database_') ? postpone(2_000) : kind === 'aborted' ? PUT_BACK : FAIL;
       expect(decideLocalFailure(error(kind)), kind).toEqual(expected);
@@ -471,8 +471,8 @@ describe('a refusal for the quota of the hour', () => {
   });
 });
 
-describe('an answer that is not ready', () => {
-  const asked = (notReadyMs: number, config: Partial<typeof CONFIG> = {}) =>
+describe('a response that is not ready', () => {
+  const requested = (notReadyMs: number, config: Partial<typeof CONFIG> = {}) =>
     decideFailure(
       error('not_ready'),
       { ...FIRST, notReadyMs },
@@ -480,25 +480,25 @@ describe('an answer that is not ready', () => {
     );
   const again = (delayMs: number, waitInWorker: boolean) => ({ act: 'await_data', delayMs, waitInWorker });
 
-  test('is asked for again after 3 s, then each time after as long as before in all, up to a minute', () => {
+  test('is requested again after 3 s, then each time after as long as before in all, up to a minute', () => {
     const pauses: number[] = [];
     let waited = 0;
-    for (let next = asked(0); next.act === 'await_data'; next = asked(waited)) {
+    for (let next = requested(0); next.act === 'await_data'; next = requested(waited)) {
       pauses.push(next.delayMs);
       waited += next.delayMs;
     }
     expect(pauses.slice(0, 7)).toEqual([3_000, 3_000, 6_000, 12_000, 24_000, 48_000, 60_000]);
     expect(pauses.slice(7, -1).every((pause) => pause === 60_000)).toBe(true);
     expect([pauses.length, waited]).toEqual([20, 900_000]);
-    expect(asked(waited)).toEqual(FAIL);
+    expect(requested(waited)).toEqual(FAIL);
   });
 
   test('is waited for by its worker for as long as a call of the hour is worth', () => {
     // 900 calls an hour among 4: one each 16 s.
-    expect(asked(12_000)).toEqual(again(12_000, true));
-    expect(asked(16_000)).toEqual(again(16_000, true));
-    expect(asked(16_001)).toEqual(again(16_001, false));
-    expect(asked(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
+    expect(requested(12_000)).toEqual(again(12_000, true));
+    expect(requested(16_000)).toEqual(again(16_000, true));
+    expect(requested(16_001)).toEqual(again(16_001, false));
+    expect(requested(0, { EOD_CALLS_PER_HOUR: 7_200, EOD_CONCURRENCY: 4 })).toEqual(again(3_000, false));
   });
 });
 
@@ -549,7 +549,7 @@ describe('while the source is down', () => {
 });
 
 describe('Retry-After', () => {
-  const asked = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
+  const requested = (retryAfterMs: number, queue: Situation['queue'], outageMs: number) =>
     decideFailure(
       error('http_status', { status: 503, retryAfterMs }),
       { ...FIRST, queue },
@@ -557,10 +557,10 @@ describe('Retry-After', () => {
     );
 
   test('is followed, for an hour at most and no longer than the run waits for a source that is down', () => {
-    expect(asked(7_000, 'nightly', 86_400_000)).toEqual(retryAfter(7_000));
-    expect(asked(86_400_000, 'nightly', 86_400_000)).toEqual(retryAfter(3_600_000));
-    expect(asked(86_400_000, 'nightly', 60_000)).toEqual(retryAfter(60_000));
-    expect(asked(86_400_000, 'backfill', 600_000)).toEqual(retryAfter(10_000));
+    expect(requested(7_000, 'nightly', 86_400_000)).toEqual(retryAfter(7_000));
+    expect(requested(86_400_000, 'nightly', 86_400_000)).toEqual(retryAfter(3_600_000));
+    expect(requested(86_400_000, 'nightly', 60_000)).toEqual(retryAfter(60_000));
+    expect(requested(86_400_000, 'backfill', 600_000)).toEqual(retryAfter(10_000));
   });
 });
 
@@ -594,7 +594,7 @@ describe('a range that is too much', () => {
     expect(decideFailure(range(1), FIRST, CONFIG)).toEqual(block('older'));
   });
 
-  test('is asked for in parts down to a day, whatever length is named: it may go too far back', () => {
+  test('is requested in parts down to a day, whatever length is named: it may go too far back', () => {
     const thirty = (days: number) => decide('range_refused', { days }, { limitDays: 30 });
     expect(thirty(90)).toEqual({ act: 'split', days: 30, named: true });
     expect(thirty(30)).toEqual(half(15));
@@ -602,11 +602,11 @@ describe('a range that is too much', () => {
     expect(thirty(1)).toEqual(block('older'));
   });
 
-  test('of days to come ends without an answer, unless a shorter length is named', () => {
+  test('of days to come ends without a response, unless a shorter length is named', () => {
     const ahead = (days: number, limitDays: number) =>
       decide('range_refused', { days, isAhead: true }, { limitDays });
     expect(ahead(30, 5)).toEqual({ act: 'split', days: 5, named: true });
-    const skipped = { act: 'skip', reason: 'the source does not answer for days to come' };
+    const skipped = { act: 'skip', reason: 'the source does not serve days to come' };
     for (const days of [30, 5, 1]) expect(ahead(days, 30)).toEqual(skipped);
     expect(decide('range_refused', { days: 30, isAhead: true })).toEqual(skipped);
   });
@@ -641,7 +641,7 @@ describe('what a failed call says of the source and of the key', () => {
     ['too_large', {}, 1, 'success', 'unknown'],
     ['unreadable', {}, 1, 'success', 'unknown'],
     ['database', {}, 1, 'unknown', 'unknown'],
-    ['database_away', {}, 1, 'unknown', 'unknown'],
+    ['database_unreachable', {}, 1, 'unknown', 'unknown'],
     ['database_locked', {}, 1, 'unknown', 'unknown'],
     ['database_cannot_store', {}, 1, 'unknown', 'unknown'],
     ['defect', {}, 1, 'unknown', 'unknown'],

@@ -20,13 +20,15 @@ import { fixReading, type SourceRecord, startMeddler } from './replay-support.ts
 
 /** Thirty nights take half a minute: they are run with the Python copies, and with EOD_TEST_NIGHTS=30. */
 const NIGHTS = Number(process.env.EOD_TEST_NIGHTS ?? (process.env.EOD_TEST_PYTHON === '1' ? 30 : 8));
-/** The day of the imported file, the 29th of August, is not asked before its night, however many nights there are. */
+/**
+ * The day of the imported file, the 29th of August, is not requested before its night, however many nights there are.
+ */
 const DAYS = loadCalendar().lastSessions('NSE', '2025-09-30', NIGHTS);
 /** The nights after which something else happens, too. */
 const IMPORT = 2;
 const REPLAY = 4;
 const REBUILD = 6;
-/** In this night all operations are asked, in the others those of which most rows change. */
+/** In this night all operations are requested, in the others those of which most rows change. */
 const FULL = 12;
 const IN_LAKE = [
   'bhavcopy_cm',
@@ -60,7 +62,7 @@ beforeAll(async () => {
 const numberOf = (text: string) =>
   [...text].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 9_973, 7);
 
-/** Of each answer some rows are corrected, and some are not listed that were the night before. */
+/** Of each response some rows are corrected, and some are not listed that were the night before. */
 function meddleIn(night: number): void {
   meddle = (records) => {
     const kept = records.filter(({ Symbol: symbol = '', PurposeCode: code = '', SrNo: rank = '' }) => {

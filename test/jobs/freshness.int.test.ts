@@ -11,7 +11,7 @@ import {
 } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { MISSING_OF, readFreshness } from '../../src/load/state/coverage/freshness.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { openPipeline, type Pipeline } from '../support/pipeline.ts';
@@ -42,7 +42,7 @@ async function cover(pipeline: Pipeline, pair: Pair, states: readonly State[], b
     ...pair,
     runId: 1,
     windowId: null,
-    place: await takePlace(pipeline.db.drizzle),
+    position: await takePosition(pipeline.db.drizzle),
     coverage,
   });
 }
@@ -130,13 +130,13 @@ test('Tonight, the coverage and the status say the same of data that ends long a
       ...PAIRS[0],
       lastComplete: '2025-02-14',
       isLate: true,
-      reason: 'never_asked',
+      reason: 'not_requested',
       missingSessions: MISSING_OF,
     }),
   );
   const page = await textOf('/');
   expect(page).not.toContain('Nothing is loaded yet');
   expect(page).toContain('Last night is not complete');
-  expect(page).toMatch(/GetBhavCopyCM NSE 2025-09-12: never asked 2025-02-14/);
+  expect(page).toMatch(/GetBhavCopyCM NSE 2025-09-12: not requested yet 2025-02-14/);
   expect(await textOf('/coverage')).toMatch(/GetBhavCopyCM NSE [^A-Z]*; complete to 2025-02-14/);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fullSetsOf } from '../../src/jobs/responses/store-answer.ts';
+import { fullSetsOf } from '../../src/jobs/responses/store-response.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { bhavcopy, bhavRow } from '../load/support.ts';
 
@@ -8,7 +8,7 @@ const operation = operationNamed('GetBhavCopyCM');
 const window = { exchange: 'NSE', from: DAY, to: DAY, instruments: [], variant: '', filtered: false };
 const whole = { batches: [{ table: bhavcopy, rows: [bhavRow({ symbol: 'A' })] }], rejects: [] };
 
-test('an answer about whole days is their full set', () => {
+test('a response about whole days is their full set', () => {
   expect(fullSetsOf(operation, window, whole, [], DAY)).toEqual([
     { table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false },
   ]);
@@ -19,11 +19,11 @@ test('an answer about whole days is their full set', () => {
 });
 
 test.each([
-  ['some instruments were asked for', { ...window, instruments: ['A'] }, whole],
-  ['a part of the day was asked for', { ...window, filtered: true }, whole],
+  ['some instruments were requested', { ...window, instruments: ['A'] }, whole],
+  ['a part of the day was requested', { ...window, filtered: true }, whole],
   ['a record was rejected', window, { ...whole, rejects: [{ position: 0, record: {}, problems: [] }] }],
-])('nothing is when %s', (_, asked, extracted) => {
-  expect(fullSetsOf(operation, asked, extracted, [], DAY)).toEqual([]);
+])('nothing is when %s', (_, requested, extracted) => {
+  expect(fullSetsOf(operation, requested, extracted, [], DAY)).toEqual([]);
 });
 
 test('nothing is on the evening of a day without records', () => {

@@ -8,7 +8,7 @@ import { readStatus } from '../../src/jobs/runs/read-status.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { testDatabase } from '../support/database.ts';
@@ -37,7 +37,7 @@ async function cover(
     exchange,
     runId: 1,
     windowId: null,
-    place: await takePlace(db.drizzle),
+    position: await takePosition(db.drizzle),
     coverage: Object.entries(days).map(([day, known]) => {
       const [state, facts] = typeof known === 'string' ? [known, {}] : known;
       return { day: `2025-09-${day}`, instrument: '', variant: '', state, records: 100, ...facts };
@@ -69,7 +69,7 @@ describe('why a session is not there', () => {
       'GetBhavCopyCM NSE 2025-09-04 2025-09-04 partial',
       'GetBhavCopyCM NSE 2025-09-05 2025-09-05 empty',
       'GetBhavCopyCM NSE 2025-09-08 2025-09-08 not_published',
-      'GetBhavCopyCM NSE 2025-09-09 2025-09-09 never_asked',
+      'GetBhavCopyCM NSE 2025-09-09 2025-09-09 not_requested',
     ];
     expect(spans(found)).toEqual(expected);
     expect(found).toMatchObject({ from: '2025-09-01', to: '2025-09-10', total: 6 });
@@ -78,10 +78,10 @@ describe('why a session is not there', () => {
 
     const published = await pipelineAt(at('2025-09-11T21:15'), pipeline.db.url);
     const later = await readGaps(published, scope);
-    expect(spans(later)).toEqual([...expected, 'GetBhavCopyCM NSE 2025-09-11 2025-09-11 never_asked']);
+    expect(spans(later)).toEqual([...expected, 'GetBhavCopyCM NSE 2025-09-11 2025-09-11 not_requested']);
     expect(later.pending).toEqual([]);
 
-    // Long afterwards, what nobody asked for is beyond what the source keeps.
+    // Long afterwards, what nobody requested is beyond what the source keeps.
     const old = await pipelineAt(at('2026-03-02T20:00'), pipeline.db.url);
     const never = await readGaps(old, { ...scope, from: '2025-09-09', to: '2025-09-09' });
     expect(never.gaps).toMatchObject([{ reason: 'beyond_history' }]);
@@ -102,9 +102,9 @@ describe('why a session is not there', () => {
     });
     const operations = ['GetCircuitBreakers', 'GetFinRatioEOD'].map(operationNamed);
     expect(spans(await readGaps(pipeline, { operations }))).toEqual([
-      'GetCircuitBreakers NSE 2025-09-03 2025-09-03 never_asked',
+      'GetCircuitBreakers NSE 2025-09-03 2025-09-03 not_requested',
       'GetFinRatioEOD BSE 2025-09-04 2025-09-04 failed',
-      'GetFinRatioEOD BSE 2025-09-05 2025-09-05 never_asked',
+      'GetFinRatioEOD BSE 2025-09-05 2025-09-05 not_requested',
     ]);
   });
 
@@ -125,12 +125,12 @@ describe('why a session is not there', () => {
     await cover(pipeline, 'GetFinRatioEOD', 'BSE', { '03': ['not_published', { instrument: 'A', variant }] });
     const operations = ['GetSeriesChange', 'GetFinRatioEOD'].map(operationNamed);
     const soon = await readGaps(pipeline, { operations });
-    expect(spans(soon)).toEqual(['GetSeriesChange NSE 2025-09-05 2025-09-05 never_asked']);
+    expect(spans(soon)).toEqual(['GetSeriesChange NSE 2025-09-05 2025-09-05 not_requested']);
     expect(spans({ gaps: soon.pending })).toEqual([
       'GetFinRatioEOD BSE 2025-09-04 2025-09-05 not_published',
       'GetSeriesChange NSE 2025-09-04 2025-09-04 not_published',
     ]);
-    // Nobody asked again: after the nights that look back it is missing.
+    // Nothing was requested again: after the nights that look back it is missing.
     const late = await readGaps(await pipelineAt(at('2025-09-12T23:30'), pipeline.db.url), {
       operations,
       to: '2025-09-05',
@@ -140,14 +140,14 @@ describe('why a session is not there', () => {
   });
 
   test('of GetFinancialRatios it is the last days of quarters that should be there, from the day on', async () => {
-    const asked = { operations: [operationNamed('GetFinancialRatios')] };
+    const requested = { operations: [operationNamed('GetFinancialRatios')] };
     const cover2025 = async (pipeline: Pipeline, day: string, states: Record<string, CoverageState>) =>
       writeCoverage(pipeline.db.drizzle, {
         operation: 'GetFinancialRatios',
         exchange: 'BSE',
         runId: 1,
         windowId: null,
-        place: await takePlace(pipeline.db.drizzle),
+        position: await takePosition(pipeline.db.drizzle),
         coverage: Object.entries(states).map(([instrument, state]) => ({
           day,
           instrument,
@@ -157,11 +157,11 @@ describe('why a session is not there', () => {
         })),
       });
     const may = await pipelineAt(at('2025-05-20T23:30'));
-    expect(spans(await readGaps(may, asked))).toEqual([
-      'GetFinancialRatios BSE 2025-03-31 2025-03-31 never_asked',
+    expect(spans(await readGaps(may, requested))).toEqual([
+      'GetFinancialRatios BSE 2025-03-31 2025-03-31 not_requested',
     ]);
     await cover2025(may, '2025-03-31', { A: 'not_published', B: 'not_published', C: 'loaded' });
-    const awaited = await readGaps(may, asked);
+    const awaited = await readGaps(may, requested);
     expect([spans(awaited), spans({ gaps: awaited.pending })]).toEqual([
       [],
       ['GetFinancialRatios BSE 2025-03-31 2025-03-31 not_published'],
@@ -170,22 +170,22 @@ describe('why a session is not there', () => {
     const ratios = operations.find(({ operation }) => operation === 'GetFinancialRatios');
     expect(ratios).toMatchObject({ isLate: false, recent: { not_published: 1, never: 3 } });
     await cover2025(may, '2025-03-31', { B: 'loaded' });
-    expect(await readGaps(may, asked)).toMatchObject({ gaps: [], pending: [] });
-    // The days of the next quarters become due one by one; gaps of quarters are asked for as such.
+    expect(await readGaps(may, requested)).toMatchObject({ gaps: [], pending: [] });
+    // The days of the next quarters become due one by one; gaps of quarters are requested as such.
     const november = await pipelineAt(at('2025-11-20T23:30'), may.db.url);
-    const found = await readGaps(november, asked);
-    expect(spans(found)).toEqual(['GetFinancialRatios BSE 2025-06-30 2025-09-30 never_asked']);
+    const found = await readGaps(november, requested);
+    expect(spans(found)).toEqual(['GetFinancialRatios BSE 2025-06-30 2025-09-30 not_requested']);
     expect(gapRequest(found.gaps).targets).toMatchObject([{ from: '2025-06-30', to: '2025-09-30' }]);
   });
 
   test('weekly operations are due on their weekday; undated ones are missing until they were loaded once', async () => {
-    // Friday the fifth: the pledges of this week are asked for on Saturday.
+    // Friday the fifth: the pledges of this week are requested on Saturday.
     const pipeline = await pipelineAt(at('2025-09-05T23:30'));
     await cover(pipeline, 'GetConsolidatedPledge', 'BSE', { '01': 'empty' });
     const operations = ['GetConsolidatedPledge', 'GetCorporateActionsCategories'].map(operationNamed);
     const friday = await readGaps(pipeline, { operations });
-    expect(spans(friday)).toEqual(['GetCorporateActionsCategories BSE 2025-08-29 2025-08-29 never_asked']);
-    // Asked for and not there, it says what came of that.
+    expect(spans(friday)).toEqual(['GetCorporateActionsCategories BSE 2025-08-29 2025-08-29 not_requested']);
+    // Requested and not there, it says what came of that.
     for (const [state, reason] of Object.entries({
       failed: 'failed',
       not_published: 'empty',
@@ -199,7 +199,7 @@ describe('why a session is not there', () => {
     await cover(pipeline, 'GetCorporateActionsCategories', 'BSE', { '03': 'loaded' });
     const saturday = await pipelineAt(at('2025-09-06T23:30'), pipeline.db.url);
     expect(spans(await readGaps(saturday, { operations }))).toEqual([
-      'GetConsolidatedPledge BSE 2025-09-02 2025-09-05 never_asked',
+      'GetConsolidatedPledge BSE 2025-09-02 2025-09-05 not_requested',
     ]);
   });
 
@@ -230,15 +230,15 @@ test('the view and the status say the same as the gaps, as of the session’s pu
     exchange: 'BSE',
     runId: 1,
     windowId: null,
-    place: await takePlace(pipeline.db.drizzle),
+    position: await takePosition(pipeline.db.drizzle),
     coverage: sessions
-      .filter((_, place) => place !== 20)
-      .map((day, place) => ({
+      .filter((_, position) => position !== 20)
+      .map((day, position) => ({
         day,
         instrument: '',
         variant: '',
         state: 'loaded' as const,
-        records: 100 + place,
+        records: 100 + position,
       })),
   });
   const operations = [operationNamed('GetTotalTradeHighlights')];
@@ -356,7 +356,7 @@ test('the sessions of a segment are those of its exchange, also one that a bhav 
   await cover(pipeline, 'GetBhavCopyCM', 'BFO', { '11': 'loaded' });
   const scope = { operations: [operationNamed('GetBhavCopyCM')], from: '2025-09-11', to: '2025-09-15' };
   expect(spans(await readGaps(pipeline, { ...scope, exchanges: ['BFO'] }))).toEqual([
-    'GetBhavCopyCM BFO 2025-09-12 2025-09-15 never_asked',
+    'GetBhavCopyCM BFO 2025-09-12 2025-09-15 not_requested',
   ]);
   const daysOf = async (exchange: string) =>
     (await readGaps(pipeline, { ...scope, exchanges: [exchange] })).gaps.map(({ sessions }) => sessions);

@@ -11,7 +11,7 @@ const session = (day: string, facts: Partial<SessionState> = {}): SessionState =
   exchange: 'NSE',
   day: `2025-09-${day}`,
   state: 'missing',
-  reason: 'never_asked',
+  reason: 'not_requested',
   detail: null,
   due: 0,
   ...facts,
@@ -28,7 +28,7 @@ const spans = (gaps: readonly Gap[]) =>
 describe('grouping sessions into gaps', () => {
   test('neighbouring sessions with the same reason are one gap, whatever closed days lie between', () => {
     expect(spans(groupGaps([session('04'), session('05'), session('08')], 'missing'))).toEqual([
-      ['NSE', '04', '08', 3, 'never_asked'],
+      ['NSE', '04', '08', 3, 'not_requested'],
     ]);
   });
 
@@ -44,8 +44,8 @@ describe('grouping sessions into gaps', () => {
     ];
     const gaps = groupGaps(sessions, 'missing');
     expect(spans(gaps)).toEqual([
-      ['NSE', '01', '01', 1, 'never_asked'],
-      ['NSE', '03', '03', 1, 'never_asked'],
+      ['NSE', '01', '01', 1, 'not_requested'],
+      ['NSE', '03', '03', 1, 'not_requested'],
       ['NSE', '04', '05', 2, 'failed'],
       ['XSE', '05', '05', 1, 'failed'],
     ]);
@@ -54,7 +54,7 @@ describe('grouping sessions into gaps', () => {
   });
 });
 
-test('the run that fills gaps asks whole sessions together and instruments gap by gap', () => {
+test('the run that fills gaps requests whole sessions together and instruments gap by gap', () => {
   const gap = (operation: string, from: string, to = from): Gap => ({
     operation,
     exchange: 'BSE',
@@ -102,25 +102,25 @@ describe('keeping etl.sessions in line with the calendar', () => {
   });
 });
 
-describe('the days an answer proves to be sessions', () => {
-  const answer = (...days: string[]) => ({
+describe('the days a response proves to be sessions', () => {
+  const response = (...days: string[]) => ({
     batches: [{ table: bhavcopy, rows: days.map((day) => bhavRow({ symbol: 'A', trade_date: day })) }],
   });
   const monday = { from: '2025-09-08', to: '2025-09-08' };
   const bhav = operationNamed('GetBhavCopyCM');
 
-  test('are those asked for, with a single row too, but not the date of a stray record', () => {
+  test('are those requested, with a single row too, but not the date of a stray record', () => {
     const days = ['2025-09-08', '2025-09-08', '2025-09-08', '2025-09-07'];
-    expect(sessionDaysOf(bhav.name, monday, answer(...days))).toEqual(['2025-09-08']);
-    expect(sessionDaysOf(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, answer(...days))).toEqual([
+    expect(sessionDaysOf(bhav.name, monday, response(...days))).toEqual(['2025-09-08']);
+    expect(sessionDaysOf(bhav.name, { from: '2025-09-07', to: '2025-09-08' }, response(...days))).toEqual([
       '2025-09-07',
       '2025-09-08',
     ]);
   });
 
-  test('are those of a source that answers with a day of its own', () => {
-    expect(sessionDaysOf(bhav.name, monday, answer('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
-    expect(sessionDaysOf(bhav.name, monday, answer())).toEqual([]);
-    expect(sessionDaysOf('GetCircuitBreakers', monday, answer('2025-09-08'))).toEqual([]);
+  test('are those of a source that responds with a day of its own', () => {
+    expect(sessionDaysOf(bhav.name, monday, response('2025-09-07', '2025-09-07'))).toEqual(['2025-09-07']);
+    expect(sessionDaysOf(bhav.name, monday, response())).toEqual([]);
+    expect(sessionDaysOf('GetCircuitBreakers', monday, response('2025-09-08'))).toEqual([]);
   });
 });

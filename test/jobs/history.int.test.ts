@@ -4,7 +4,7 @@ import { compareVersions } from '../../src/load/market/differences.ts';
 import { versionAt } from '../../src/load/state/loads/versions.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import type { Row } from '../../src/operations/table.ts';
-import { type Answer, bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore } from '../load/support.ts';
+import { bhavcopy, bhavRow, loadBhav, newRun, newWindow, openStore, type Response } from '../load/support.ts';
 
 const DAY = '2025-08-29';
 const AT_NINE = `${DAY} 21:00:00+05:30`;
@@ -36,7 +36,7 @@ const asOf = (store: Database, at: string) =>
     [at],
   );
 
-test('a day, its correction, a late stale answer, one with three rows less and the day again', async () => {
+test('a day, its correction, a late stale response, one with three rows less and the day again', async () => {
   const store = await openStore();
   const before = await moment(store);
   const moments: string[] = [];
@@ -113,11 +113,11 @@ test('more missing rows than allowed are not withdrawn, and the window says so',
   });
 });
 
-/** Loads an answer in a window of its own: what became of it, and what the window found suspicious. */
-async function loadAndReport(store: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
+/** Loads a response in a window of its own: what became of it, and what the window found suspicious. */
+async function loadAndReport(store: Database, rows: readonly Row[], response: Partial<Response> = {}) {
   const runId = await newRun(store);
   const windowId = await newWindow(store, runId);
-  const counts = await loadBhav(store, rows, { fullSets: whole, runId, windowId, ...answer });
+  const counts = await loadBhav(store, rows, { fullSets: whole, runId, windowId, ...response });
   const window = await rowOf(store, 'select suspicious from etl.windows where id = $1', [windowId]);
   return { withdrawn: counts?.withdrawn, suspicious: window.suspicious as string | null };
 }
@@ -150,7 +150,7 @@ test('the last rows of a session that always has rows are not withdrawn, however
   expect(await loadAndReport(store, [], { fullSets: whole })).toEqual({
     withdrawn: 0,
     suspicious:
-      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other row of their day was; the answer is taken as incomplete, so none was withdrawn',
+      '2 of 2 rows of market.bhavcopy_cm were not listed any more, and no other row of their day was; the response is taken as incomplete, so none was withdrawn',
   });
   // Each day is compared with its own rows.
   expect(await loadAndReport(store, old.slice(1), { fullSets: both })).toMatchObject({

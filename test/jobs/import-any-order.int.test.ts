@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
 import { forAllAsync } from '../support/for-all.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { asFullBhavcopy, importInto, NSE_UDIFF, newFile, openStore, query, test } from './import-support.ts';

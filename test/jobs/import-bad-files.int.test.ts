@@ -33,7 +33,7 @@ describe('of bad files only they fail, named with the reason', () => {
     expect(state).toBe('failed');
   });
 
-  test('rows on one line that cannot be told apart leave the session missing until a whole file is imported', async ({
+  test('rows on one line that cannot be distinguished leave the session missing until a whole file is imported', async ({
     context,
   }) => {
     const [header, ...rows] = [
@@ -102,8 +102,8 @@ test('hashing a file ends with the signal', async () => {
   writeFileSync(path, Buffer.alloc(64 * 1024 * 1024));
   const abort = new AbortController();
   abort.abort();
-  expect(await hashFile({ path, place: path }, abort.signal)).toBeNull();
-  expect(await hashFile({ path, place: path }, undefined)).toMatchObject({ error: null });
+  expect(await hashFile({ path, position: path }, abort.signal)).toBeNull();
+  expect(await hashFile({ path, position: path }, undefined)).toMatchObject({ error: null });
 });
 
 describe('files of unknown form', () => {

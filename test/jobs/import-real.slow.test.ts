@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import type { ImportReport } from '../../src/jobs/import/import-files.ts';
 import type { FileReport } from '../../src/jobs/import/import-sessions.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { marketContents } from '../support/pipeline.ts';
 import { fileSums, importInto, linesOf, openStore, query, storedSums } from './import-support.ts';
 import { replay } from './replay-support.ts';
@@ -57,7 +57,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
         expect({ file, ...(await storedSums(context, exchange, day)) }).toEqual({ file, ...sums });
         if (!basename(file).startsWith('sec_bhavdata_full')) continue;
         const stored = await context.db.pool.query(
-          `select count(*)::int as rows, count(delivered_quantity)::int as told, sum(delivered_quantity)::text as shares
+          `select count(*)::int as rows, count(delivered_quantity)::int as reported, sum(delivered_quantity)::text as shares
              from market.deliveries where exchange = $1 and trade_date = $2`,
           [exchange, day],
         );
@@ -69,7 +69,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
         expect({ file, ...stored.rows[0] }).toEqual({
           file,
           rows: sums.rows,
-          told: delivered.length,
+          reported: delivered.length,
           shares: String(delivered.reduce((sum, one) => sum + one, 0n)),
         });
       }
@@ -84,7 +84,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
 
     // Into an empty database, without the files: the very same rows.
     const empty = await openStore();
-    const copied = await copyAnswers(context.db, empty.db);
+    const copied = await copyResponses(context.db, empty.db);
     expect(copied).toBe(first.files.length - 1 - TWICE.length);
     expect(await replay(empty, {})).toMatchObject({
       state: 'completed',
@@ -161,7 +161,7 @@ describe.runIf(present)('the exchanges’ own files, every one of them', () => {
       ),
     ).toEqual([]);
 
-    // The same ticker on the two exchanges may be two companies: the ISIN tells.
+    // The same ticker on the two exchanges may be two companies: the ISIN decides.
     const tickers = await query<{ same: boolean }>(
       context,
       `select distinct left(n.isin, 7) = left(b.isin, 7) as same from market.instruments n

@@ -5,7 +5,7 @@ import { brotliDecompressSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { isSlowLayer } from '../support/layer.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
@@ -54,7 +54,7 @@ describe('what an import read', () => {
     const known = await query<{ file: string; type: string; hash: string; body: Buffer; day: string }>(
       context,
       `select r.params->>'file' as file, r.content_type as type, r.hash, b.body, r.from_date::text as day
-         from etl.answers r join etl.response_bodies b using (hash) join etl.windows w on w.id = r.window_id
+         from etl.responses r join etl.response_bodies b using (hash) join etl.windows w on w.id = r.window_id
         where w.source_file is not null and w.state = 'loaded' order by 1`,
     );
     expect(known.map(({ file, type, day }) => [file, type, day])).toEqual([
@@ -73,13 +73,13 @@ describe('what an import read', () => {
     }
 
     const counts =
-      'select (select count(*) from etl.response_bodies)::int as bodies, count(hash)::int as kept from etl.answers';
+      'select (select count(*) from etl.response_bodies)::int as bodies, count(hash)::int as kept from etl.responses';
     await importInto(context, [plain]);
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 4 }]);
     await importInto(context, [OLD_ZIP, NSE_UDIFF], { force: true });
     expect(await query(context, counts)).toEqual([{ bodies: 3, kept: 6 }]);
 
-    expect(await prune(context.db, new Date(Date.now() + 1_000))).toMatchObject({ answers: 6 });
+    expect(await prune(context.db, new Date(Date.now() + 1_000))).toMatchObject({ responses: 6 });
     expect(await query(context, counts)).toEqual([{ bodies: 0, kept: 0 }]);
     expect(await storedSums(context, 'NSE', '2025-08-29')).toMatchObject({ rows: 100 });
   });
@@ -104,7 +104,7 @@ function pipelineOnFolder(databaseUrl: string): Promise<Pipeline> {
   return openPipeline({ databaseUrl, sandbox: { dataDir: fixture('bhavcopy') }, clock: systemClock });
 }
 
-describe('files and answers of the service in turn', () => {
+describe('files and responses of the service in turn', () => {
   test('fill an empty database in the order they were fetched: the same rows, history included', async () => {
     const { url } = await testDatabase();
     const service = await pipelineOnFolder(url);
@@ -190,7 +190,7 @@ describe('files and answers of the service in turn', () => {
       });
       expect(await contents(files)).toEqual(before);
 
-      // The answer is not passed over for the newer file: only it knows the times of the source.
+      // The response is not passed over for the newer file: only it knows the times of the source.
       const known = 'select from market.bhavcopy_cm where source_saved_at is not null';
       expect(await query(files, known)).toHaveLength(100);
       await files.db.pool.query('update market.bhavcopy_cm set source_saved_at = null');

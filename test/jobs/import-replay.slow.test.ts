@@ -3,9 +3,9 @@ import { describe, expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
 import { openRejectIds, openRejects, readReject } from '../../src/load/state/rejects.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import {
   BSE_UDIFF,
   fixture,
@@ -39,11 +39,11 @@ describe('files without tickers', () => {
   const symbols = (context: Context) =>
     query(context, 'select trade_date::text as day, symbol from market.bhavcopy_cm order by 1, 2');
 
-  /** Is over after it was asked so many times, which a replay does before each window. */
+  /** Is over after it was requested so many times, which a replay does before each window. */
   const stopAfter = (times: number): AbortSignal => {
     const { signal } = new AbortController();
-    let asked = 0;
-    return Object.defineProperty(signal, 'aborted', { get: () => asked++ >= times });
+    let requested = 0;
+    return Object.defineProperty(signal, 'aborted', { get: () => requested++ >= times });
   };
 
   test('get the tickers that the import saw, also when a replay is interrupted', async () => {
@@ -64,7 +64,7 @@ describe('files without tickers', () => {
     ]);
 
     const empty = await openStore();
-    await copyAnswers(original.db, empty.db);
+    await copyResponses(original.db, empty.db);
     const runId = (await planReplay(empty, {})) ?? 0;
     // The four sessions of a month are two parts.
     for (const sessions of [1, 2, 3, 5, 6]) {

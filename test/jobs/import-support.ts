@@ -38,7 +38,7 @@ export async function openStore(
   return { config, log, db, calendar: loadCalendar(), clock: systemClock };
 }
 
-/** A test that may ask for a store of its own. */
+/** A test that may use a store of its own. */
 export const test = base.extend('context', () => openStore());
 
 export function importInto(
@@ -145,7 +145,7 @@ export function newFile(name: string, lines: readonly string[]): string {
   return path;
 }
 
-/** Asks one thing of the database. */
+/** Requests one thing of the database. */
 export async function query<Row extends object>({ db }: Context, text: string): Promise<Row[]> {
   return (await db.pool.query<Row>(text)).rows;
 }

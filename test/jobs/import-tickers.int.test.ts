@@ -38,12 +38,12 @@ describe('BSE scrip codes', () => {
     expect(await replay(context, {})).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0 });
     await replay(context, {}, { rebuild: true });
     expect(await symbols(context, '2019-01-02')).toEqual(kept);
-    // A file of the same day that was imported, by its place, before the others.
+    // A file of the same day that was imported, by its position, before the others.
     const corrected = newFile('EQ020119.CSV', [head, row('500008').replace(',Q,1,', ',Q,2,'), row('999999')]);
     await importInto(context, [corrected], { force: true });
     await context.db.pool.query(`
-      with swapped as (select min(place) as first, max(place) as last from etl.answers where from_date = '2019-01-02')
-      update etl.answers set place = place + interval '1 second' from swapped where place = first`);
+      with swapped as (select min(position) as first, max(position) as last from etl.responses where from_date = '2019-01-02')
+      update etl.responses set position = position + interval '1 second' from swapped where position = first`);
     await replay(context, {});
     expect(await symbols(context, '2019-01-02')).toEqual(kept);
   });

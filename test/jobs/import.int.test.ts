@@ -87,12 +87,12 @@ describe('files of every format', () => {
     writeFileSync(join(folder, 'picture.csv'), Buffer.from([0, 1, 0, 10, 0, 10]));
     const report = await importInto(context, [folder]);
     expect(report.state).toBe('failed');
-    const told = report.files.map(({ file, state, error }) => [
+    const reported = report.files.map(({ file, state, error }) => [
       basename(file),
       state,
       error?.replace(folder, '…'),
     ]);
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ['EQ070421.CSV', 'loaded', undefined],
       ['broken.ZIP', 'failed', 'the zip archive is cut short: its directory is missing'],
       ['cm01OCT2019bhav.csv.zip', 'loaded', undefined],
@@ -125,7 +125,7 @@ describe('files of every format', () => {
     });
   });
 
-  test('too many bad rows fail a file as they fail an answer; a few are rejected and kept', async () => {
+  test('too many bad rows fail a file as they fail a response; a few are rejected and kept', async () => {
     const context = await openStore();
     const [header = '', ...rows] = linesOf(fixture('files/sec_bhavdata_full_14112024.csv'));
     const spoil = (count: number) =>
@@ -153,7 +153,7 @@ describe('files of every format', () => {
 });
 
 describe('a file and what is stored of its day', () => {
-  test('a service answer and the official file agree; where they do not, the differences are listed', async () => {
+  test('a service response and the official file agree; where they do not, the differences are listed', async () => {
     const { url } = await testDatabase();
     const ahead = Date.parse('2025-09-12T22:00:00+05:30') - Date.now();
     const clock: Clock = { now: () => Date.now() + ahead };

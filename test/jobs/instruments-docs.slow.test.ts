@@ -76,7 +76,7 @@ describe.each(joins)('$table.name', ({ table, sql }) => {
   });
 });
 
-test('the other queries of the page answer', async () => {
+test('the other queries of the page response', async () => {
   const others = blocks.filter(({ title }) => !joins.some((join) => join.title === title));
   expect(others).toHaveLength(2);
   for (const { title, sql } of others) {

@@ -24,19 +24,19 @@ describe('a lake of its own', () => {
       /the command of --on-change ended with exit code 3; the next export with --on-change runs it again/,
     );
     const tell =
-      'env >> environment; echo "$EOD_LAKE_STATE $EOD_LAKE $EOD_LAKE_TABLES" >> told; test -f "$EOD_LAKE_MANIFEST"';
+      'env >> environment; echo "$EOD_LAKE_STATE $EOD_LAKE $EOD_LAKE_TABLES" >> reported; test -f "$EOD_LAKE_MANIFEST"';
     for (const _ of [1, 2]) expect((await run(tell)).code).toBe(0);
-    const told = () => readFileSync(join(folder, 'told'), 'utf8').trim().split('\n');
+    const reported = () => readFileSync(join(folder, 'reported'), 'utf8').trim().split('\n');
     const line = () => `${manifestOf(folder).state} ${folder}`;
-    expect(told()).toEqual([`${line()} bhavcopy_cm`]);
+    expect(reported()).toEqual([`${line()} bhavcopy_cm`]);
     const environment = readFileSync(join(folder, 'environment'), 'utf8');
     expect(environment).toContain('https_proxy=http://proxy:3128/\n');
     expect(environment).not.toMatch(/kiwi|DATABASE_URL/);
-    // An export without the command changes another table: it is told by the next one.
+    // An export without the command changes another table: it is reported by the next one.
     await exported('deliveries', '--lake', folder);
     await run(tell);
-    expect(told().slice(1)).toEqual([`${line()} deliveries`]);
-    const killed = await run('echo >> told; kill -9 $$');
+    expect(reported().slice(1)).toEqual([`${line()} deliveries`]);
+    const killed = await run('echo >> reported; kill -9 $$');
     expect(killed).toMatchObject({ code: 0 });
     await exported('prices', '--lake', folder);
     // What cannot be read was not handled.

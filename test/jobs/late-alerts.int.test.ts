@@ -6,7 +6,7 @@ import { deliverAlerts, raiseAlerts, signatureOf } from '../../src/jobs/alerts/s
 import { syncSessions } from '../../src/jobs/responses/sync-sessions.ts';
 import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { startServer } from '../support/http-server.ts';
@@ -20,12 +20,12 @@ const at = (time: string) => Date.parse(`${time}+05:30`);
 const DAY = '2025-09-12';
 const MONDAY = '2025-09-15';
 
-/** A monitor of heartbeats: it counts what it is asked. */
+/** A monitor of heartbeats: it counts what it is requested. */
 async function startMonitor() {
-  const monitor = { url: '', asked: [] as string[], answers: 200 };
+  const monitor = { url: '', requested: [] as string[], responses: 200 };
   const url = await startServer((request, response) => {
-    monitor.asked.push(`${request.method} ${request.url}`);
-    response.writeHead(monitor.answers).end('OK');
+    monitor.requested.push(`${request.method} ${request.url}`);
+    response.writeHead(monitor.responses).end('OK');
   }, closeAfterFile);
   monitor.url = `${url}/ping/kiwi-0815`;
   return monitor;
@@ -56,8 +56,8 @@ const withSettings = (settings: Partial<Pipeline['config']>) => ({
   config: { ...pipeline.config, EOD_ALERT_WEBHOOK: webhook.url, ...settings },
 });
 
-/** Says that a session was answered. */
-async function answered(
+/** Says that a session was covered. */
+async function covered(
   operation: string,
   day: string,
   state: 'loaded' | 'empty' | 'not_published' | 'blocked' | 'failed' = 'loaded',
@@ -68,7 +68,7 @@ async function answered(
     exchange: 'NSE',
     runId: 1,
     windowId: null,
-    place: await takePlace(pipeline.db.drizzle),
+    position: await takePosition(pipeline.db.drizzle),
     coverage: [
       {
         day,
@@ -91,9 +91,9 @@ describe('late data', () => {
     await checkLateData(withSettings(settings), since);
   }
 
-  test('is told though no night has begun, once, and only what was due for long enough', async () => {
+  test('is reported though no night has begun, once, and only what was due for long enough', async () => {
     for (const day of ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11']) {
-      await answered('GetBhavCopyCM', day);
+      await covered('GetBhavCopyCM', day);
     }
     // Due at 21:15, and late two hours after that.
     await look('23:14:59');
@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `data is missing although it was due: GetBhavCopyCM NSE ${DAY} (never asked); it was never requested: are a scheduler and a worker running?; no worker was seen within the last minute`,
+      `data is missing although it was due: GetBhavCopyCM NSE ${DAY} (not requested yet); it was never requested: are a scheduler and a worker running?; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.
@@ -112,18 +112,18 @@ describe('late data', () => {
     expect(webhook.heard).toHaveLength(2);
   });
 
-  test('is told as it is when the webhook is back; what has arrived by then is not told', async () => {
+  test('is reported as it is when the webhook is back; what has arrived by then is not reported', async () => {
     const context = withSettings({});
-    webhook.answers = 500;
-    await answered('GetCircuitBreakers', '2025-09-11');
+    webhook.responses = 500;
+    await covered('GetCircuitBreakers', '2025-09-11');
     await look('23:31:00');
     expect(webhook.heard.map(({ facts }) => (facts.sessions as unknown[]).length)).toEqual([2]);
     await raiseAlerts(context, [
       { kind: 'run_failed', subject: 'backfill', message: 'run 1 failed', facts: {} },
     ]);
-    await answered('GetBhavCopyCM', DAY);
-    await answered('GetCircuitBreakers', DAY, 'failed', 'HTTP 500');
-    webhook.answers = 200;
+    await covered('GetBhavCopyCM', DAY);
+    await covered('GetCircuitBreakers', DAY, 'failed', 'HTTP 500');
+    webhook.responses = 200;
     webhook.heard.length = 0;
     await pipeline.db.pool.query(
       "update etl.alerts set next_attempt_at = now(), raised_at = now() - interval '2 hours'",
@@ -137,7 +137,7 @@ describe('late data', () => {
       'update etl.alerts set next_attempt_at = now() where delivered_at is not null',
     );
     expect(await deliverAlerts(context)).toBe(0);
-    // It was never told, so it is once it is missing again.
+    // It was never reported, so it is once it is missing again.
     await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetBhavCopyCM'");
     await look('23:32:00');
     expect(heard().at(-1)).toBe(`late_data GetBhavCopyCM NSE ${DAY}`);
@@ -149,20 +149,20 @@ describe('late data', () => {
     ]);
   });
 
-  test('is told once by processes that look at the same moment', async () => {
+  test('is reported once by processes that look at the same moment', async () => {
     await Promise.all([1, 2, 3, 4].map(() => look('23:16:00')));
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
   });
 
-  test('is not told of what is loaded, refused, awaited, or was missing before there was anything', async () => {
-    await answered('GetBhavCopyCM', DAY);
-    await answered('GetCircuitBreakers', DAY, 'blocked', 'Function not enabled.');
+  test('is not raised for what is loaded, refused, awaited, or was missing before there was anything', async () => {
+    await covered('GetBhavCopyCM', DAY);
+    await covered('GetCircuitBreakers', DAY, 'blocked', 'Function not enabled.');
     // Lists nothing on most days, and may still come.
-    await answered('GetSeriesChange', DAY, 'not_published');
+    await covered('GetSeriesChange', DAY, 'not_published');
     await look('23:45:00');
     expect(heard()).toEqual([]);
     // Nothing of this was loaded for long, and it was late before anybody looked.
-    await answered('GetCircuitBreakers', '2025-08-01');
+    await covered('GetCircuitBreakers', '2025-08-01');
     await pipeline.db.pool.query(
       "delete from etl.coverage where operation = 'GetCircuitBreakers' and state = 'blocked'",
     );
@@ -173,7 +173,7 @@ describe('late data', () => {
   });
 
   test('knows days without a session', async () => {
-    await answered('GetBhavCopyCM', DAY);
+    await covered('GetBhavCopyCM', DAY);
     clock.moveTo(at('2025-09-14T23:59:00'));
     await checkLateData(withSettings({}), at('2025-09-14T00:00:00'));
     expect(heard().join()).not.toContain('GetBhavCopyCM');
@@ -184,7 +184,7 @@ describe('late data', () => {
 
   test('is looked for by every process that runs, from its start', async () => {
     clock.moveTo(at(`${DAY}T23:16:00`));
-    await answered('GetBhavCopyCM', '2025-09-11');
+    await covered('GetBhavCopyCM', '2025-09-11');
     const watch = startAlertWatch(withSettings({}));
     await waitFor(async () => webhook.heard.length > 0);
     await watch.stop();
@@ -199,8 +199,8 @@ describe('a complete night', () => {
        values ('nightly', $2, 'test', '{}', $1, $1, $3)`,
       [day, state, tick],
     );
-  /** What is told of the newest night. */
-  const told = async () => {
+  /** What is reported the newest night. */
+  const reported = async () => {
     const settings = { EOD_ALERT_ON: ['night_completed' as const], EOD_HEARTBEAT_URL: monitor.url };
     const alerts = await alertsOfNight(withSettings(settings));
     return alerts.map(({ kind, subject, message }) => `${kind} ${subject}: ${message}`);
@@ -211,38 +211,38 @@ describe('a complete night', () => {
     );
   /** Everything of NSE that falls due each evening, but for the bhav copy. */
   const loadOthers = async () => {
-    await answered('GetCircuitBreakers', DAY);
-    await answered('GetSeriesChange', DAY, 'empty');
+    await covered('GetCircuitBreakers', DAY);
+    await covered('GetSeriesChange', DAY, 'empty');
   };
 
   test('is one whose runs have ended and whose data is all there', async () => {
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
     await night(DAY, 'completed');
     await night(DAY, 'running', 'another');
     await loadOthers();
-    await answered('GetBhavCopyCM', DAY);
-    expect(await told()).toEqual([]);
+    await covered('GetBhavCopyCM', DAY);
+    expect(await reported()).toEqual([]);
     await pipeline.db.pool.query("update etl.runs set state = 'completed'");
-    expect(await told()).toEqual(complete(DAY, 'all 3 data sets that were due are there'));
+    expect(await reported()).toEqual(complete(DAY, 'all 3 data sets that were due are there'));
     await pipeline.db.pool.query("delete from etl.coverage where operation = 'GetBhavCopyCM'");
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 
   test('is not waited for where the key has no right to an operation', async () => {
     await night(DAY, 'completed');
     await loadOthers();
-    await answered('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
-    expect(await told()).toEqual([]);
-    await answered('GetBhavCopyCM', DAY, 'blocked', 'Function not enabled.');
-    expect(await told()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
+    await covered('GetBhavCopyCM', DAY, 'blocked', 'Access Denied. Key not found.');
+    expect(await reported()).toEqual([]);
+    await covered('GetBhavCopyCM', DAY, 'blocked', 'Function not enabled.');
+    expect(await reported()).toEqual(complete(DAY, 'all 2 data sets that were due are there'));
   });
 
   test('may be one in which nothing falls due, unless all of its runs failed', async () => {
     const SUNDAY = '2025-09-14';
     await night(SUNDAY, 'failed');
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
     await night(SUNDAY, 'completed', 'another');
-    expect(await told()).toEqual(complete(SUNDAY, 'nothing was due'));
+    expect(await reported()).toEqual(complete(SUNDAY, 'nothing was due'));
   });
 });
 
@@ -254,20 +254,20 @@ describe('a heartbeat', () => {
     facts: {},
   } as const;
 
-  test('is asked for once a night, a few times where nobody answers, and is kept for later then', async () => {
+  test('is requested once a night, a few times where nobody responds, and is kept for later then', async () => {
     const context = withSettings({ EOD_HEARTBEAT_URL: monitor.url });
-    monitor.answers = 503;
+    monitor.responses = 503;
     await raiseAlerts(context, [beat]);
-    expect(monitor.asked).toEqual(Array.from({ length: 3 }, () => 'GET /ping/kiwi-0815'));
+    expect(monitor.requested).toEqual(Array.from({ length: 3 }, () => 'GET /ping/kiwi-0815'));
     const kept = await pipeline.db.pool.query('select kind, attempts, error from etl.alerts');
-    expect(kept.rows).toEqual([{ kind: 'heartbeat', attempts: 1, error: 'it answered 503' }]);
-    monitor.answers = 200;
-    monitor.asked.length = 0;
+    expect(kept.rows).toEqual([{ kind: 'heartbeat', attempts: 1, error: 'it responded with 503' }]);
+    monitor.responses = 200;
+    monitor.requested.length = 0;
     await pipeline.db.pool.query('update etl.alerts set next_attempt_at = now()');
     expect(await deliverAlerts(context)).toBe(1);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '20 hours'");
     await raiseAlerts(context, [beat]);
-    expect(monitor.asked).toHaveLength(1);
+    expect(monitor.requested).toHaveLength(1);
     expect(webhook.heard).toEqual([]);
     await pipeline.db.pool.query("update etl.alerts set raised_at = now() - interval '61 days'");
     await raiseAlerts(context, [{ ...beat, subject: '2025-11-14' }]);
@@ -287,17 +287,17 @@ describe('a heartbeat', () => {
       EOD_HEARTBEAT_URL: ping.url,
       HTTP_PROXY: proxy.url,
     });
-    monitor.asked.length = 0;
+    monitor.requested.length = 0;
     await raiseAlerts(context, [beat, { kind: 'gaps', subject: DAY, message: 'a gap', facts: {} }]);
-    expect(monitor.asked).toEqual(['GET /ping/kiwi-0815']);
+    expect(monitor.requested).toEqual(['GET /ping/kiwi-0815']);
     expect(heard()).toEqual([`gaps ${DAY}`]);
-    expect(proxy.asked.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
+    expect(proxy.requested.toSorted()).toEqual([`GET ${ping.url}`, `POST ${hook.url}`]);
   });
 
   test('follows a real night, with the news of it for those who want them', async () => {
     const NIGHT = at(`${DAY}T23:30:00`);
     clock.moveTo(NIGHT);
-    monitor.asked.length = 0;
+    monitor.requested.length = 0;
     const real = await openPipeline({
       sandbox: { instrumentsPerExchange: 20 },
       clock,
@@ -310,7 +310,7 @@ describe('a heartbeat', () => {
       },
     });
     const report = await runToEnd(real, await nightlyRequest(real, { date: DAY }));
-    await waitFor(() => webhook.heard.length === 2 && monitor.asked.length === 1);
+    await waitFor(() => webhook.heard.length === 2 && monitor.requested.length === 1);
     expect(report.state).toBe('completed');
     expect(heard().toSorted()).toEqual([`night_completed ${DAY}`, `run_completed run ${report.runId}`]);
     const states = await real.db.pool.query('select market.state()::int as state');

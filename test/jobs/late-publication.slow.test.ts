@@ -4,7 +4,7 @@ import { nightlyRequest } from '../../src/jobs/runs/nightly-request.ts';
 import { readGaps } from '../../src/jobs/runs/read-gaps.ts';
 import { startWorker } from '../../src/jobs/worker/worker.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { manualClock } from '../sandbox/support.ts';
 import { closeAfterTest } from '../support/closing.ts';
@@ -33,7 +33,7 @@ async function openNights(name: string, first: string) {
   return {
     pipeline,
     gaps,
-    /** The night of a day, at which the source has the data of the days up to `out`; gives the days asked about. */
+    /** The night of a day, at which the source has the data of the days up to `out`; gives the days requested. */
     async night(date: string, out = date): Promise<Record<string, number>> {
       clock.moveTo(night(date));
       sourceClock.moveTo(night(out));
@@ -56,7 +56,7 @@ async function openNights(name: string, first: string) {
   };
 }
 
-test('ratios that are out a night late are asked for again the next night, and loaded', async () => {
+test('ratios that are out a night late are requested again the next night, and loaded', async () => {
   const nights = await openNights('GetFinRatioEOD', '2025-09-09');
   expect(await nights.night('2025-09-09')).toEqual({ '2025-09-09': 6 });
   expect(await nights.night('2025-09-10', '2025-09-09')).toEqual({ '2025-09-10': 6 });
@@ -67,7 +67,7 @@ test('ratios that are out a night late are asked for again the next night, and l
   expect(await nights.gaps()).toEqual({ missing: [], pending: [] });
 });
 
-test('nothing at all is believed after the nights that look back, and not asked for again', async () => {
+test('nothing at all is believed after the nights that look back, and not requested again', async () => {
   const nights = await openNights('GetFinRatioEOD', '2025-09-09');
   await nights.night('2025-09-09');
   for (const day of ['2025-09-10', '2025-09-11', '2025-09-12']) await nights.night(day, '2025-09-09');
@@ -94,9 +94,9 @@ test('pledges of a day in the middle of a week that were late come with the next
   expect((await nights.states())['2025-09-12']).toBe('loaded');
 });
 
-test('a quarter is asked for from its end on, until its figures come', async () => {
+test('a quarter is requested from its end on, until its figures come', async () => {
   const nights = await openNights('GetFinancialRatios', '2025-02-26');
-  // The one that is running is not asked about; the one before it is out.
+  // The one that is running is not requested; the one before it is out.
   expect(await nights.night('2025-02-26')).toEqual({ '2024-12-31': 6 });
   expect(await nights.states()).toEqual({ '2024-12-31': 'loaded' });
   expect(await nights.night('2025-03-28')).toEqual({});
@@ -111,7 +111,7 @@ test('a quarter is asked for from its end on, until its figures come', async () 
   expect(await nights.gaps()).toEqual({ missing: [], pending: [] });
 });
 
-test('the watermark does not follow a day of the future: the sessions of a downtime are asked for', async () => {
+test('the watermark does not follow a day of the future: the sessions of a downtime are requested', async () => {
   const nights = await openNights('GetFinRatioEOD', '2025-02-10');
   await nights.night('2025-02-10');
   await writeCoverage(nights.pipeline.db.drizzle, {
@@ -119,7 +119,7 @@ test('the watermark does not follow a day of the future: the sessions of a downt
     exchange: 'BSE',
     runId: 1,
     windowId: null,
-    place: await takePlace(nights.pipeline.db.drizzle),
+    position: await takePosition(nights.pipeline.db.drizzle),
     coverage: [
       { day: '2025-03-31', instrument: 'TCS', variant: 'eod/Standalone', state: 'loaded', records: 1 },
       { day: '2025-02-13', instrument: 'TCS', variant: 'quarter/Standalone', state: 'loaded', records: 1 },
@@ -133,7 +133,7 @@ test('the watermark does not follow a day of the future: the sessions of a downt
   ]);
 });
 
-test('no question is asked twice: end-of-day ratios come from GetFinRatioEOD unless their type is asked for', async () => {
+test('nothing is requested twice: end-of-day ratios come from GetFinRatioEOD unless their type is requested', async () => {
   const nights = await openNights('GetFinancialRatios', '2025-09-10');
   const range = { from: '2025-09-01', to: '2025-09-10', exchanges: ['BSE'] };
   const calls = async (operations: readonly string[], options: Record<string, string> = {}) => {
@@ -143,15 +143,15 @@ test('no question is asked twice: end-of-day ratios come from GetFinRatioEOD unl
   };
   const both = ['GetFinRatioEOD', 'GetFinancialRatios'];
   const sessions = 8;
-  const asked = INSTRUMENTS.length * 2 * sessions;
-  expect(await calls(both)).toEqual([asked, 0]);
-  expect(await calls(['GetFinancialRatios'], { type: 'EOD' })).toEqual([asked]);
-  expect(await calls(both, { type: 'EOD' })).toEqual([asked, 0]);
+  const requested = INSTRUMENTS.length * 2 * sessions;
+  expect(await calls(both)).toEqual([requested, 0]);
+  expect(await calls(['GetFinancialRatios'], { type: 'EOD' })).toEqual([requested]);
+  expect(await calls(both, { type: 'EOD' })).toEqual([requested, 0]);
   const run = await start(
     nights.pipeline,
     backfill({ ...range, operations: both, options: { type: 'EOD' } }),
   );
   const report = await ended(nights.pipeline, run);
-  expect(report).toMatchObject({ requests: asked, windows: { skipped: asked } });
-  expect(report.skips).toMatchObject([{ reason: "the same question as GetFinRatioEOD's" }]);
+  expect(report).toMatchObject({ requests: requested, windows: { skipped: requested } });
+  expect(report.skips).toMatchObject([{ reason: "the same request as GetFinRatioEOD's" }]);
 });

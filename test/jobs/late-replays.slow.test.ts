@@ -1,13 +1,13 @@
 import { describe, expect } from 'vitest';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/responses/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
+import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { countDoubtedWindows, listDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { openPool } from '../load/support.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { openStore, test } from './import-support.ts';
 import {
   ALWAYS,
@@ -24,7 +24,7 @@ import {
 } from './replay-support.ts';
 
 describe('a replay', () => {
-  test('names the day of a refused withdrawal also where it reads only this day of an answer again', async () => {
+  test('names the day of a refused withdrawal also where it reads only this day of a response again', async () => {
     const context = await openStore();
     const [day, to] = ['2025-08-21', '2025-08-22'];
     await fetched(1, records(0, 20, { TradDt: '08-22-2025' }))(context, { day: to });
@@ -46,7 +46,7 @@ describe('a replay', () => {
     for (const { id } of refused.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? 1 : -1))) {
       await acceptWithdrawal(context.db, id, {
         by: 'me',
-        readAgain: (answer: KeptAnswer) => readToFold(context, answer),
+        readAgain: (response: KeptResponse) => readToFold(context, response),
         maxWithdrawShare: 0.1,
       });
     }
@@ -119,7 +119,7 @@ describe('a replay', () => {
     await replay(context, {}, { rebuild: true });
     expect(await physical(context)).toEqual(untouched);
     await context.db.pool.query(
-      'update etl.answers set hash = null where place < (select max(place) from etl.answers)',
+      'update etl.responses set hash = null where position < (select max(position) from etl.responses)',
     );
     expect(await replay(context, {}, { rebuild: true })).toMatchObject({
       state: 'failed',
@@ -167,7 +167,7 @@ describe('a replay', () => {
       expect(rowsIn(when)).rejects.toMatchObject({
         cause: {
           message: `market.bhavcopy_cm cannot be shown in state ${state} any more: its history has been replaced since`,
-          hint: `Run ${runId} made it anew of the kept answers of NSE; states from ${first} on can be shown. A copy that follows the changes is emptied and goes on with market_history.bhavcopy_cm_changes(0, market.state()).`,
+          hint: `Run ${runId} made it anew of the kept responses of NSE; states from ${first} on can be shown. A copy that follows the changes is emptied and goes on with market_history.bhavcopy_cm_changes(0, market.state()).`,
         },
       });
     await refused(`at(${state})`);
@@ -192,7 +192,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
     // Also in another database.
     const other = await openStore();
-    await copyAnswers(context.db, other.db);
+    await copyResponses(context.db, other.db);
     await replay(other, {});
     expect(await live(other)).toEqual(await live(context));
     expect(await all(other, "select from etl.withdrawals where state = 'accepted'")).toHaveLength(1);
@@ -211,7 +211,7 @@ describe('a replay', () => {
     ]);
   });
 
-  test('reads an answer whose withdrawal a person accepted among those fetched later', async () => {
+  test('reads a response whose withdrawal a person accepted among those fetched later', async () => {
     const context = await openStore();
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 20))(context);
@@ -224,7 +224,7 @@ describe('a replay', () => {
     expect(await physical(context)).toEqual(before);
   });
 
-  test('into emptied tables leaves the names of instruments, also of an answer that is loaded meanwhile', async () => {
+  test('into emptied tables leaves the names of instruments, also of a response that is loaded meanwhile', async () => {
     const context = await openStore();
     const named = async () =>
       (await all(context, 'select symbol from market.instruments order by 1')).map(({ symbol }) => symbol);
@@ -261,7 +261,7 @@ describe('a replay', () => {
     expect(joined).toEqual([{ pairs: 20, joined: 20 }]);
   });
 
-  test('into emptied tables leaves the history of all answers, also of one that is loaded meanwhile', async () => {
+  test('into emptied tables leaves the history of all responses, also of one that is loaded meanwhile', async () => {
     const context = await openStore();
     await fetched(1, records(0, 20))(context);
     await fetched(2, records(0, 3, { ClosePrice: 4 }))(context, { instruments: ['S000', 'S001', 'S002'] });

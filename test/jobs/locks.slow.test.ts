@@ -3,9 +3,9 @@ import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
-import { readToFold } from '../../src/jobs/responses/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import type { KeptAnswer } from '../../src/load/state/answers/answers.ts';
+import type { KeptResponse } from '../../src/load/state/responses/responses.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { startRestartablePostgres } from '../support/chaos/postgres.ts';
 import { closeAfterFile } from '../support/closing.ts';
@@ -103,11 +103,11 @@ describe('on a server with the settings that Postgres comes with', () => {
     writeFiles(([first = '', ...others]) => [first.replace(/\d+$/, '1'), ...others.slice(1)]);
     await importInto(context, [folder]);
     const sent = (from: number, to: number) => records(from, to, { TradDt: '08-01-2025' });
-    // An answer with so few rows that the withdrawal of the others waits for a person, and one that comes late.
+    // A response with so few rows that the withdrawal of the others waits for a person, and one that comes late.
     await fetched(1, sent(0, 20))(context, { day: '2025-08-01' });
     await fetched(3, sent(10, 20))(context, { day: '2025-08-01' });
     const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
-    const readAgain = (answer: KeptAnswer) => readToFold(context, answer);
+    const readAgain = (response: KeptResponse) => readToFold(context, response);
     const accepting = { by: 'me', readAgain, maxWithdrawShare: 0.1 };
     const accepted = await acceptWithdrawal(context.db, refused?.id ?? 0, accepting);
     expect(accepted).toMatchObject({ withdrawn: 10, left: 10 });

@@ -236,7 +236,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
 
   test.each([
     ['refuses the record', '[{"Symbol": "A", "ClosePrice": "n/a"}]'],
-    ['answers nonsense', 'nonsense'],
+    ['responses nonsense', 'nonsense'],
   ])(
     'a run resumed before the job of its failed window is removed does not wait: the source %s',
     async (_, body) => {
@@ -246,13 +246,13 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
         response.end(body);
       });
       const pipeline = await openPipeline({ sourceUrl, backend, settings: { EOD_ATTEMPTS: '1' } });
-      const asked = {
+      const requested = {
         from: '2025-09-01',
         to: '2025-09-01',
         operations: ['GetBhavCopyCM'],
         exchanges: ['NSE'],
       };
-      const runId = await start(pipeline, backfill(asked));
+      const runId = await start(pipeline, backfill(requested));
       let isTaken = false;
       let resumed = false;
       const work: Queues['work'] = (name, processor, settings, onEnd) =>

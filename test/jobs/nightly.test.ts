@@ -30,7 +30,7 @@ function target(
 }
 
 describe('the range of a night', () => {
-  test('begins the lookback before the last loaded session, all of it asked again', () => {
+  test('begins the lookback before the last loaded session, all of it requested again', () => {
     expect(target('2025-09-09')).toEqual({
       operation: 'GetBhavCopyCM',
       exchange: 'BSE',
@@ -60,7 +60,7 @@ describe('the range of a night', () => {
     expect(target(null, 'GetFinRatioEOD').from).toBe(TONIGHT);
   });
 
-  test('asks nothing again where the operation has no lookback', () => {
+  test('requests nothing again where the operation has no lookback', () => {
     expect(target('2025-09-08', 'GetFinRatioEOD')).toMatchObject({ from: '2025-09-08', refetchFrom: null });
   });
 
@@ -68,7 +68,7 @@ describe('the range of a night', () => {
     const pledge = (awaited: string) => target('2025-09-08', 'GetConsolidatedPledge', 3, 30, awaited);
     expect(pledge('2025-09-01')).toMatchObject({ from: '2025-09-01', refetchFrom: null });
     expect(pledge('2025-09-09').from).toBe('2025-09-08');
-    // What is loaded already is asked again for corrections only as far as the lookback.
+    // What is loaded already is requested again for corrections only as far as the lookback.
     expect(target('2025-09-09', 'GetSeriesChange', 3, 30, '2025-08-29')).toMatchObject({
       from: '2025-08-29',
       refetchFrom: '2025-09-04',

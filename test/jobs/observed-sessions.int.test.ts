@@ -32,7 +32,7 @@ test('a bhav copy of a closed day makes it a session, which other operations lac
   const gaps = () => readGaps(other, { operations, exchanges: ['NSE'], from: saturday, to: '2025-09-07' });
   expect(await gaps()).toMatchObject({ total: 0, observed: [] });
 
-  // Asked by force, a closed day without data stays closed.
+  // Requested by force, a closed day without data stays closed.
   const sunday = { ...prices, from: '2025-09-07', to: '2025-09-07', force: true };
   expect(await runToEnd(pipeline, backfill(sunday))).toMatchObject({ requests: 1, fetched: 0 });
   const report = await runToEnd(pipeline, backfill({ ...prices, force: true }));
@@ -46,7 +46,7 @@ test('a bhav copy of a closed day makes it a session, which other operations lac
   expect(other.calendar.isSession('NSE', saturday)).toBe(true);
 
   const found = await gaps();
-  const lacking = { exchange: 'NSE', from: saturday, to: saturday, sessions: 1, reason: 'never_asked' };
+  const lacking = { exchange: 'NSE', from: saturday, to: saturday, sessions: 1, reason: 'not_requested' };
   expect(found.gaps).toMatchObject([
     { operation: 'GetCircuitBreakers', ...lacking },
     { operation: 'GetSeriesChange', ...lacking },

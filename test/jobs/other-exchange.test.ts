@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { computeEvents, type NoticeOfShare } from '../../src/jobs/events/compute-events.ts';
 import { withEventsOfOtherExchange } from '../../src/jobs/events/update-events.ts';
-import { type NoticeOfShare, workOutEvents } from '../../src/jobs/events/work-out-events.ts';
 import type { LineElsewhere } from '../../src/load/market/corporate-events.ts';
 import type { EventDecision } from '../../src/load/state/events/decisions.ts';
 import { forAll } from '../support/for-all.ts';
@@ -21,8 +21,8 @@ const notice = (
   purpose,
   scripCode: exchange === 'BSE' ? 500_001 : null,
   recordDate: null,
-  toldKind: null,
-  toldRatio: null,
+  statedKind: null,
+  statedRatio: null,
   announced: null,
   mayBeCut: false,
   symbolOfDay: false,
@@ -46,7 +46,7 @@ const events = (
   const own = new Map(
     (['NSE', 'BSE'] as const).map((exchange) => [
       exchange,
-      workOutEvents(
+      computeEvents(
         notices.filter((one) => one.exchange === exchange),
         decisions,
       ),

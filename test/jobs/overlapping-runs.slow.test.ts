@@ -15,18 +15,18 @@ import { replay } from './replay-support.ts';
 const SEED = Number(process.env.OVERLAP_SEED ?? 20_250_912);
 const SYMBOLS = 12;
 /**
- * At most so many are missing in an answer, so that none of its withdrawals is refused. A day that once had 12 rows has
- * at least 10, and at least 8 of these are listed again: 4 fewer than 12, and up to 5 may be. With one more it would be
- * 9, and only 6 listed again.
+ * At most so many are missing in a response, so that none of its withdrawals is refused. A day that once had 12 rows
+ * has at least 10, and at least 8 of these are listed again: 4 fewer than 12, and up to 5 may be. With one more it
+ * would be 9, and only 6 listed again.
  */
 const MOST_MISSING = 2;
 
-/** A source that answers otherwise each time it is asked, and what it was asked at once. */
+/** A source that responses otherwise each time it is requested, and what it was requested at once. */
 async function startChangingSource() {
   const random = randomFrom(SEED);
   const below = (limit: number) => Math.floor(random() * limit);
   let release = () => {};
-  // The answer to the first call for a range comes when the test wants it to.
+  // The response to the first call for a range comes when the test wants it to.
   const held = [
     new Promise<void>((resolve) => {
       release = resolve;
@@ -52,9 +52,9 @@ async function startChangingSource() {
   };
   source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://source');
-    const asked = `${url.pathname}?${url.searchParams}`;
-    const now = (underWay.get(asked) ?? 0) + 1;
-    underWay.set(asked, now);
+    const requested = `${url.pathname}?${url.searchParams}`;
+    const now = (underWay.get(requested) ?? 0) + 1;
+    underWay.set(requested, now);
     source.requests += 1;
     source.atOnce = Math.max(source.atOnce, now);
     const operation = url.pathname.split('/').at(-1) ?? '';
@@ -67,13 +67,13 @@ async function startChangingSource() {
         .filter((symbol) => !missing.has(symbol))
         .map((symbol) => record(operation, one, symbol));
     });
-    // A record that cannot be read: the answer then lists nothing in full.
+    // A record that cannot be read: the response then lists nothing in full.
     if (source.requests % 5 === 0)
       value.push({ ...record(operation, day('from'), 99), ClosePrice: 'x', ScripName: ['x'] } as never);
     // Not waited for anything: calls take their time.
     await sleep(below(60));
     if (operation === 'GetSeriesChange') await held.shift();
-    underWay.set(asked, (underWay.get(asked) ?? 0) - 1);
+    underWay.set(requested, (underWay.get(requested) ?? 0) - 1);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ Value: value }));
   });
@@ -84,9 +84,9 @@ async function startChangingSource() {
 const PATIENCE_MS = 100_000;
 
 const OPERATIONS = ['GetBhavCopyCM', 'GetSeriesChange'];
-const ASKED = { operations: OPERATIONS, exchanges: ['NSE'], force: true };
+const REQUESTED = { operations: OPERATIONS, exchanges: ['NSE'], force: true };
 
-test('runs whose ranges overlap, at once, end in what was answered last', async () => {
+test('runs whose ranges overlap, at once, end in what was covered last', async () => {
   const source = await startChangingSource();
   const { url } = await testDatabase();
   const pipeline = await openPipeline({
@@ -95,20 +95,25 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
     clock: clockFrom('2025-09-20T22:02:00+05:30'),
   });
   const runs = [
-    await start(pipeline, backfill({ ...ASKED, from: '2025-09-01', to: '2025-09-08' })),
-    await start(pipeline, backfill({ ...ASKED, from: '2025-09-04', to: '2025-09-12' })),
-    await start(pipeline, backfill({ ...ASKED, from: '2025-09-05', to: '2025-09-05' })),
+    await start(pipeline, backfill({ ...REQUESTED, from: '2025-09-01', to: '2025-09-08' })),
+    await start(pipeline, backfill({ ...REQUESTED, from: '2025-09-04', to: '2025-09-12' })),
+    await start(pipeline, backfill({ ...REQUESTED, from: '2025-09-05', to: '2025-09-05' })),
     ...(await Promise.all(
       ['03', '06', '07', '10'].map((to) =>
         start(
           pipeline,
-          backfill({ ...ASKED, operations: ['GetSeriesChange'], from: '2025-09-02', to: `2025-09-${to}` }),
+          backfill({
+            ...REQUESTED,
+            operations: ['GetSeriesChange'],
+            from: '2025-09-02',
+            to: `2025-09-${to}`,
+          }),
         ),
       ),
     )),
     await startRun(
       pipeline,
-      { ...backfill({ ...ASKED, from: '2025-09-03', to: '2025-09-10' }), kind: 'nightly' },
+      { ...backfill({ ...REQUESTED, from: '2025-09-03', to: '2025-09-10' }), kind: 'nightly' },
       { tick: 'tonight', requestedBy: 'schedule' },
     ),
   ];
@@ -118,7 +123,7 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
   }
   const ofRanges = "select from etl.loads where operation = 'GetSeriesChange'";
   await waitFor(async () => ((await pipeline.db.pool.query(ofRanges)).rowCount ?? 0) > 1, {
-    what: 'an answer that was asked for later',
+    what: 'a response that was requested later',
     timeoutMs: PATIENCE_MS,
   });
   source.release();
@@ -141,27 +146,27 @@ test('runs whose ranges overlap, at once, end in what was answered last', async 
   expect(await all("select table_name, day, gone from etl.withdrawals where state = 'refused'")).toEqual([]);
   expect(await checkFold(url)).toEqual([]);
 
-  // There were answers that came late, rejects and withdrawals.
+  // There were responses that came late, rejects and withdrawals.
   const [happened] = await all(`
     select (select count(*) from etl.loads l where exists (
-        select from etl.loads o where o.operation = l.operation and o.place > l.place and o.state < l.state
+        select from etl.loads o where o.operation = l.operation and o.position > l.position and o.state < l.state
            and o.from_date <= l.to_date and o.to_date >= l.from_date))::int as late,
       (select count(*) from etl.rejects)::int as rejects, (select count(*) from etl.withdrawals)::int as withdrawals`);
   expect(Object.values(happened), JSON.stringify(happened)).not.toContain(0);
 
-  // Each day's coverage is what the last answer about it held …
+  // Each day's coverage is what the last response about it held …
   const differing = await all(`
     select c.operation, c.day, c.state, c.records, last.window_id, c.window_id as by
       from etl.coverage c join lateral (
         select l.window_id from etl.loads l where l.operation = c.operation and c.day between l.from_date and l.to_date
-           and l.run_id in (${runs.join()}) order by l.place desc limit 1) last on true
+           and l.run_id in (${runs.join()}) order by l.position desc limit 1) last on true
      where c.state <> 'loaded' or c.window_id <> last.window_id`);
   expect(differing).toEqual([]);
-  // … and a reject is open only while the last answer about its day holds it.
+  // … and a reject is open only while the last response about its day holds it.
   const open = await all(`
     select j.operation, j.from_date, j.window_id from etl.rejects j where j.resolved_at is null and exists (
       select from etl.loads l join etl.loads own on own.window_id = j.window_id and own.run_id in (${runs.join()})
-       where l.operation = j.operation and j.from_date between l.from_date and l.to_date and l.place > own.place
+       where l.operation = j.operation and j.from_date between l.from_date and l.to_date and l.position > own.position
          and l.run_id in (${runs.join()}) and l.rejected = 0)`);
   expect(open).toEqual([]);
 }, 120_000);

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/responses/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
@@ -24,12 +24,12 @@ const all = async (context: Context, query: string) => (await context.db.pool.qu
 const SEEN = (table: string) =>
   `select md5(string_agg(t::text, '|' order by symbol)) as rows from ${table} t`;
 
-test('states are shown again to the row while late answers, imports, replays and withdrawals come together', async () => {
+test('states are shown again to the row while late responses, imports, replays and withdrawals come together', async () => {
   const context = await openStore();
   const beside = (): Context => ({ ...context, db: openPool(context.config.DATABASE_URL ?? '', 3) });
   const random = randomFrom(11);
   const pick = (below: number) => Math.floor(random() * below);
-  // So that half of the answers count as later than the files, which are read now.
+  // So that half of the responses count as later than the files, which are read now.
   const start = Math.floor((Date.now() - Date.UTC(2025, 7, 29, 16)) / 60_000) - 130;
   let minute = 0;
   /** Most rows of the day, with prices of their own. */
@@ -45,16 +45,18 @@ test('states are shown again to the row while late answers, imports, replays and
         ...(pick(2) > 0 ? { SavedAt: `08-29-2025 21:0${pick(3)}:00` } : {}),
       }),
     );
-  const answer = async (mine: Context) => {
+  const response = async (mine: Context) => {
     const whole = pick(3) > 0;
     const sent = records();
     minute += 1;
-    // No two in the same minute. Every other answer was fetched before others that are loaded already.
-    const asked = fetched(
+    // No two in the same minute. Every other response was fetched before others that are loaded already.
+    const requested = fetched(
       start + (pick(2) > 0 ? 10 * minute : 10 * (minute - 5) + 1),
       whole ? sent : sent.slice(0, 3),
     );
-    await asked(mine, { instruments: whole ? [] : sent.slice(0, 3).map(({ Symbol: one }) => String(one)) });
+    await requested(mine, {
+      instruments: whole ? [] : sent.slice(0, 3).map(({ Symbol: one }) => String(one)),
+    });
   };
   const folder = temporaryFolder();
   const file = async (mine: Context) => {
@@ -69,7 +71,7 @@ test('states are shown again to the row while late answers, imports, replays and
     if (runId !== null) await workReplay(mine, runId, new AbortController().signal);
   };
   const accept = async (mine: Context) => {
-    const readAgain = (answer: Parameters<typeof readToFold>[1]) => readToFold(mine, answer);
+    const readAgain = (response: Parameters<typeof readToFold>[1]) => readToFold(mine, response);
     for (const { id } of await withdrawalsHeldBack(mine.db.drizzle, 1, 1)) {
       await acceptWithdrawal(mine.db, id, { by: 'me', readAgain, maxWithdrawShare: 0.1 });
     }
@@ -99,7 +101,7 @@ test('states are shown again to the row while late answers, imports, replays and
     }
   };
   const sampling = Promise.all([sample(), keepAccepting()]);
-  await Promise.all([times(10, answer), times(10, answer), times(4, file), times(2, replayAll)]);
+  await Promise.all([times(10, response), times(10, response), times(4, file), times(2, replayAll)]);
   // Whether one was refused so far is chance: this one is, and it is the newest.
   await fetched(start + 10 * (minute + 1), records().slice(0, 2))(context, { instruments: [] });
   await accept(context);
@@ -116,13 +118,13 @@ test('states are shown again to the row while late answers, imports, replays and
   expect(states.size).toBeGreaterThan(15);
   const late = await all(
     context,
-    'select from etl.loads a join etl.loads b on b.state < a.state and b.place > a.place',
+    'select from etl.loads a join etl.loads b on b.state < a.state and b.position > a.position',
   );
   expect(late.length).toBeGreaterThan(5);
   const accepted = await all(context, "select from etl.withdrawals where state = 'accepted'");
   expect(accepted.length).toBeGreaterThan(0);
 
-  // The digests, which were worked out meanwhile, are those of what is stored now.
+  // The digests, which were computed meanwhile, are those of what is stored now.
   const [{ newest }] = await all(context, 'select market.state()::int as newest');
   expect(await verify(context.db, newest, new AbortController().signal)).toMatchObject({
     isIntact: true,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { addDays, eachDay, weekday } from '../../src/core/days.ts';
-import { questionsOf } from '../../src/jobs/responses/answer-coverage.ts';
-import { markAnswered, questionKey } from '../../src/jobs/runs/answered.ts';
+import { entriesOf } from '../../src/jobs/responses/response-coverage.ts';
+import { markCovered, requestKey } from '../../src/jobs/runs/covered.ts';
 import { nightlyTarget } from '../../src/jobs/runs/nightly-request.ts';
 import { planTargets, planWindows } from '../../src/jobs/runs/plan-windows.ts';
 import type { PlanInput } from '../../src/jobs/runs/planned-window.ts';
@@ -25,7 +25,7 @@ function input(operation: Operation, changes: Partial<PlanInput> = {}): PlanInpu
     sessions: eachDay(from, to).filter((day) => ![0, 6].includes(weekday(day))),
     instruments: [],
     options: {},
-    answered: new Map(),
+    covered: new Map(),
     refetchFrom: null,
     today: TODAY,
     live: false,
@@ -45,13 +45,13 @@ const planned = (changes: PlanInput) =>
   }));
 
 describe('named spans', () => {
-  test('days that none reaches are skipped with a reason, the others are asked for', () => {
+  test('days that none reaches are skipped with a reason, the others are requested', () => {
     expect(planned(input(deals))).toEqual([
       {
         state: 'skipped',
         from: '2025-08-01',
         to: '2025-08-12',
-        reason: 'the source answers GetTestDeals only for the last 30 days and the next 7 days',
+        reason: 'the source serves GetTestDeals only for the last 30 days and the next 7 days',
       },
       { state: 'pending', from: '2025-08-13', to: '2025-09-11' },
       { state: 'pending', from: '2025-09-12', to: '2025-09-12' },
@@ -62,58 +62,58 @@ describe('named spans', () => {
     expect(planned(input(deals, { to: '2025-08-08' })).map(({ state }) => state)).toEqual(['skipped']);
   });
 
-  test('a window lies in one span, also where days to come are asked for', () => {
+  test('a window lies in one span, also where days to come are requested', () => {
     const windows = [...planWindows(input(deals, { from: '2025-09-08', to: '2025-09-24' }))];
-    const asked = windows.filter(({ state }) => state === 'pending');
-    expect(asked.map(({ from, to }) => [from, to])).toEqual([
+    const requested = windows.filter(({ state }) => state === 'pending');
+    expect(requested.map(({ from, to }) => [from, to])).toEqual([
       ['2025-09-08', '2025-09-12'],
       ['2025-09-15', '2025-09-19'],
     ]);
-    for (const range of asked) expect(spanOf(deals, range, TODAY)).toBeDefined();
+    for (const range of requested) expect(spanOf(deals, range, TODAY)).toBeDefined();
   });
 });
 
 describe('instruments by twenty-five', () => {
   const names = Array.from({ length: 60 }, (_, at) => `S${at}`);
 
-  test('the same question for all', () => {
+  test('the same request for all', () => {
     const windows = [...planWindows(input(items, { instruments: names }))];
     expect(windows.map(({ instruments }) => instruments.length)).toEqual([25, 25, 10]);
     expect(windows.flatMap(({ instruments }) => instruments)).toEqual(names);
   });
 
-  test('those that are answered are not asked again, and the others share calls', () => {
+  test('those that are covered are not requested again, and the others share calls', () => {
     const bits = new Uint8Array(8);
-    markAnswered(
+    markCovered(
       bits,
       names.flatMap((_, at) => (at % 2 === 0 ? [at] : [])),
     );
-    const answered = new Map([[questionKey(TODAY, ''), bits]]);
-    const windows = [...planWindows(input(items, { instruments: names, answered }))];
+    const covered = new Map([[requestKey(TODAY, ''), bits]]);
+    const windows = [...planWindows(input(items, { instruments: names, covered }))];
     expect(windows.map(({ state, instruments }) => [state, instruments.length])).toEqual([
       ['skipped', 25],
       ['skipped', 5],
       ['pending', 25],
       ['pending', 5],
     ]);
-    const asked = windows
+    const requested = windows
       .filter(({ state }) => state === 'pending')
       .flatMap(({ instruments }) => instruments);
-    expect(asked).toEqual(names.filter((_, at) => at % 2 === 1));
+    expect(requested).toEqual(names.filter((_, at) => at % 2 === 1));
   });
 
   test('coverage is recorded for each', () => {
     const window = { from: '2025-01-01', to: TODAY, instruments: ['A', 'B'], variant: '', filtered: false };
-    expect(questionsOf(items, window, [], TODAY)).toEqual([
+    expect(entriesOf(items, window, [], TODAY)).toEqual([
       { day: TODAY, instrument: 'A', variant: '' },
       { day: TODAY, instrument: 'B', variant: '' },
     ]);
   });
 });
 
-describe('rows as questions', () => {
+describe('rows as requests', () => {
   const rows = {
-    questions: [
+    requests: [
       { instrument: 'TCS', values: ['2025', 'Standalone'], day: '2025-09-10' },
       { instrument: 'ABB', values: ['2024', 'Consolidated'], day: '2025-09-01' },
     ],
@@ -143,38 +143,37 @@ describe('rows as questions', () => {
   });
 
   test('no rows: says what to load first', () => {
-    const none = { questions: [], more: false, hasRows: false };
+    const none = { requests: [], more: false, hasRows: false };
     for (const known of [undefined, none]) {
       expect(planned(input(details, { rows: known }))).toMatchObject([
         {
           state: 'skipped',
-          reason:
-            'it asks about the rows of GetTestItems, and none is stored for BSE: load GetTestItems first',
+          reason: 'it is about the rows of GetTestItems, and none is stored for BSE: load GetTestItems first',
         },
       ]);
     }
   });
 
   test('a column that the rows do not have keeps nothing else from being planned', () => {
-    const wrong = { questions: [], more: false, hasRows: false, problem: 'its declaration names x' };
+    const wrong = { requests: [], more: false, hasRows: false, problem: 'its declaration names x' };
     expect(planned(input(details, { rows: wrong }))).toMatchObject([
       { state: 'skipped', reason: 'its declaration names x' },
     ]);
   });
 
-  test('all answered, and more than a run asks', () => {
-    const answered = { ...rows, questions: [] };
-    expect(planned(input(details, { rows: answered }))).toMatchObject([{ reason: 'loaded already' }]);
+  test('all covered, and more than a run requests', () => {
+    const covered = { ...rows, requests: [] };
+    expect(planned(input(details, { rows: covered }))).toMatchObject([{ reason: 'loaded already' }]);
     expect(planned(input(details, { rows: { ...rows, more: true } })).at(-1)).toMatchObject({
       state: 'skipped',
-      reason: expect.stringContaining('the next one asks for the others'),
+      reason: expect.stringContaining('the next one requests the others'),
     });
   });
 
-  test('the coverage of a question is its own', () => {
+  test('the coverage of a request is its own', () => {
     const windows = [...planTargets([input(details, { rows })])];
-    const questions = windows.flatMap((window) => questionsOf(details, window, [], TODAY));
-    expect(questions).toEqual([
+    const requests = windows.flatMap((window) => entriesOf(details, window, [], TODAY));
+    expect(requests).toEqual([
       { day: '2025-09-10', instrument: 'TCS', variant: '2025/Standalone' },
       { day: '2025-09-01', instrument: 'ABB', variant: '2024/Consolidated' },
     ]);
@@ -252,9 +251,9 @@ describe('a declaration of which a function fails', () => {
   };
   const once = operationNamed('GetCorporateActionsCategories');
   const broken: readonly (readonly [string, Operation])[] = [
-    ['questions throw', { ...items, windows: { per: 'instrument', days: 'none', questions: throwing } }],
-    ['questions of today throw', { ...once, windows: { per: 'once', questions: throwing } }],
-    ['questions are none', { ...once, windows: { per: 'once', questions: 5 as never } }],
+    ['requests throw', { ...items, windows: { per: 'instrument', days: 'none', requests: throwing } }],
+    ['requests of today throw', { ...once, windows: { per: 'once', requests: throwing } }],
+    ['requests are none', { ...once, windows: { per: 'once', requests: 5 as never } }],
     ['datedWhen throws', { ...deals, request: { ...deals.request, datedWhen: throwing } }],
   ];
 

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addDays, eachDay } from '../../src/core/days.ts';
 import {
-  type Answered,
+  type Covered,
   classifyCount,
   countsAwaited,
-  markAnswered,
-  questionKey,
-} from '../../src/jobs/runs/answered.ts';
+  markCovered,
+  requestKey,
+} from '../../src/jobs/runs/covered.ts';
 import { planWindows as planEach, planTargets } from '../../src/jobs/runs/plan-windows.ts';
 import { instrumentBatches, type PlanInput } from '../../src/jobs/runs/planned-window.ts';
 import type { CoverageState } from '../../src/load/state/registers.ts';
@@ -19,7 +19,7 @@ import { forAll } from '../support/for-all.ts';
 const FROM = '2025-09-01';
 
 /** A row of coverage. */
-interface Covered {
+interface CoverageRow {
   readonly day: string;
   readonly instrument: string;
   readonly variant: string;
@@ -27,10 +27,10 @@ interface Covered {
 }
 
 interface Changes extends Partial<PlanInput> {
-  readonly covered?: readonly Covered[];
+  readonly coverage?: readonly CoverageRow[];
 }
 
-function input(operation: string, { covered = [], ...changes }: Changes = {}): PlanInput {
+function input(operation: string, { coverage = [], ...changes }: Changes = {}): PlanInput {
   const from = changes.from ?? FROM;
   const to = changes.to ?? '2025-09-12';
   const weekdays = eachDay(from, to).filter((day) => ![0, 6].includes(new Date(day).getUTCDay()));
@@ -42,7 +42,7 @@ function input(operation: string, { covered = [], ...changes }: Changes = {}): P
     sessions: weekdays,
     instruments: [],
     options: {},
-    answered: answersOf(operation, changes.instruments ?? [], covered),
+    covered: responsesOf(operation, changes.instruments ?? [], coverage),
     refetchFrom: null,
     today: '2025-09-30',
     live: false,
@@ -51,30 +51,30 @@ function input(operation: string, { covered = [], ...changes }: Changes = {}): P
 }
 
 /** What the coverage says of these instruments, as the database would count it. */
-function answersOf(name: string, instruments: readonly string[], covered: readonly Covered[]) {
+function responsesOf(name: string, instruments: readonly string[], coverage: readonly CoverageRow[]) {
   const operation = operationNamed(name);
-  const answered = new Map<string, Answered>();
-  for (const { day, variant } of covered) {
-    const key = questionKey(day, variant);
-    const rows = covered.filter(
-      (row) => questionKey(row.day, row.variant) === key && ['', ...instruments].includes(row.instrument),
+  const covered = new Map<string, Covered>();
+  for (const { day, variant } of coverage) {
+    const key = requestKey(day, variant);
+    const rows = coverage.filter(
+      (row) => requestKey(row.day, row.variant) === key && ['', ...instruments].includes(row.instrument),
     );
     const awaited = rows.filter(({ state }) => state === 'not_published');
     const ofExchange = rows.find(({ instrument }) => instrument === '')?.state ?? null;
-    const count = { day, variant, ofExchange, answers: rows.length, awaited: awaited.length };
+    const count = { day, variant, ofExchange, responses: rows.length, awaited: awaited.length };
     const who = classifyCount(operation, instruments.length, count);
-    if (who === 'all') answered.set(key, who);
+    if (who === 'all') covered.set(key, who);
     if (who !== 'some') continue;
     const bits = new Uint8Array(Math.ceil(instruments.length / 8));
     const counted = rows.filter((row) => !awaited.includes(row) || countsAwaited(operation, count));
     const names = counted.map(({ instrument: name }) => name).filter((name) => name !== '');
-    markAnswered(
+    markCovered(
       bits,
       names.map((name) => instruments.indexOf(name)),
     );
-    answered.set(key, bits);
+    covered.set(key, bits);
   }
-  return answered;
+  return covered;
 }
 
 const planWindows = (planned: PlanInput) => [...planEach(planned)];
@@ -126,7 +126,7 @@ const situations = fc
 type Situation = ReturnType<(typeof situations)['generate']>['value'];
 
 function plan(operation: string, { windowDays, from, to, sessions, known }: Situation): PlannedWindow[] {
-  return planWindows(input(operation, { windowDays, from, to, sessions, covered: known.map(ofExchange) }));
+  return planWindows(input(operation, { windowDays, from, to, sessions, coverage: known.map(ofExchange) }));
 }
 
 /** Days that belong to a needed session: itself and the closed days next to it. */
@@ -149,11 +149,11 @@ describe('windows of several days', () => {
         expect(windows.map((window) => window.state)).toEqual(['skipped']);
         return;
       }
-      const asked = windows.filter((window) => window.state === 'pending');
-      const days = asked.flatMap((window) => eachDay(window.from, window.to));
+      const requested = windows.filter((window) => window.state === 'pending');
+      const days = requested.flatMap((window) => eachDay(window.from, window.to));
       expect(new Set(days).size).toBe(days.length);
       expect(days).toEqual(expect.arrayContaining(needed));
-      for (const window of asked) {
+      for (const window of requested) {
         expect(eachDay(window.from, window.to).length).toBeLessThanOrEqual(windowDays);
         expect(window.from >= from && window.to <= to).toBe(true);
       }
@@ -171,16 +171,18 @@ describe('windows of several days', () => {
 
   test('are as few as any choice of ranges could be', () =>
     forAll([situations], { numRuns: 300 }, (situation) => {
-      const asked = spans(plan('GetTop5GainersLosers', situation));
-      expect(asked.length).toBe(fewest(situation.needed, situation.windowDays));
+      const requested = spans(plan('GetTop5GainersLosers', situation));
+      expect(requested.length).toBe(fewest(situation.needed, situation.windowDays));
       const everyDay = spans(plan('GetConsolidatedPledge', situation));
       expect(everyDay.length).toBe(fewest(owedDays(situation), situation.windowDays));
     }));
 
   test('of operations whose records carry any day leave out no closed day next to a needed session', () =>
     forAll([situations], { numRuns: 300 }, (situation) => {
-      const asked = plan('GetConsolidatedPledge', situation).filter((window) => window.state === 'pending');
-      const days = new Set(asked.flatMap((window) => eachDay(window.from, window.to)));
+      const requested = plan('GetConsolidatedPledge', situation).filter(
+        (window) => window.state === 'pending',
+      );
+      const days = new Set(requested.flatMap((window) => eachDay(window.from, window.to)));
       for (const day of owedDays(situation)) expect(days).toContain(day);
     }));
 
@@ -192,40 +194,42 @@ describe('windows of several days', () => {
     expect(spans(planWindows(input('GetTop5GainersLosers', { windowDays: 30 })))).toEqual([
       '2025-09-01..2025-09-12',
     ]);
-    const covered = ['2025-09-01', '2025-09-02', '2025-09-04', '2025-09-12'].map(ofExchange);
-    const windows = planWindows(input('GetTop5GainersLosers', { covered }));
+    const coverage = ['2025-09-01', '2025-09-02', '2025-09-04', '2025-09-12'].map(ofExchange);
+    const windows = planWindows(input('GetTop5GainersLosers', { coverage }));
     expect(spans(windows)).toEqual(['2025-09-03..2025-09-05', '2025-09-08..2025-09-11']);
     expect(spans(windows, 'skipped')).toEqual(['2025-09-01..2025-09-02', '2025-09-12..2025-09-12']);
   });
 
-  test('are planned even where all is covered, when asked again', () => {
-    const covered = input('GetTop5GainersLosers').sessions.map(ofExchange);
-    expect(spans(planWindows(input('GetTop5GainersLosers', { covered })))).toEqual([]);
-    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, refetchFrom: '2025-09-11' })))).toEqual(
-      ['2025-09-11..2025-09-12'],
+  test('are planned even where all is covered, when requested again', () => {
+    const coverage = input('GetTop5GainersLosers').sessions.map(ofExchange);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { coverage })))).toEqual([]);
+    expect(
+      spans(planWindows(input('GetTop5GainersLosers', { coverage, refetchFrom: '2025-09-11' }))),
+    ).toEqual(['2025-09-11..2025-09-12']);
+    expect(spans(planWindows(input('GetTop5GainersLosers', { coverage, refetchFrom: FROM })))).toHaveLength(
+      2,
     );
-    expect(spans(planWindows(input('GetTop5GainersLosers', { covered, refetchFrom: FROM })))).toHaveLength(2);
   });
 });
 
 describe('days to come', () => {
-  const asked = (changes: Changes) =>
+  const requested = (changes: Changes) =>
     planWindows(input('GetCorporateActions', { live: true, today: '2025-09-12', ...changes })).map(
       ({ from, to, variant, filtered, state }) => [`${from}..${to}`, variant, filtered, state].join(' '),
     );
   const past = '2025-09-01..2025-09-12  false pending';
 
-  test('are asked for by a night, apart from the others, and again each night', () => {
-    expect(asked({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
-    const covered = input('GetCorporateActions').sessions.map(ofExchange);
-    expect(asked({ covered })).toEqual([
+  test('are requested by a night, apart from the others, and again each night', () => {
+    expect(requested({})).toEqual([past, '2025-09-13..2025-10-12 ahead true pending']);
+    const coverage = input('GetCorporateActions').sessions.map(ofExchange);
+    expect(requested({ coverage })).toEqual([
       '2025-09-01..2025-09-12  false skipped',
       '2025-09-13..2025-10-12 ahead true pending',
     ]);
   });
 
-  test('are asked for in ranges of the length that the source allows', () => {
-    const ahead = asked({ windowDays: 14 }).filter((window) => window.includes('ahead'));
+  test('are requested in ranges of the length that the source allows', () => {
+    const ahead = requested({ windowDays: 14 }).filter((window) => window.includes('ahead'));
     expect(ahead.map((window) => window.split(' ')[0])).toEqual([
       '2025-09-13..2025-09-26',
       '2025-09-27..2025-10-10',
@@ -233,9 +237,9 @@ describe('days to come', () => {
     ]);
   });
 
-  test('are not asked for by other runs, of other operations, or of a trial address', () => {
-    expect(asked({ live: false })).toEqual([past]);
-    expect(asked({ trialDay: '2025-09-12' })).toEqual([past]);
+  test('are not requested by other runs, of other operations, or of a trial address', () => {
+    expect(requested({ live: false })).toEqual([past]);
+    expect(requested({ trialDay: '2025-09-12' })).toEqual([past]);
     const series = planWindows(input('GetSeriesChange', { live: true, today: '2025-09-12' }));
     expect(series.every(({ variant }) => variant === '')).toBe(true);
   });
@@ -260,8 +264,8 @@ describe('windows of one session', () => {
     const instruments = ['A', 'B'];
     const at = { from: '2025-09-01', to: '2025-09-01', instruments };
     const known = (instrument: string) => ({ ...ofExchange('2025-09-01'), instrument });
-    const planned = (covered: readonly Covered[]) =>
-      planWindows(input('GetBhavCopyCM', { ...at, covered })).map((window) => window.state);
+    const planned = (coverage: readonly CoverageRow[]) =>
+      planWindows(input('GetBhavCopyCM', { ...at, coverage })).map((window) => window.state);
     expect(planned([known('A')])).toEqual(['pending']);
     expect(planned([known('A'), known('B')])).toEqual(['skipped']);
     expect(planned([known('')])).toEqual(['skipped']);
@@ -270,10 +274,10 @@ describe('windows of one session', () => {
   test('differ by instrument where every day is covered for some of them only', () => {
     const instruments = Array.from({ length: 50 }, (_, nth) => `S${nth}`);
     const at = { from: '2025-09-01', to: '2025-09-02', instruments };
-    const covered = ['2025-09-01', '2025-09-02'].flatMap((day) =>
+    const coverage = ['2025-09-01', '2025-09-02'].flatMap((day) =>
       instruments.slice(0, 25).map((instrument) => ({ ...ofExchange(day), instrument })),
     );
-    const windows = planWindows(input('GetBhavCopyCM', { ...at, covered }));
+    const windows = planWindows(input('GetBhavCopyCM', { ...at, coverage }));
     expect(windows.map(({ instruments: [first], state, variant }) => [first, state, variant])).toEqual([
       ['S0', 'skipped', ''],
       ['S0', 'skipped', ''],
@@ -291,24 +295,24 @@ describe('windows of one session', () => {
     expect(spans([...planTargets([first, second])])).toEqual(
       ['2025-09-01', '2025-09-02', '2025-09-03', '2025-09-04'].map((day) => `${day}..${day}`),
     );
-    // Another operation, or another exchange, asks something else.
+    // Another operation, or another exchange, requests something else.
     expect([...planTargets([first, other])]).toHaveLength(3 + planWindows(other).length);
     expect([...planTargets([first, { ...first, exchange: 'NSE' }])]).toHaveLength(6);
   });
 
-  test('single-instrument operations ask for one at a time, others ignore instruments', () => {
+  test('single-instrument operations request one at a time, others ignore instruments', () => {
     const of = (name: string) => instrumentBatches(operationNamed(name), ['A', 'B']);
     expect(of('GetSeriesChange')).toEqual([['A'], ['B']]);
     expect(of('GetTop5GainersLosers')).toEqual([[]]);
   });
 });
 
-describe('questions per instrument', () => {
-  const asked = (operation: string, changes: Changes = {}) =>
+describe('requests per instrument', () => {
+  const requested = (operation: string, changes: Changes = {}) =>
     planWindows(input(operation, { to: '2025-09-02', instruments: ['TCS'], ...changes }));
 
   test('both natures of report, day by day', () => {
-    expect(asked('GetFinRatioEOD').map((window) => [window.from, window.variant])).toEqual([
+    expect(requested('GetFinRatioEOD').map((window) => [window.from, window.variant])).toEqual([
       ['2025-09-01', 'eod/Standalone'],
       ['2025-09-01', 'eod/Consolidated'],
       ['2025-09-02', 'eod/Standalone'],
@@ -317,7 +321,7 @@ describe('questions per instrument', () => {
   });
 
   test('quarters that touch the range, once each; real time only in a live run, and then always', () => {
-    const quarters = asked('GetFinancialRatios', { from: '2025-03-31', to: '2025-07-01', sessions: [] });
+    const quarters = requested('GetFinancialRatios', { from: '2025-03-31', to: '2025-07-01', sessions: [] });
     expect(
       quarters.filter((window) => window.variant === 'quarter/Standalone').map(({ params }) => params),
     ).toEqual(
@@ -327,22 +331,22 @@ describe('questions per instrument', () => {
         { period: 'QS', year: '2025' },
       ].map((quarter) => ({ variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone', ...quarter })),
     );
-    const covered = ['Standalone', 'Consolidated'].map((nature) => ({
+    const coverage = ['Standalone', 'Consolidated'].map((nature) => ({
       ...ofExchange('2025-09-30'),
       instrument: 'TCS',
       variant: `realtime/${nature}`,
     }));
-    const live = asked('GetFinancialRatios', { live: true, covered });
+    const live = requested('GetFinancialRatios', { live: true, coverage });
     expect(live.filter((window) => window.params.type === 'Realtime').map(({ state }) => state)).toEqual([
       'pending',
       'pending',
     ]);
-    expect(asked('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
+    expect(requested('GetFinancialRatios').some((window) => window.params.type === 'Realtime')).toBe(false);
   });
 
-  test('a quarter is asked for from its last day on; a night asks for the one that ended last', () => {
+  test('a quarter is requested from its last day on; a night requests the one that ended last', () => {
     const days = (changes: Changes) =>
-      asked('GetFinancialRatios', changes)
+      requested('GetFinancialRatios', changes)
         .filter(({ variant }) => variant === 'quarter/Standalone')
         .map(({ to }) => to);
     const february = { from: '2025-02-14', to: '2025-02-26' };
@@ -353,8 +357,8 @@ describe('questions per instrument', () => {
     expect(days({ from: '2025-06-20', to: '2025-06-20', today: '2025-06-20', live: true })).toEqual([
       '2025-03-31',
     ]);
-    expect(asked('GetFinancialRatios', { ...february, today: '2025-02-26' })).toMatchObject([
-      { state: 'skipped', reason: 'nothing to ask for 2025-02-14 to 2025-02-26' },
+    expect(requested('GetFinancialRatios', { ...february, today: '2025-02-26' })).toMatchObject([
+      { state: 'skipped', reason: 'nothing to request 2025-02-14 to 2025-02-26' },
     ]);
   });
 
@@ -365,8 +369,8 @@ describe('questions per instrument', () => {
       instrument,
       state,
     });
-    const open = (operation: string, covered: readonly Covered[], changes: Changes) =>
-      asked(operation, { covered, instruments: ['A', 'B', 'C'], ...changes })
+    const open = (operation: string, coverage: readonly CoverageRow[], changes: Changes) =>
+      requested(operation, { coverage, instruments: ['A', 'B', 'C'], ...changes })
         .filter(({ variant, state }) => variant.endsWith('Standalone') && state === 'pending')
         .map(({ instruments }) => instruments[0]);
     const quarter = key('2025-06-30', 'quarter/Standalone');
@@ -379,14 +383,14 @@ describe('questions per instrument', () => {
     expect(open('GetFinRatioEOD', few, first)).toEqual([]);
     const most = [day('A', 'loaded'), day('B', 'not_published'), day('C', 'not_published')];
     expect(open('GetFinRatioEOD', most, first)).toEqual(['B', 'C']);
-    // The night asks whole exchanges again, too.
+    // The night requests whole exchanges again, too.
     const awaited = [{ ...ofExchange('2025-09-01'), state: 'not_published' as const }];
-    expect(spans(planWindows(input('GetSeriesChange', { ...first, covered: awaited })))).toHaveLength(1);
+    expect(spans(planWindows(input('GetSeriesChange', { ...first, coverage: awaited })))).toHaveLength(1);
   });
 
-  test('options choose among the questions', () => {
+  test('options choose among the requests', () => {
     const options = { natureOfReport: 'Consolidated', type: 'EOD' };
-    expect(asked('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
+    expect(requested('GetFinancialRatios', { options }).map((window) => window.variant)).toEqual([
       'eod/Consolidated',
       'eod/Consolidated',
     ]);
@@ -396,71 +400,77 @@ describe('questions per instrument', () => {
     const sessions = ['2025-03-28', '2025-06-30', '2025-09-01'];
     const known = (variant: string, days: readonly string[]) =>
       days.map((day) => ({ ...ofExchange(day), instrument: 'TCS', variant }));
-    const told = (operation: string, changes: Changes) =>
-      asked(operation, { from: '2025-01-01', to: '2025-09-01', today: '2025-09-01', sessions, ...changes })
+    const reported = (operation: string, changes: Changes) =>
+      requested(operation, {
+        from: '2025-01-01',
+        to: '2025-09-01',
+        today: '2025-09-01',
+        sessions,
+        ...changes,
+      })
         .filter(({ params }) => params.natureOfReport === 'Standalone')
         .map(({ from, to, params, state }) => [`${from}..${to} ${state}`, params]);
     const quarter = { variant: 'quarter', type: 'Quarter', natureOfReport: 'Standalone' };
     expect(
-      told('GetFinancialRatios', { covered: known('quarter/Standalone', ['2025-03-31', '2025-06-30']) }),
+      reported('GetFinancialRatios', { coverage: known('quarter/Standalone', ['2025-03-31', '2025-06-30']) }),
     ).toEqual([['2025-01-01..2025-06-30 skipped', quarter]]);
     const days = known('eod/Standalone', ['2025-03-28', '2025-09-01']);
-    expect(told('GetFinRatioEOD', { covered: days }).map(([range]) => range)).toEqual([
+    expect(reported('GetFinRatioEOD', { coverage: days }).map(([range]) => range)).toEqual([
       '2025-03-28..2025-03-28 skipped',
       '2025-06-30..2025-06-30 pending',
       '2025-09-01..2025-09-01 skipped',
     ]);
   });
 
-  test('that several targets ask are planned once, known or not', () => {
+  test('that several targets make are planned once, known or not', () => {
     const day = { from: FROM, to: FROM, instruments: ['TCS'] };
     const plans = (...inputs: PlanInput[]) =>
       [...planTargets(inputs)].map(({ operation, state, reason }) => [operation, state, reason]);
-    const covered = ['Standalone', 'Consolidated'].map((nature) => ({
+    const coverage = ['Standalone', 'Consolidated'].map((nature) => ({
       ...ofExchange(FROM),
       instrument: 'TCS',
       variant: `eod/${nature}`,
     }));
-    const known = input('GetFinRatioEOD', { ...day, covered });
+    const known = input('GetFinRatioEOD', { ...day, coverage });
     const open = input('GetFinRatioEOD', day);
     const other = input('GetFinancialRatios', { ...day, options: { type: 'EOD' } });
-    const asked = ['GetFinRatioEOD', 'pending', null];
+    const requested = ['GetFinRatioEOD', 'pending', null];
     const skipped = ['GetFinRatioEOD', 'skipped', 'loaded already'];
-    const same = ['GetFinancialRatios', 'skipped', "the same question as GetFinRatioEOD's"];
+    const same = ['GetFinancialRatios', 'skipped', "the same request as GetFinRatioEOD's"];
     expect(plans(known)).toEqual([skipped, skipped]);
-    expect(plans(open, open)).toEqual([asked, asked]);
+    expect(plans(open, open)).toEqual([requested, requested]);
     expect(plans(known, known)).toEqual([skipped, skipped]);
-    expect(plans(known, open, open)).toEqual([skipped, skipped, asked, asked]);
-    expect(plans(open, known)).toEqual([asked, asked]);
+    expect(plans(known, open, open)).toEqual([skipped, skipped, requested, requested]);
+    expect(plans(open, known)).toEqual([requested, requested]);
     expect(plans(known, other)).toEqual([skipped, skipped, same, same]);
-    expect(plans(open, other)).toEqual([asked, asked, same, same]);
+    expect(plans(open, other)).toEqual([requested, requested, same, same]);
   });
 
   test('what is known of one instrument or one nature says nothing of another', () => {
-    const covered = [{ ...ofExchange('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
-    const windows = asked('GetFinRatioEOD', { covered, instruments: ['TCS', 'INFY'] });
+    const coverage = [{ ...ofExchange('2025-09-01'), instrument: 'TCS', variant: 'eod/Standalone' }];
+    const windows = requested('GetFinRatioEOD', { coverage, instruments: ['TCS', 'INFY'] });
     expect(windows.filter((window) => window.state === 'skipped')).toHaveLength(1);
     expect(windows.filter((window) => window.state === 'pending')).toHaveLength(7);
   });
 
   test('without any instrument the range is skipped, and why is said', () => {
-    expect(asked('GetFinRatioEOD', { instruments: [] })).toMatchObject([
+    expect(requested('GetFinRatioEOD', { instruments: [] })).toMatchObject([
       { state: 'skipped', reason: expect.stringContaining('no bhav copy of BSE is stored') },
     ]);
   });
 });
 
 describe('the rest of the plan', () => {
-  test('operations without dates are asked once, for today', () => {
+  test('operations without dates are requested once, for today', () => {
     const once = planWindows(input('GetCorporateActionsCategories'));
     expect(once).toMatchObject([{ from: '2025-09-30', to: '2025-09-30', state: 'pending' }]);
-    const covered = [ofExchange('2025-09-30')];
-    expect(planWindows(input('GetCorporateActionsCategories', { covered }))).toMatchObject([
+    const coverage = [ofExchange('2025-09-30')];
+    expect(planWindows(input('GetCorporateActionsCategories', { coverage }))).toMatchObject([
       { state: 'skipped', reason: 'loaded already today' },
     ]);
   });
 
-  test('operations without dates may have several questions, unless the user sets what they ask', () => {
+  test('operations without dates may have several requests, unless the user sets what they ask', () => {
     const operation = inCatalogue('GetFinancialResultsItems');
     const ask = (changes: Changes) =>
       planWindows(input('GetCorporateActionsCategories', { operation, ...changes })).map(
@@ -471,8 +481,8 @@ describe('the rest of the plan', () => {
       { params: { Year: '2025' }, variant: 'Year/2025', state: 'pending' },
     ];
     expect(ask({})).toEqual(years('pending'));
-    const answered = new Map<string, Answered>([[questionKey('2025-09-30', 'Year/2024'), 'all']]);
-    expect(ask({ answered })).toEqual(years('skipped'));
+    const covered = new Map<string, Covered>([[requestKey('2025-09-30', 'Year/2024'), 'all']]);
+    expect(ask({ covered })).toEqual(years('skipped'));
     expect(ask({ options: { Year: '2019' } })).toEqual([
       { params: { Year: '2019' }, variant: 'Year/2019', state: 'pending' },
     ]);
@@ -484,18 +494,18 @@ describe('the rest of the plan', () => {
     ]);
   });
 
-  test('options that fit no question of the range are named, not treated as a holiday', () => {
+  test('options that fit no request of the range are named, not treated as a holiday', () => {
     const ask = (options: Record<string, string>) =>
       planWindows(
         input('GetFinancialRatios', { instruments: ['TCS'], from: '2025-09-11', to: '2025-09-12', options }),
       );
     expect(ask({ period: 'QS', year: '2025' }).map(({ state }) => state)).toEqual(['pending', 'pending']);
     expect(ask({ period: 'QM', year: '2025' })).toMatchObject([
-      { state: 'skipped', reason: 'nothing to ask for 2025-09-11 to 2025-09-12 with period QM, year 2025' },
+      { state: 'skipped', reason: 'nothing to request 2025-09-11 to 2025-09-12 with period QM, year 2025' },
     ]);
   });
 
-  test('an option that filters the answer marks the window; one at its fallback does not', () => {
+  test('an option that filters the response marks the window; one at its fallback does not', () => {
     const filtered = (operation: string, options: Record<string, string>) =>
       planWindows(input(operation, { options })).map((window) => [window.filtered, window.params]);
     expect(filtered('GetCircuitBreakers', { band: 'H', sector: 'IT' })[0]).toEqual([true, { band: 'H' }]);
@@ -509,24 +519,24 @@ describe('what a plan says of its windows', () => {
     windows.map(({ from, to, state }) => `${from}..${to} ${state}`);
 
   test('covered sessions are counted in stretches of the same length as windows', () => {
-    const covered = (from: string, to: string) => eachDay(from, to).map(ofExchange);
-    const of = (windowDays: number, days: readonly Covered[]) =>
-      states(planWindows(input('GetTop5GainersLosers', { windowDays, covered: days })));
-    expect(of(3, covered(FROM, '2025-09-12'))).toEqual([
+    const coverage = (from: string, to: string) => eachDay(from, to).map(ofExchange);
+    const of = (windowDays: number, days: readonly CoverageRow[]) =>
+      states(planWindows(input('GetTop5GainersLosers', { windowDays, coverage: days })));
+    expect(of(3, coverage(FROM, '2025-09-12'))).toEqual([
       '2025-09-01..2025-09-03 skipped',
       '2025-09-04..2025-09-05 skipped',
       '2025-09-08..2025-09-10 skipped',
       '2025-09-11..2025-09-12 skipped',
     ]);
     // A window before a stretch does not part it; one inside does.
-    expect(of(5, covered('2025-09-08', '2025-09-12'))).toEqual([
+    expect(of(5, coverage('2025-09-08', '2025-09-12'))).toEqual([
       '2025-09-01..2025-09-05 pending',
       '2025-09-08..2025-09-12 skipped',
     ]);
-    expect(of(1, covered('2025-09-01', '2025-09-02'))).toHaveLength(10);
-    expect(of(2, [...covered('2025-09-01', '2025-09-02'), ...covered('2025-09-04', '2025-09-05')])).toContain(
-      '2025-09-04..2025-09-05 skipped',
-    );
+    expect(of(1, coverage('2025-09-01', '2025-09-02'))).toHaveLength(10);
+    expect(
+      of(2, [...coverage('2025-09-01', '2025-09-02'), ...coverage('2025-09-04', '2025-09-05')]),
+    ).toContain('2025-09-04..2025-09-05 skipped');
   });
 
   test('windows name their instruments, and no part where the operation has none', () => {
@@ -534,11 +544,11 @@ describe('what a plan says of its windows', () => {
     expect(once).toMatchObject({ instruments: [], variant: '', reason: null });
     const [day] = planWindows(input('GetBhavCopyCM', { instruments: ['A', 'B'] }));
     expect(day).toMatchObject({ instruments: ['A', 'B'], variant: '' });
-    const asks = planWindows(input('GetFinRatioEOD', { to: FROM, instruments: ['A', 'B'] }));
-    expect(asks.map(({ instruments }) => instruments)).toEqual([['A'], ['A'], ['B'], ['B']]);
+    const requests = planWindows(input('GetFinRatioEOD', { to: FROM, instruments: ['A', 'B'] }));
+    expect(requests.map(({ instruments }) => instruments)).toEqual([['A'], ['A'], ['B'], ['B']]);
   });
 
-  test('a range without a session has that reason for questions per instrument, too', () => {
+  test('a range without a session has that reason for requests per instrument, too', () => {
     const weekend = { from: '2025-09-06', to: '2025-09-07', instruments: ['TCS'] };
     for (const options of [{}, { natureOfReport: 'Standalone' }] as Record<string, string>[]) {
       expect(planWindows(input('GetFinRatioEOD', { ...weekend, options }))).toMatchObject([
@@ -547,7 +557,7 @@ describe('what a plan says of its windows', () => {
     }
   });
 
-  test('one option of several filters the answer; without any the window is whole', () => {
+  test('one option of several filters the response; without any the window is whole', () => {
     const [first] = planWindows(input('GetSectoralClassification', { options: { sector: 'IT' } }));
     expect(first?.filtered).toBe(true);
     for (const name of ['GetSectoralClassification', 'GetTop5GainersLosers', 'GetCircuitBreakers']) {

@@ -82,7 +82,7 @@ test('a first listing, a move between series and a corporate action explain it',
     // Listed anew: the previous close is 0.
     line('NEW', { day: FIRST, close: '5', previous: '4' }),
     line('NEW', { day: SECOND, close: '6', previous: '0' }),
-    // BE, then a session in EQ, then BE again: the ISIN tells.
+    // BE, then a session in EQ, then BE again: the ISIN decides.
     line('MOVE', { day: FIRST, close: '7', previous: '7', more: { series: 'BE', isin: 'INE000A01010' } }),
     line('MOVE', { day: SECOND, close: '8', previous: '7', more: { isin: 'INE000A01010' } }),
     line('MOVE', { day: THIRD, close: '9', previous: '8', more: { series: 'BE', isin: 'INE000A01010' } }),

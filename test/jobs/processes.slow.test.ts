@@ -80,7 +80,7 @@ describe('two worker processes on one queue', () => {
       expect(report).toMatchObject({ state: 'completed', failures: [] });
       expect(countsOf(report)).toEqual(expected.counts);
       expect(await marketContents(pipeline)).toEqual(expected.market);
-      // What the killed one had under way was asked for once more, and nothing else.
+      // What the killed one had under way was requested once more, and nothing else.
       const twice = await pipeline.db.pool.query<{ windows: number }>(
         'select count(*)::int as windows from etl.windows where run_id = $1 and attempts = 2',
         [runId],
@@ -98,7 +98,7 @@ describe('two worker processes on one queue', () => {
   );
 });
 
-/** Windows under way, whoever has them. */
+/** Windows under way, no matter who has them. */
 async function running({ db }: Pipeline): Promise<number> {
   const found = await db.pool.query<{ windows: number }>(
     "select count(*)::int as windows from etl.windows where state = 'running'",

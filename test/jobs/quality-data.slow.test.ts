@@ -26,7 +26,7 @@ const findingsNow = async () => (await listFindings(pipeline.db.drizzle, { limit
 const reconcileWith = (EOD_FINDING_SEVERITY: Pipeline['config']['EOD_FINDING_SEVERITY']) =>
   checkQuality({ ...pipeline, config: { ...pipeline.config, EOD_FINDING_SEVERITY } }, RANGE);
 
-/** Spoils a table, tells what is found then, and puts it right again. */
+/** Spoils a table, shows what is found then, and puts it right again. */
 async function spoiled(table: string, statement: string) {
   const { pool } = pipeline.db;
   const { rows } = await pool.query<{ columns: string }>(
@@ -57,7 +57,7 @@ test('the simulated market keeps every rule, and the checks do not change it', a
   expect(await marketContents(pipeline)).toEqual(before);
 });
 
-test('an empty place among the gainers is a finding; a side that was not asked for is not', async () => {
+test('an empty rank among the gainers is a finding; a side that was not requested is not', async () => {
   const remove = (where: string) =>
     spoiled(
       'market.top_gainers_losers',
@@ -67,8 +67,8 @@ test('an empty place among the gainers is a finding; a side that was not asked f
     {
       check: 'top_movers_ranking',
       date: DAY,
-      found: 'nobody at that place',
-      expected: expect.stringMatching(/^place 5 of the gainers: \d/),
+      found: 'nobody at that rank',
+      expected: expect.stringMatching(/^position 5 of the gainers: \d/),
     },
   ]);
   expect(await remove('is_loser')).toEqual([]);
@@ -79,8 +79,8 @@ const LINE = `exchange = 'BSE' and trade_date = '${DAY}' and symbol = (
     and previous_close_price > 0 order by turnover desc limit 1)`;
 const RAISE_CLOSE = `update market.bhavcopy_cm set close_price = high_price + 1 where ${LINE}`;
 
-const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, last_place, last_said, last_records, run_id)
-  select 'Deliveries', exchange, day, '', '', last_place, 'loaded', 7, run_id from etl.coverage
+const COUNT_DELIVERIES = `insert into etl.coverage (operation, exchange, day, instrument, variant, last_position, last_said, last_records, run_id)
+  select 'Deliveries', exchange, day, '', '', last_position, 'loaded', 7, run_id from etl.coverage
    where operation = 'GetBhavCopyCM' and day = '${DAY}' and instrument = ''`;
 
 /** How to break each rule, and every check that must notice. */

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/core/config.ts';
-import { digestOf } from '../../src/jobs/responses/repeat-answer.ts';
+import { digestOf } from '../../src/jobs/responses/repeat-response.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('a response is read again where a declaration of the user, or what these share, has changed', () => {

@@ -15,8 +15,8 @@ import { fetched, records, replay } from './replay-support.ts';
 const DAYS = ['2025-08-18', '2025-08-19', '2025-08-20', '2025-08-21', '2025-08-22', '2025-08-25'];
 const LOADERS = 4;
 
-/** Three answers about each day: the first, a correction, and one that lists a row less and another more. */
-function answers() {
+/** Three responses about each day: the first, a correction, and one that lists a row less and another more. */
+function responses() {
   return DAYS.flatMap((day, nth) => {
     const [year, month, date] = day.split('-');
     const of = (from: number, to: number, ClosePrice: number, minute: number) => {
@@ -50,12 +50,12 @@ test.each([false, true])(
   'a rebuild leaves what loads beside it leave, as if all were loaded in order; of emptied tables: %s',
   async (emptied) => {
     const ordered = await openStore();
-    for (const load of answers()) await load(ordered);
+    for (const load of responses()) await load(ordered);
     const expected = await contents(ordered);
     expect(expected.rows).toHaveLength(DAYS.length * 40);
     for (let seed = 1; seed <= setsOf(2); seed += 1) {
       const context = await openStore();
-      const waiting = shuffled(answers(), seed);
+      const waiting = shuffled(responses(), seed);
       for (const load of waiting.splice(0, 6 + (seed % 5))) await load(context);
       if (emptied) {
         await context.db.pool.query('truncate market.bhavcopy_cm, market_history.bhavcopy_cm');
@@ -74,7 +74,7 @@ test.each([false, true])(
 );
 
 test('days that were lost are found, and a replay brings them back', async ({ context }) => {
-  for (const load of answers()) await load(context);
+  for (const load of responses()) await load(context);
   const before = await contents(context);
   const [first, second] = DAYS;
   await context.db.pool.query(`delete from market.bhavcopy_cm where trade_date in ('${first}', '${second}')`);

@@ -18,7 +18,7 @@ const of = (day: string, sent: readonly SourceRecord[]): SourceRecord[] =>
     SavedAt: `${day.slice(5)}-${day.slice(0, 4)} 21:02:14`,
   }));
 
-/** Three answers for each day: one corrects values and lacks a row, the last brings new ones for some instruments. */
+/** Three responses for each day: one corrects values and lacks a row, the last brings new ones for some instruments. */
 async function loadDays(context: Context): Promise<void> {
   for (const day of DAYS) {
     await fetched(1, of(day, records(0, 150)))(context, { day });
@@ -30,7 +30,7 @@ async function loadDays(context: Context): Promise<void> {
   }
 }
 
-/** Answers that come while the replay is under way: for a day it has reached, and for one that it has not. */
+/** Responses that come while the replay is under way: for a day it has reached, and for one that it has not. */
 async function loadNewer(context: Context): Promise<void> {
   await fetched(5, of(FIRST, records(0, 149, { ClosePrice: 5 })))(context, { day: FIRST });
   await fetched(5, of(LAST, records(2, 150, { ClosePrice: 5 })))(context, { day: LAST });
@@ -76,7 +76,7 @@ const rowsAndHistory = async (context: Context) => [
 const values = async (context: Context) =>
   (await rowsOf(context, 'market')).bhavcopy_cm?.map((row) => row.replace(/,\d+\)$/, ''));
 
-test('a replay that is killed twice and resumed ends in the rows of the answers, those that came meanwhile included', async () => {
+test('a replay that is killed twice and resumed ends in the rows of the responses, those that came meanwhile included', async () => {
   const undisturbed = await openStore();
   await loadDays(undisturbed);
   await loadNewer(undisturbed);
@@ -101,7 +101,7 @@ test('a replay that is killed twice and resumed ends in the rows of the answers,
   expect(await all(context, 'select max(state) from etl.loads')).toEqual(states);
 });
 
-test('a rebuild that was begun can be cancelled, resumed or begun anew, and takes nothing away', async () => {
+test('a rebuild that was begun can be cancelled, resumed or begun anew, and removes nothing', async () => {
   const context = await openStore();
   await loadDays(context);
   const before = await rowsAndHistory(context);

@@ -4,31 +4,31 @@ import { expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { prune } from '../../src/load/state/answers/answers.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
-import { differingQuestions } from '../../src/load/state/coverage/sum-of-facts.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { differingEntries } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
 import { countDoubtedWindows } from '../../src/load/state/windows/doubted.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { newRun, openPool } from '../load/support.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { openStore } from './import-support.ts';
 import { ask as askAt, fixReading, physical, replay } from './replay-support.ts';
 
-let answers = 0;
+let responses = 0;
 
-/** Loads an answer to any question that was asked at a moment; the counts that it states are taken as they are. */
-function ask(context: Context, { at, ...asked }: Asked) {
-  answers += 1;
+/** Loads a response to any requests that was requested at a moment; the counts that it states are taken as they are. */
+function ask(context: Context, { at, ...requested }: Requested) {
+  responses += 1;
   return askAt(context, {
-    ...asked,
+    ...requested,
     calledAt: Date.parse(at),
-    microseconds: answers % 1000,
+    microseconds: responses % 1000,
     count: 'accept',
   });
 }
-type Asked = Omit<Parameters<typeof askAt>[1], 'calledAt' | 'microseconds' | 'count'> & {
+type Requested = Omit<Parameters<typeof askAt>[1], 'calledAt' | 'microseconds' | 'count'> & {
   readonly at: string;
 };
 
@@ -51,7 +51,7 @@ const bhav = (day: string, n: number, close: unknown = 100, more: Record<string,
   ...more,
 });
 const sums = (context: Context, operations: string[], exchange = 'NSE') =>
-  differingQuestions(context.db.drizzle, { operations, exchange }, 10);
+  differingEntries(context.db.drizzle, { operations, exchange }, 10);
 
 const never = new AbortController().signal;
 const DAY = '2025-08-20';
@@ -67,7 +67,7 @@ const pledge = (day: string, n: number) => ({
   TotalIssuedShares: 1,
 });
 const action = (n: number) => ({ ScripCode: n + 1, ActionId: `A${n}`, CompanyName: `C${n}` });
-const SAMPLE = operationNamed('GetFinRatioEOD').sample.answer as Record<string, unknown>;
+const SAMPLE = operationNamed('GetFinRatioEOD').sample.response as Record<string, unknown>;
 const ratios = (symbol: string, from = DAY) => ({
   operation: 'GetFinRatioEOD',
   from,
@@ -122,19 +122,19 @@ test('rows of a trial address survive a replay, and a copy', async () => {
     sent: sent.slice(0, 1),
   });
   const copy = await openStore();
-  await copyAnswers(context.db, copy.db);
+  await copyResponses(context.db, copy.db);
   await replay(context, {});
   await replay(copy, {});
   for (const one of [context, copy])
     expect.soft((await all(one, 'select from market.bhavcopy_cm')).length).toBe(3);
 });
 
-test('rejects of a copy are read again as what they were asked for', async () => {
+test('rejects of a copy are read again as what they were requested', async () => {
   const context = await openStore();
   await ask(context, { ...ratios('AAA'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 1 }] });
   await ask(context, { ...ratios('ZZZ'), at: `${DAY}T18:00:00Z`, sent: [{ ...SAMPLE, EPS: 'unread' }] });
   const copy = await openStore();
-  await copyAnswers(context.db, copy.db);
+  await copyResponses(context.db, copy.db);
   await replay(copy, {});
   await prune(copy.db, new Date(inMonth));
   await fixReading(copy, ([one]) => {
@@ -147,7 +147,7 @@ test('rejects of a copy are read again as what they were asked for', async () =>
   ]);
 });
 
-test('a row that was read again from a reject of an answer before the pruned ones survives late answers', async () => {
+test('a row that was read again from a reject of a response before the pruned ones survives late responses', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: [...many(5), bhav(DAY, 20, 'unread')] });
   await prune(context.db, new Date(inMonth));
@@ -170,7 +170,7 @@ test('a row that was read again from a reject of an answer before the pruned one
     expect((await all(context, "select from market.bhavcopy_cm where symbol = 'S20'")).length).toBe(1);
     // Its reject is resolved, so its body goes too.
     await prune(context.db, new Date(Date.now() + 60_000));
-    expect(await all(context, 'select from etl.answers where hash is not null')).toEqual([]);
+    expect(await all(context, 'select from etl.responses where hash is not null')).toEqual([]);
   }
 });
 
@@ -194,11 +194,11 @@ test('a replay in place that the old version planned replaces no history', async
   expect(await all(context, 'select from etl.past_begins')).toEqual([]);
 });
 
-test('pruning leaves answers that a replay has yet to read', async () => {
+test('pruning leaves responses that a replay has yet to read', async () => {
   const source = await openStore();
   await ask(source, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   const copy = await openStore();
-  await copyAnswers(source.db, copy.db);
+  await copyResponses(source.db, copy.db);
   const runId = (await planReplay(copy, {})) ?? 0;
   await prune(copy.db, new Date(inMonth));
   await workReplay(copy, runId, never);
@@ -220,9 +220,9 @@ test('a failed call beside a replay does not keep the coverage from being writte
     exchange: 'NSE',
     runId,
     windowId: null,
-    place: await takePlace(tx),
+    position: await takePosition(tx),
     coverage: [
-      { day: DAY, instrument: '', variant: '', state: 'failed', records: 0, diagnostic: 'no answer' },
+      { day: DAY, instrument: '', variant: '', state: 'failed', records: 0, diagnostic: 'no response' },
     ],
   });
   const done = replay(context, {});
@@ -237,7 +237,7 @@ test('a failed call beside a replay does not keep the coverage from being writte
   expect(await sums(context, [BHAV_COPY.operation])).toEqual([]);
 });
 
-test('a replay settles no doubt by itself', async () => {
+test('a replay settles no doubt on its own', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5), more: { Count: 25 } });
   const before = await countDoubtedWindows(context.db.drizzle);
@@ -253,7 +253,7 @@ test('a replay settles no doubt by itself', async () => {
   expect.soft(await unsettled()).toEqual(late);
 });
 
-test('after a prune, a replay judges late answers as their load did', async () => {
+test('after a prune, a replay judges late responses as their load did', async () => {
   const context = await openStore();
   await ask(context, { ...ratios('S1'), at: '2025-08-20T18:00:00Z', sent: [{ ...SAMPLE, EPS: 1 }] });
   await ask(context, {
@@ -286,7 +286,7 @@ test('after a prune, a replay judges late answers as their load did', async () =
   expect.soft(await stored()).toEqual(loaded);
 });
 
-test('two parts that have an answer in common agree on what it said', async () => {
+test('two parts that have a response in common agree on what it said', async () => {
   const context = await openStore(undefined, { EOD_CONCURRENCY: '1' });
   await ask(context, {
     ...PLEDGES,
@@ -308,11 +308,11 @@ test('two parts that have an answer in common agree on what it said', async () =
   expect(await physical(context)).toEqual(before);
 });
 
-test('where answers are lacking, nothing is said of what was not changed', async () => {
+test('where responses are lacking, nothing is said of what was not changed', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:31:00Z`, sent: many('unread') });
   await ask(context, { ...BHAV_COPY, instruments: ['S0'], at: `${DAY}T16:32:00Z`, sent: many(7, 1) });
-  await context.db.pool.query("update etl.answers set hash = null where instruments <> '{}'");
+  await context.db.pool.query("update etl.responses set hash = null where instruments <> '{}'");
   await fixReading(context, (sent) => {
     for (const one of sent) one.ClosePrice = 5;
   });
@@ -324,7 +324,7 @@ test('where answers are lacking, nothing is said of what was not changed', async
   ]).toContainEqual([rows, await state(context, DAY)]);
 });
 
-test('a part that cannot read an answer names it', async () => {
+test('a part that cannot read a response names it', async () => {
   const context = await openStore();
   await ask(context, { ...BHAV_COPY, at: `${DAY}T16:30:00Z`, sent: many(5) });
   await context.db.pool.query('update etl.response_bodies set body = $1', [brotliCompressSync('<html>')]);

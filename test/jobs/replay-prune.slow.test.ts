@@ -6,15 +6,15 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { factOf } from '../../src/load/state/answers/answer-facts.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
+import { factOf } from '../../src/load/state/responses/response-facts.ts';
 import {
-  keepAnswer,
+  keepResponse,
   packBody,
   prunable,
   prune,
-  readKeptAnswer,
-} from '../../src/load/state/answers/answers.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+  readKeptResponse,
+} from '../../src/load/state/responses/responses.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { testDatabase } from '../support/database.ts';
 import { openStore as openContext } from './import-support.ts';
@@ -40,20 +40,20 @@ const NOTHING = factOf({ coverage: [] }, { to: '2025-09-12', instruments: [] });
 async function keep(db: Database, windowId: number, text: string, daysAgo: number): Promise<void> {
   const packed = await packBody(db.drizzle, Buffer.from(text));
   const fetchedAt = new Date(NOW - daysAgo * DAY_MS);
-  const place = await takePlace(db.drizzle);
+  const position = await takePosition(db.drizzle);
   await transaction(db, (tx) =>
-    keepAnswer(tx, windowId, {
-      ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, place },
+    keepResponse(tx, windowId, {
+      ...{ packed, contentType: 'text/plain', calledOn: '2025-09-12', fetchedAt, position },
       fact: NOTHING,
       resolvesRejects: true,
     }),
   );
 }
 
-test('an answer comes back as it was; the same body again is one small row', async () => {
+test('a response comes back as it was; the same body again is one small row', async () => {
   const { db, windowId } = await openStore();
   const text = JSON.stringify({
-    Value: Array.from({ length: 5_000 }, (_, place) => ({ place, name: '₹ M&M' })),
+    Value: Array.from({ length: 5_000 }, (_, position) => ({ position, name: '₹ M&M' })),
   });
   await keep(db, windowId, text, 0);
   const stored = async () => (await db.pool.query('select xmin::text, ctid from etl.response_bodies')).rows;
@@ -62,12 +62,12 @@ test('an answer comes back as it was; the same body again is one small row', asy
   // The very same tuple: neither written again nor moved.
   expect(await stored()).toEqual(before);
   const counts = await db.pool.query(
-    'select (select count(*)::int from etl.answers) as responses, count(*)::int as bodies from etl.response_bodies',
+    'select (select count(*)::int from etl.responses) as responses, count(*)::int as bodies from etl.response_bodies',
   );
   expect(counts.rows).toEqual([{ responses: 2, bodies: 1 }]);
-  const ids = await db.pool.query<{ id: number }>('select id::int from etl.answers');
-  for (const { id } of ids.rows) expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe(text);
-  expect(await readKeptAnswer(db.drizzle, 0)).toBeNull();
+  const ids = await db.pool.query<{ id: number }>('select id::int from etl.responses');
+  for (const { id } of ids.rows) expect((await readKeptResponse(db.drizzle, id))?.body.toString()).toBe(text);
+  expect(await readKeptResponse(db.drizzle, 0)).toBeNull();
   await db.close();
 });
 
@@ -85,7 +85,7 @@ function countZlib(): () => number {
 
 test('a body that is kept is not compressed again, unless it was pruned meanwhile', async () => {
   const { db, windowId } = await openStore();
-  const text = 'a record of the answer\n'.repeat(10_000);
+  const text = 'a record of the response\n'.repeat(10_000);
   const compressions = countZlib();
   await keep(db, windowId, text, 40);
   expect(compressions()).toBe(1);
@@ -94,36 +94,36 @@ test('a body that is kept is not compressed again, unless it was pruned meanwhil
   const packed = await packBody(db.drizzle, Buffer.from(text));
   expect(compressions()).toBe(1);
   expect((await prune(db, new Date(NOW))).bodies).toBe(1);
-  const answer = {
+  const response = {
     packed,
     contentType: null,
     calledOn: '2025-09-12',
     fetchedAt: new Date(NOW),
-    place: await takePlace(db.drizzle),
+    position: await takePosition(db.drizzle),
     fact: NOTHING,
     resolvesRejects: true,
   };
-  await transaction(db, (tx) => keepAnswer(tx, windowId, answer));
+  await transaction(db, (tx) => keepResponse(tx, windowId, response));
   expect(compressions()).toBe(2);
-  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.answers order by id');
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses order by id');
   expect(rows).toHaveLength(3);
-  expect((await readKeptAnswer(db.drizzle, rows.at(-1)?.id ?? 0))?.body.toString()).toBe(text);
+  expect((await readKeptResponse(db.drizzle, rows.at(-1)?.id ?? 0))?.body.toString()).toBe(text);
   await db.close();
 });
 
 test('a body that was compressed with gzip is read too; of an unknown encoding none is', async () => {
   const { db, windowId } = await openStore();
   await keep(db, windowId, 'once', 0);
-  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.answers');
+  const { rows } = await db.pool.query<{ id: number }>('select id::int from etl.responses');
   const id = rows[0]?.id ?? 0;
   await db.pool.query("update etl.response_bodies set encoding = 'gzip', body = $1", [gzipSync('once')]);
-  expect((await readKeptAnswer(db.drizzle, id))?.body.toString()).toBe('once');
+  expect((await readKeptResponse(db.drizzle, id))?.body.toString()).toBe('once');
   await db.pool.query("update etl.response_bodies set encoding = 'zstd'");
-  await expect(readKeptAnswer(db.drizzle, id)).rejects.toThrow('the unknown encoding zstd');
+  await expect(readKeptResponse(db.drizzle, id)).rejects.toThrow('the unknown encoding zstd');
   await db.close();
 });
 
-test('pruning takes old answers, and bodies only when no answer points to them', async () => {
+test('pruning takes old responses, and bodies only when no response points to them', async () => {
   const { db, windowId } = await openStore();
   await keep(db, windowId, 'old only', 40);
   await keep(db, windowId, 'old and new', 40);
@@ -131,16 +131,16 @@ test('pruning takes old answers, and bodies only when no answer points to them',
   await keep(db, windowId, 'new only', 1);
   const before = new Date(NOW - 30 * DAY_MS);
   const foreseen = await prunable(db.drizzle, before);
-  expect(foreseen).toMatchObject({ answers: 2, bodies: 1 });
+  expect(foreseen).toMatchObject({ responses: 2, bodies: 1 });
   expect(await prune(db, before)).toEqual(foreseen);
-  expect(await prune(db, before)).toEqual({ answers: 0, bodies: 0, bytes: 0 });
+  expect(await prune(db, before)).toEqual({ responses: 0, bodies: 0, bytes: 0 });
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(2);
   await db.close();
 });
 
 test('bodies that are kept again while others prune are never lost, and nothing fails', async () => {
   const { db, windowId } = await openStore();
-  const texts = Array.from({ length: 12 }, (_, place) => `body ${place}`);
+  const texts = Array.from({ length: 12 }, (_, position) => `body ${position}`);
   for (let round = 0; round < 8; round++) {
     await Promise.all([
       ...texts.map((text) => keep(db, windowId, text, 40)),
@@ -150,16 +150,16 @@ test('bodies that are kept again while others prune are never lost, and nothing 
   }
   await Promise.all([...texts.map((text) => keep(db, windowId, text, 0)), prune(db, new Date(NOW - DAY_MS))]);
   await prune(db, new Date(NOW - DAY_MS));
-  const left = await db.pool.query('select from etl.answers join etl.response_bodies using (hash)');
+  const left = await db.pool.query('select from etl.responses join etl.response_bodies using (hash)');
   expect(left.rowCount).toBe(texts.length);
   expect((await db.pool.query('select from etl.response_bodies')).rowCount).toBe(texts.length);
   await db.close();
 });
 
-test('a late first load of an old answer does not move back how far answers are pruned', async () => {
+test('a late first load of an old response does not move back how far responses are pruned', async () => {
   const context = await openContext();
   const pruned = async () =>
-    (await context.db.pool.query('select place::text, state::int from etl.pruned')).rows;
+    (await context.db.pool.query('select position::text, state::int from etl.pruned')).rows;
   const before = new Date(Date.UTC(2025, 7, 29, 16, 3, 30));
   const send = (minute: number) => fetched(minute, records(0, 20, { ClosePrice: minute }))(context);
   for (const minute of [1, 3]) await send(minute);
@@ -183,7 +183,7 @@ test('a late first load of an old answer does not move back how far answers are 
   }
 });
 
-test('a replay ends well while answers are pruned, also those of which nothing was loaded', async () => {
+test('a replay ends well while responses are pruned, also those of which nothing was loaded', async () => {
   const context = await openContext();
   const send = (minute: number, purpose: SourceRecord) =>
     ask(context, {
@@ -230,26 +230,26 @@ describe('a rebuild', () => {
     await rowsOf(context, 'market_history'),
   ];
 
-  test('loses nothing where answers are pruned before it comes to them', async () => {
+  test('loses nothing where responses are pruned before it comes to them', async () => {
     const context = await loaded();
     const before = await contents(context);
     const runId = await planReplay(context, {}, { rebuild: true });
-    expect(await prune(context.db, new Date())).toMatchObject({ answers: 3, bodies: 3 });
+    expect(await prune(context.db, new Date())).toMatchObject({ responses: 3, bodies: 3 });
     expect(await work(context, runId)).toMatchObject({ state: 'completed' });
     expect(await contents(context)).toEqual(before);
   });
 
-  test('changes nothing where an answer is gone all the same', async () => {
+  test('changes nothing where a response is gone all the same', async () => {
     const context = await loaded();
     const before = await contents(context);
     const runId = await planReplay(context, {}, { rebuild: true });
-    await context.db.pool.query('delete from etl.answers where id = (select max(id) from etl.answers)');
+    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
     expect(await work(context, runId)).toMatchObject({
       state: 'failed',
       failures: [
         {
           error: expect.stringMatching(
-            /the answer of load 3 is neither kept nor pruned: .* rows of GetBhavCopyCM, Deliveries NSE follow/,
+            /the response of load 3 is neither kept nor pruned: .* rows of GetBhavCopyCM, Deliveries NSE follow/,
           ),
         },
       ],
@@ -257,15 +257,15 @@ describe('a rebuild', () => {
     expect(await contents(context)).toEqual(before);
   });
 
-  test('changes nothing where the answer that withdrew rows is gone, and neither does a replay', async () => {
+  test('changes nothing where the response that withdrew rows is gone, and neither does a replay', async () => {
     const context = await loaded();
     await fetched(4, records(1, 23, { ClosePrice: 3 }))(context);
     const before = await rowsOf(context, 'market');
-    await context.db.pool.query('delete from etl.answers where id = (select max(id) from etl.answers)');
+    await context.db.pool.query('delete from etl.responses where id = (select max(id) from etl.responses)');
     for (const rebuild of [true, false]) {
       expect(await replay(context, {}, { rebuild })).toMatchObject({
         state: 'failed',
-        failures: [{ error: expect.stringContaining('the answer of load 4 is neither kept nor pruned') }],
+        failures: [{ error: expect.stringContaining('the response of load 4 is neither kept nor pruned') }],
       });
     }
     expect(await rowsOf(context, 'market')).toEqual(before);

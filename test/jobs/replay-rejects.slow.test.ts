@@ -2,10 +2,10 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/days.ts';
 import { resumeRun } from '../../src/jobs/runs/run-control.ts';
 import { transaction } from '../../src/load/database/transaction.ts';
-import { prunable, prune } from '../../src/load/state/answers/answers.ts';
 import { openRejects, readReject, writeRejects } from '../../src/load/state/rejects.ts';
+import { prunable, prune } from '../../src/load/state/responses/responses.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd, workToEnd } from '../support/pipeline.ts';
-import { placeOf } from '../support/place.ts';
+import { positionOf } from '../support/position.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { fixReading, type Meddler, replay, type SourceRecord, startMeddler } from './replay-support.ts';
 
@@ -16,11 +16,11 @@ const DAY = {
   exchanges: ['NSE'],
   force: true,
 };
-const PLACE = 3;
+const POSITION = 3;
 
-/** Makes the record at one place, or at all, unreadable; and readable again. */
+/** Makes the record at one position, or at all, unreadable; and readable again. */
 const spoil = (records: SourceRecord[]) => {
-  const record = records[PLACE] as SourceRecord;
+  const record = records[POSITION] as SourceRecord;
   record.ClosePrice = `about ${record.ClosePrice}`;
 };
 const spoilAll = (records: SourceRecord[]) => {
@@ -57,7 +57,7 @@ describe('a record that is rejected', () => {
 
   test('stays open under its number while the code cannot read it', async () => {
     const before = await rejectsOf(pipeline);
-    expect(before).toMatchObject([{ position: PLACE, problems: [{ path: 'ClosePrice' }] }]);
+    expect(before).toMatchObject([{ position: POSITION, problems: [{ path: 'ClosePrice' }] }]);
     for (let time = 0; time < 2; time++) {
       const report = await replay(pipeline, {}, { rejectsOnly: true });
       expect(report).toMatchObject({ state: 'completed', requests: 0, unchanged: all - 1, rejected: 1 });
@@ -114,16 +114,16 @@ describe('a record that is rejected', () => {
 
   test('is resolved when it is no longer sent', async () => {
     source.meddle = (records) => {
-      records.splice(PLACE, 1);
+      records.splice(POSITION, 1);
     };
     await runToEnd(pipeline, backfill(DAY));
     expect(await rejectsOf(pipeline)).toEqual([]);
   });
 
-  test('is not resolved by an answer that was not believed, nor by one about a part of the day', async () => {
+  test('is not resolved by a response that was not believed, nor by one about a part of the day', async () => {
     const before = await rejectsOf(pipeline);
     source.meddle = (records) => {
-      records.splice(PLACE, 1);
+      records.splice(POSITION, 1);
       spoilAll(records);
     };
     expect(await runToEnd(pipeline, backfill(DAY))).toMatchObject({ state: 'failed' });
@@ -135,7 +135,7 @@ describe('a record that is rejected', () => {
     expect(await rejectsOf(pipeline)).toEqual([]);
   });
 
-  test('is not resolved by the replay of an older answer', async () => {
+  test('is not resolved by the replay of an older response', async () => {
     source.meddle = () => undefined;
     const other = await open();
     await runToEnd(other, backfill(DAY));
@@ -173,7 +173,7 @@ test('the rejects of a window that failed are resolved once its run is resumed a
   expect(await rejectsOf(pipeline)).toEqual([]);
 });
 
-test('a record is the same one in an answer about more days; of another instrument it is another', async () => {
+test('a record is the same one in a response about more days; of another instrument it is another', async () => {
   const pipeline = await open();
   const spoilDay = (records: SourceRecord[]) => {
     for (const record of records) if (record.Date === '09-11-2025') record.Quantity = 'many';
@@ -195,9 +195,9 @@ test('a record is the same one in an answer about more days; of another instrume
   expect(bare).toHaveLength(4);
 });
 
-test('answers with the same rejects, loaded at the same time, keep each once for each operation', async () => {
+test('responds with the same rejects, loaded at the same time, keep each once for each operation', async () => {
   const { db } = await open();
-  const windows = Array.from({ length: 8 }, (_, place) => place + 1);
+  const windows = Array.from({ length: 8 }, (_, position) => position + 1);
   await db.pool.query(
     "insert into etl.runs (id, kind, requested_by, request, from_date, to_date) values (1, 'backfill', '', '{}', $1, $1)",
     [DAY.from],
@@ -217,13 +217,13 @@ test('answers with the same rejects, loaded at the same time, keep each once for
           runId: 1,
           windowId,
           operation,
-          asked: { from: DAY.from, to: DAY.to, instruments: [], variant: '' },
+          requested: { from: DAY.from, to: DAY.to, instruments: [], variant: '' },
           // Each begins at another record, and the last ones are no longer sent in the odd ones.
           rejects: records
             .slice(0, windowId % 2 === 0 ? 60 : 50)
-            .map((record, place, all) => all[(place + 7 * windowId) % all.length] ?? record)
+            .map((record, position, all) => all[(position + 7 * windowId) % all.length] ?? record)
             .map((record, position) => ({ position, record, problems: [] })),
-          place: placeOf(Date.UTC(2025, 8, 12, 16, windowId)),
+          position: positionOf(Date.UTC(2025, 8, 12, 16, windowId)),
         })),
       ),
     );
@@ -234,17 +234,17 @@ test('answers with the same rejects, loaded at the same time, keep each once for
   expect(found).toHaveLength(2 * records.length);
 });
 
-test('pruning keeps the body of an answer while a record of it is an open reject, and a replay reads it again', async () => {
+test('pruning keeps the body of a response while a record of it is an open reject, and a replay reads it again', async () => {
   const pipeline = await open();
   source.meddle = spoil;
   const { fetched } = await runToEnd(pipeline, backfill(DAY));
   const bodies = async () => (await pipeline.db.pool.query('select from etl.response_bodies')).rowCount;
   const pruneAll = () => prune(pipeline.db, new Date(Date.now() + DAY_MS));
   expect(await prunable(pipeline.db.drizzle, new Date(Date.now() + DAY_MS))).toMatchObject({
-    answers: 0,
+    responses: 0,
     bodies: 0,
   });
-  expect(await pruneAll()).toMatchObject({ answers: 0, bodies: 0 });
+  expect(await pruneAll()).toMatchObject({ responses: 0, bodies: 0 });
   const before = await rejectsOf(pipeline);
   const same = await replay(pipeline, {}, { rejectsOnly: true });
   expect(same).toMatchObject({ state: 'completed', unchanged: fetched - 1, rejected: 1 });
@@ -256,6 +256,6 @@ test('pruning keeps the body of an answer while a record of it is an open reject
   expect(await rows(pipeline)).toBe(fetched);
   // Once it is resolved, nothing needs the body.
   expect(await bodies()).toBe(1);
-  expect(await pruneAll()).toMatchObject({ answers: 1, bodies: 1 });
+  expect(await pruneAll()).toMatchObject({ responses: 1, bodies: 1 });
   expect(await bodies()).toBe(0);
 });

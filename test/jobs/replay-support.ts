@@ -1,42 +1,42 @@
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { request } from 'undici';
 import { expect } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold, storeAnswer } from '../../src/jobs/responses/store-answer.ts';
+import { readToFold, storeResponse } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
 import { updateObservedAliases } from '../../src/load/market/observed-aliases/observed-aliases.ts';
-import { type KeptAnswer, packBody } from '../../src/load/state/answers/answers.ts';
+import { type KeptResponse, packBody } from '../../src/load/state/responses/responses.ts';
 import { type RunReport, reportRun } from '../../src/load/state/runs/reports.ts';
 import { withdrawalsHeldBack } from '../../src/load/state/withdrawals.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { newRun } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { startServer } from '../support/http-server.ts';
-import { placeOf } from '../support/place.ts';
+import { positionOf } from '../support/position.ts';
 import { openStore } from './import-support.ts';
 
-/** A record of an answer, as sent. */
+/** A record of a response, as sent. */
 export type SourceRecord = Record<string, unknown>;
 
 export interface Meddler {
   readonly url: string;
-  /** What becomes of the records of each answer from now on. */
+  /** What becomes of the records of each response from now on. */
   meddle: (records: SourceRecord[]) => void;
 }
 
-/** A source that passes another one's answers on, with changes; closed after the file. */
+/** A source that passes another one's responses on, with changes; closed after the file. */
 export async function startMeddler(sourceUrl: string): Promise<Meddler> {
   const url = await startServer((incoming, outgoing) => {
     request(`${sourceUrl}${incoming.url ?? ''}`)
       .then(async ({ statusCode, body }) => {
         const sent = (await body.json()) as { Value: SourceRecord[] } | SourceRecord;
-        const answer = Array.isArray(sent.Value) ? (sent as { Value: SourceRecord[] }) : { Value: [sent] };
-        meddler.meddle(answer.Value);
-        outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+        const response = Array.isArray(sent.Value) ? (sent as { Value: SourceRecord[] }) : { Value: [sent] };
+        meddler.meddle(response.Value);
+        outgoing.writeHead(statusCode, { 'content-type': 'application/json' }).end(JSON.stringify(response));
       })
       .catch((error: Error) => outgoing.destroy(error));
   }, closeAfterFile);
@@ -77,11 +77,11 @@ export async function fixReading(
     const text = brotliDecompressSync(body).toString();
     // Files that were imported are kept as well.
     if (!text.startsWith('{')) continue;
-    const answer = JSON.parse(text) as { Value: SourceRecord[] };
-    fix(answer.Value);
+    const response = JSON.parse(text) as { Value: SourceRecord[] };
+    fix(response.Value);
     await db.pool.query('update etl.response_bodies set body = $2 where hash = $1', [
       hash,
-      brotliCompressSync(JSON.stringify(answer), QUICKLY),
+      brotliCompressSync(JSON.stringify(response), QUICKLY),
     ]);
   }
 }
@@ -104,8 +104,9 @@ export async function rowsOf(
 }
 
 /**
- * Everything in the database that a write would change, but for what a replay says of itself: each row with its place
- * and the transaction that wrote it. What events were worked out from last is noted when the first run ends, which may be the replay.
+ * Everything in the database that a write would change, but for what a replay says of itself: each row with its
+ * position and the transaction that wrote it. What events were computed from last is noted when the first run ends,
+ * which may be the replay.
  */
 export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> {
   // Due since the loads before, and done by whatever ends next.
@@ -116,7 +117,7 @@ export async function physical({ db }: Pick<Context, 'db'>): Promise<unknown[]> 
         and c.relname not in ('runs', 'windows', 'event_progress') order by 1`,
   );
   const rows = found.rows.map(
-    ({ name }) => `select '${name}' as place, ctid::text, xmin::text, md5(t::text) from ${name} t`,
+    ({ name }) => `select '${name}' as position, ctid::text, xmin::text, md5(t::text) from ${name} t`,
   );
   return (await db.pool.query(`${rows.join(' union all ')} order by 1, 2`)).rows;
 }
@@ -136,7 +137,7 @@ export const records = (from: number, to: number, changes: SourceRecord = {}): S
     ...changes,
   }));
 
-/** A question, and the answer to it. */
+/** An entry, and the response to it. */
 interface Ask {
   readonly operation: string;
   readonly exchange?: string;
@@ -146,7 +147,7 @@ interface Ask {
   readonly params?: Readonly<Record<string, string>>;
   readonly variant?: string;
   readonly sent: readonly SourceRecord[];
-  /** What the answer has beside its records. */
+  /** What the response has beside its records. */
   readonly more?: SourceRecord;
   /** The body, if it is not JSON of these. */
   readonly csv?: string;
@@ -158,7 +159,7 @@ interface Ask {
   readonly calledOn?: string;
 }
 
-/** Loads an answer to any question as the worker does. */
+/** Loads a response to any requests as the worker does. */
 export async function ask(context: Context, one: Ask) {
   const { exchange = 'NSE', from, to = from, instruments = [], params = {}, variant = '', calledAt } = one;
   const operation = operationNamed(one.operation);
@@ -173,15 +174,15 @@ export async function ask(context: Context, one: Ask) {
   const id = rows[0]?.id ?? 0;
   const body = Buffer.from(one.csv ?? JSON.stringify({ Value: one.sent, ...one.more }));
   const contentType = 'application/json';
-  const asked = { exchange, from, to, instruments, params, calledOn };
+  const requested = { exchange, from, to, instruments, params, calledOn };
   const settings = { accessKey: '', timeZone: 'Asia/Kolkata', ...(one.count && { count: one.count }) };
-  const counts = await storeAnswer(context, {
-    window: { ...asked, id, runId, operation: operation.name, variant, filtered: false },
-    extracted: readAnswer(operation, asked, { body, contentType, bytes: body.length }, settings),
-    place: placeOf(calledAt, one.microseconds),
+  const counts = await storeResponse(context, {
+    window: { ...requested, id, runId, operation: operation.name, variant, filtered: false },
+    extracted: readResponse(operation, requested, { body, contentType, bytes: body.length }, settings),
+    position: positionOf(calledAt, one.microseconds),
     calledAt,
     bytes: 1,
-    answer: { packed: await packBody(drizzle, body), contentType, calledOn, fetchedAt: new Date(calledAt) },
+    response: { packed: await packBody(drizzle, body), contentType, calledOn, fetchedAt: new Date(calledAt) },
   });
   const stored = await pool.query('select suspicious, warnings from etl.windows where id = $1', [id]);
   return { id, counts, ...stored.rows[0] } as {
@@ -193,8 +194,8 @@ export async function ask(context: Context, one: Ask) {
 }
 
 /**
- * Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. Answers to different
- * questions of the same moment differ by microseconds.
+ * Fetches a bhav copy at this minute of the evening: it can be loaded at any time afterwards. Responses to different
+ * requests of the same moment differ by microseconds.
  */
 export function fetched(minute: number, sent: readonly SourceRecord[], microseconds?: number) {
   return (
@@ -220,7 +221,7 @@ export async function acceptRefused(context: Context): Promise<void> {
   const [refused] = await withdrawalsHeldBack(context.db.drizzle, 1, 0);
   await acceptWithdrawal(context.db, refused?.id ?? 0, {
     by: 'me',
-    readAgain: (answer: KeptAnswer) => readToFold(context, answer),
+    readAgain: (response: KeptResponse) => readToFold(context, response),
     maxWithdrawShare: 0.1,
   });
 }
@@ -234,10 +235,10 @@ export const all = async (context: Context, query: string) => (await context.db.
 export const live = async (context: Context) =>
   (await all(context, 'select symbol from market.bhavcopy_cm order by 1')).map(({ symbol }) => symbol);
 
-/** A database that took over all kept answers and files of another one, and replayed them. */
+/** A database that took over all kept responses and files of another one, and replayed them. */
 export async function replayedElsewhere(original: Context): Promise<Context> {
   const empty = await openStore();
-  await copyAnswers(original.db, empty.db);
+  await copyResponses(original.db, empty.db);
   const report = await replay(empty, {});
   expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
   return empty;

@@ -4,7 +4,7 @@ import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
 import { reportRun } from '../../src/load/state/runs/reports.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
-import { copyAnswers } from '../support/copy-answers.ts';
+import { copyResponses } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { backfill, openPipeline, type Pipeline, runToEnd } from '../support/pipeline.ts';
 import { replay, rowsOf } from './replay-support.ts';
@@ -33,7 +33,7 @@ async function coverageOf({ db }: Pipeline): Promise<unknown[]> {
 const count = async ({ db }: Pipeline, what: string) =>
   (await db.pool.query<{ n: number }>(`select count(*)::int as n from ${what}`)).rows[0]?.n;
 
-/** Answers of the source: corporate events are worked out from these, and are no answers to copy. */
+/** Responses of the source: corporate events are computed from these, and are no responses to copy. */
 const FROM_SOURCE = "operation <> 'CorporateEvents'";
 
 describe('all operations, corrected once and with an instrument missing once', () => {
@@ -67,23 +67,23 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
   });
 
-  test('the loads leave history, withdrawn rows and answers, each body once', async () => {
+  test('the loads leave history, withdrawn rows and responses, each body once', async () => {
     expect(await count(original, 'market_history.bhavcopy_cm')).toBeGreaterThan(0);
     expect(await count(original, 'market_history.bhavcopy_cm where withdrawn')).toBeGreaterThan(0);
-    expect(await count(original, `(select distinct operation from etl.answers where ${FROM_SOURCE}) o`)).toBe(
-      operations.length,
-    );
-    const responses = await count(original, 'etl.answers');
+    expect(
+      await count(original, `(select distinct operation from etl.responses where ${FROM_SOURCE}) o`),
+    ).toBe(operations.length);
+    const responses = await count(original, 'etl.responses');
     expect(await count(original, "etl.windows where state in ('loaded', 'empty', 'failed')")).toBe(responses);
     expect(await count(original, 'etl.response_bodies')).toBeLessThan(responses ?? 0);
-    const kept = await original.db.pool.query('select to_jsonb(r)::text as text from etl.answers r');
+    const kept = await original.db.pool.query('select to_jsonb(r)::text as text from etl.responses r');
     expect(kept.rows.filter(({ text }) => text.includes(original.config.EOD_ACCESS_KEY))).toEqual([]);
   });
 
   test('an empty database becomes the same, row for row, history and coverage included', async () => {
     const empty = await openPipeline({ clock });
-    const copied = await copyAnswers(original.db, empty.db);
-    expect(copied).toBe(await count(original, `etl.answers where ${FROM_SOURCE}`));
+    const copied = await copyResponses(original.db, empty.db);
+    expect(copied).toBe(await count(original, `etl.responses where ${FROM_SOURCE}`));
     const report = await replay(empty, {});
     expect(report).toMatchObject({ kind: 'replay', state: 'completed', requests: 0 });
     for (const schema of ['market', 'market_history'] as const) {
@@ -92,9 +92,11 @@ describe('all operations, corrected once and with an instrument missing once', (
     }
     expect(await instrumentsOf(empty)).toEqual(await instrumentsOf(original));
     expect(await coverageOf(empty)).toEqual(await coverageOf(original));
-    const answers = `select operation, place, said, records, diagnostic, questions, is_doubted, is_believed
-      from etl.answers where ${FROM_SOURCE} order by place`;
-    expect((await empty.db.pool.query(answers)).rows).toEqual((await original.db.pool.query(answers)).rows);
+    const responses = `select operation, position, said, records, diagnostic, entries, is_doubted, is_believed
+      from etl.responses where ${FROM_SOURCE} order by position`;
+    expect((await empty.db.pool.query(responses)).rows).toEqual(
+      (await original.db.pool.query(responses)).rows,
+    );
     const ofSource = tables.filter(({ name }) => name !== 'corporate_events');
     const rows = (await Promise.all(ofSource.map(({ name }) => count(empty, `market.${name}`)))).reduce(
       (a = 0, b = 0) => a + b,
@@ -103,13 +105,13 @@ describe('all operations, corrected once and with an instrument missing once', (
   });
 
   test('where everything is loaded already, a replay changes nothing', async () => {
-    const answers = await count(original, 'etl.answers');
+    const responses = await count(original, 'etl.responses');
     const before = [await rowsOf(original, 'market'), await rowsOf(original, 'market_history')];
     const report = await replay(original, {});
     expect(report).toMatchObject({ state: 'completed', requests: 0, inserted: 0, updated: 0, withdrawn: 0 });
     expect(report.unchanged).toBeGreaterThan(0);
     expect([await rowsOf(original, 'market'), await rowsOf(original, 'market_history')]).toEqual(before);
-    expect(await count(original, 'etl.answers')).toBe(answers);
+    expect(await count(original, 'etl.responses')).toBe(responses);
   });
 
   test('an interrupted replay continues where it was, and two processes do not work on one run', async () => {

@@ -59,7 +59,7 @@ describe('ratios are selected', () => {
     expect(rows).toEqual([{ variant: 'quarter', day, period: `${year}${period}` }]);
   });
 
-  test('a quarter is asked for once, a longer period with the same last day is another question', async () => {
+  test('a quarter is requested once, a longer period with the same last day is another request', async () => {
     expect((await ask({ period: 'QM', year: '2023' })).sent).toHaveLength(2);
     expect((await ask({ period: 'QM', year: '2023' })).sent).toHaveLength(0);
     expect((await ask({ period: 'M12', year: '2023' })).sent).toHaveLength(2);
@@ -110,7 +110,7 @@ describe('what nobody declares', () => {
     expect(rows).toEqual([{ covered: 0, filtered: true }]);
   });
 
-  test('nights ask for the exchanges of EOD_OPERATION_EXCHANGES', async () => {
+  test('nights request the exchanges of EOD_OPERATION_EXCHANGES', async () => {
     const { seen, pipeline } = await open({ EOD_OPERATION_EXCHANGES: 'GetTotalTradeHighlights=NSE+BSE_IDX' });
     const request = await nightlyRequest(pipeline, { date: '2025-09-10' });
     const targets = request.targets.filter(({ operation }) => operation === 'GetTotalTradeHighlights');

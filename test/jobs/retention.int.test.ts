@@ -35,11 +35,11 @@ test('what old runs left is deleted, but for what something refers to', async ({
   // Two that were held back: of one, the state of its day still follows.
   await pool.query(
     `with kept as (
-       insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, gone, most, rows_left, place, rows)
-       select 1, window_id, run_id, operation, exchange, 'bhavcopy_cm', to_date - before, 'outdated', before + 1, 9, 0, place, '[]'
-         from etl.answers, (values (0), (1)) days(before)
-       returning operation, exchange, day, place
-     ) update etl.coverage c set held_back_place = kept.place from kept
+       insert into etl.withdrawals (load_id, window_id, run_id, operation, exchange, table_name, day, state, gone, most, rows_left, position, rows)
+       select 1, window_id, run_id, operation, exchange, 'bhavcopy_cm', to_date - before, 'outdated', before + 1, 9, 0, position, '[]'
+         from etl.responses, (values (0), (1)) days(before)
+       returning operation, exchange, day, position
+     ) update etl.coverage c set held_back_position = kept.position from kept
         where (c.operation, c.exchange, c.day, c.instrument) = (kept.operation, kept.exchange, kept.day, '')`,
   );
   const rows = () =>
@@ -70,7 +70,7 @@ test('what old runs left is deleted, but for what something refers to', async ({
     { run: open, state: 'skipped' },
   ]);
 
-  // The file is still known, and its answer can be folded again.
+  // The file is still known, and its response can be folded again.
   const again = await importInto(context, [NSE_UDIFF, BSE_UDIFF]);
   expect(again.files.map(({ state }) => state).sort()).toEqual(['loaded', 'skipped']);
 });

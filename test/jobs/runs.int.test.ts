@@ -81,7 +81,7 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
       [runId],
     );
     const cancelled = cancelRun(pipeline, runId);
-    // Asked on another connection: within a transaction the view does not change.
+    // Requested on another connection: within a transaction the view does not change.
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     await waitFor(async () => (await pipeline.db.pool.query(waiting)).rowCount === 1);
     await planner.query('commit');
@@ -99,9 +99,9 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     const { state, windows } = await report(runId);
     expect(state).toBe('paused');
     expect(windows.open).toBeGreaterThan(0);
-    const asked = sandbox.stats().requests;
+    const requested = sandbox.stats().requests;
     await queueEmpty(pipeline);
-    expect(sandbox.stats().requests).toBe(asked);
+    expect(sandbox.stats().requests).toBe(requested);
     await resumeRun(pipeline, runId);
     expect(await ended(pipeline, runId)).toMatchObject({ state: 'completed', failures: [] });
     await expect(resumeRun(pipeline, runId)).rejects.toMatchObject({ kind: 'usage' });
@@ -111,18 +111,18 @@ describe.each(mostly('postgres'))('a run that is taken in hand, the queue in %s'
     const runId = await start(pipeline, REQUEST);
     const first = await ended(pipeline, runId);
     await pipeline.db.pool.query(
-      `update etl.windows set state = 'failed', error = 'no answer', started_at = now() - interval '60 days',
+      `update etl.windows set state = 'failed', error = 'no response', started_at = now() - interval '60 days',
          fetched = 0, inserted = 0, duplicate = 0, unchanged = 0
        where id in (select id from etl.windows where run_id = $1 order by id limit 4)`,
       [runId],
     );
     await pipeline.db.pool.query("update etl.runs set state = 'failed' where id = $1", [runId]);
-    const asked = sandbox.stats().requests;
+    const requested = sandbox.stats().requests;
     await resumeRun(pipeline, runId);
     const again = await ended(pipeline, runId);
     expect(again).toMatchObject({ state: 'completed', failures: [] });
     expect(again.windows).toEqual(first.windows);
-    expect(sandbox.stats().requests).toBe(asked + 4);
+    expect(sandbox.stats().requests).toBe(requested + 4);
   });
 
   test('unknown: said so', async () => {

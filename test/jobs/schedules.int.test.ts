@@ -11,7 +11,7 @@ import { mostly, openPipeline, type Pipeline } from '../support/pipeline.ts';
 import { freePrefix, redisUrl } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** Every operation on every exchange it is asked of. */
+/** Every operation on every exchange it is requested of. */
 const ALL = operations.flatMap(({ name, exchanges }) => exchanges.map((exchange) => `${name}-${exchange}`));
 
 const BOTH = { EOD_EXCHANGES: ['BSE', 'NSE'] as ('BSE' | 'NSE')[] };

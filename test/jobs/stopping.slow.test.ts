@@ -15,8 +15,8 @@ const REQUEST = backfill({ from: '2025-09-01', to: '2025-09-05', operations: ['G
 /** Far longer than these tests take: whatever is picked up again was put back, not found stalled. */
 const SETTINGS = { EOD_STALL_MS: '60000', EOD_TIMEOUT_MS: '60000' };
 
-describe('a worker told to stop in mid-window', () => {
-  /** A worker with one window under way at a source that takes `delayMs` to answer. */
+describe('a worker that is stopped in mid-window', () => {
+  /** A worker with one window under way at a source that takes `delayMs` to respond. */
   async function underWay(backend: (typeof backends)[number], delayMs: number) {
     const sandbox = await openSandbox({ instrumentsPerExchange: 30, behaviour: { delayMs } });
     const options = { databaseUrl: (await testDatabase()).url, backend, settings: SETTINGS };
@@ -35,10 +35,10 @@ describe('a worker told to stop in mid-window', () => {
 
   test.concurrent.each(backends)('lets it finish where that is soon (queue in %s)', async (backend) => {
     const { pipeline, worker, runId, windows } = await underWay(backend, 800);
-    const toldAt = performance.now();
+    const signalledAt = performance.now();
     worker.signal('SIGTERM');
     expect((await worker.ended).code).toBe(0);
-    expect(performance.now() - toldAt).toBeLessThan(5_000);
+    expect(performance.now() - signalledAt).toBeLessThan(5_000);
     expect(await windows()).toMatchObject([{ state: 'loaded', attempts: 1 }]);
     expect((await ended(pipeline, runId)).state).toBe('completed');
   });
@@ -47,10 +47,10 @@ describe('a worker told to stop in mid-window', () => {
     'puts it back where not, within ten seconds (queue in %s)',
     async (backend) => {
       const { sandbox, options, pipeline, worker, runId, windows } = await underWay(backend, 50_000);
-      const toldAt = performance.now();
+      const signalledAt = performance.now();
       worker.signal('SIGTERM');
       expect((await worker.ended).code).toBe(0);
-      expect(performance.now() - toldAt).toBeLessThan(10_000);
+      expect(performance.now() - signalledAt).toBeLessThan(10_000);
       expect(await windows()).toEqual([{ state: 'pending', error: null, attempts: 1 }]);
       await sandbox.close();
 
@@ -68,7 +68,7 @@ describe('a worker told to stop in mid-window', () => {
 });
 
 test.concurrent.each(['postgres', 'redis'] as const)(
-  'a process told to stop ends in time where %s accepts connections and never answers',
+  'a process that is stopped ends in time where %s accepts connections and never responds',
   async (backend) => {
     const pipeline = await openPipeline({ databaseUrl: (await testDatabase()).url, backend });
     const name = backend === 'postgres' ? 'DATABASE_URL' : 'REDIS_URL';

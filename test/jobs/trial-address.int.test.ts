@@ -31,7 +31,7 @@ describe('with EOD_TRIAL_DAY', () => {
     const { top_gainers_losers: movers, sectoral_classification: _, ...others } = days;
     expect(movers).toEqual([MOVERS_DAY]);
     expect(Object.keys(others).length).toBeGreaterThan(4);
-    // The quarter that ended before the trial day is asked for by its name.
+    // The quarter that ended before the trial day is requested by its name.
     expect(others.financial_ratios).toEqual(['2024-12-31', TRIAL_DAY]);
     for (const [table, found] of Object.entries(others)) {
       if (table !== 'financial_ratios') expect([table, found]).toEqual([table, [TRIAL_DAY]]);
@@ -39,7 +39,7 @@ describe('with EOD_TRIAL_DAY', () => {
     expect(report.warnings).toEqual([
       {
         operation: 'GetTop5GainersLosers',
-        warning: `this trial address answers GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
+        warning: `this trial address responds GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
         windows: 1,
       },
     ]);

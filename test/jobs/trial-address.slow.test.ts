@@ -22,7 +22,7 @@ describe('with EOD_TRIAL_DAY', () => {
       `select * from etl.findings where "check" like 'lost_day%'`,
     );
     expect(rows).toEqual([]);
-    // The day that was asked for counts as loaded, although the rows are of the other day.
+    // The day that was requested counts as loaded, although the rows are of the other day.
     const known = await pipeline.db.pool.query(
       `select day::text, state from etl.coverage where operation = 'GetTop5GainersLosers' and state = 'loaded'`,
     );
@@ -37,12 +37,12 @@ describe('with EOD_TRIAL_DAY', () => {
     expect(bhav.map(({ lastLoaded }) => lastLoaded)).toEqual([TRIAL_DAY, TRIAL_DAY]);
   });
 
-  test('a backfill of more days asks once, and one without that day asks nothing', async () => {
-    const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
-    const week = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-20', to: TRIAL_DAY }));
+  test('a backfill of more days requests once, and one without that day requests nothing', async () => {
+    const requested = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], force: true };
+    const week = await runToEnd(pipeline, backfill({ ...requested, from: '2025-02-20', to: TRIAL_DAY }));
     expect(week).toMatchObject({ state: 'completed', requests: 1, inserted: 0, withdrawn: 0, rejected: 0 });
     expect(week.unchanged).toBeGreaterThan(0);
-    const before = await runToEnd(pipeline, backfill({ ...asked, from: '2025-02-10', to: '2025-02-14' }));
+    const before = await runToEnd(pipeline, backfill({ ...requested, from: '2025-02-10', to: '2025-02-14' }));
     expect(before).toMatchObject({ state: 'completed', requests: 0 });
     expect(before.skips).toEqual([
       { reason: `a trial address has no other day than ${TRIAL_DAY} (EOD_TRIAL_DAY)`, windows: 1 },
@@ -50,7 +50,7 @@ describe('with EOD_TRIAL_DAY', () => {
   });
 });
 
-test('a rebuild from the kept answers, on another day and without the setting, has the same rows and coverage', async () => {
+test('a rebuild from the kept responses, on another day and without the setting, has the same rows and coverage', async () => {
   const pipeline = await openTrial(await trialAddress());
   await runToEnd(pipeline, await nightlyRequest(pipeline, { date: TRIAL_DAY }));
   const known = async () => ({
@@ -72,7 +72,7 @@ test('a rebuild from the kept answers, on another day and without the setting, h
 });
 
 describe('without it', () => {
-  const hint = `this looks like a trial address, which always answers for ${TRIAL_DAY}: if it is one, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
+  const hint = `this looks like a trial address, which always serves ${TRIAL_DAY}: if it is one, set EOD_TRIAL_DAY=${TRIAL_DAY}`;
 
   test('the reject, the report and the coverage say what it looks like', async () => {
     const { url } = await trialAddress();

@@ -9,7 +9,7 @@ import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from './import-support.ts';
 import { ask, DAY, fetched, records, replay, type SourceRecord } from './replay-support.ts';
 
-const ratios = operationNamed('GetFinRatioEOD').sample.answer as SourceRecord;
+const ratios = operationNamed('GetFinRatioEOD').sample.response as SourceRecord;
 
 const NEVER = new AbortController().signal;
 
@@ -18,7 +18,7 @@ async function verified({ db }: Context, signal = NEVER) {
   return verify(db, version, signal);
 }
 
-/** An answer that fills two tables, which a rebuild folds in different parts: one has days, the other has none. */
+/** A response that fills two tables, which a rebuild folds in different parts: one has days, the other has none. */
 async function loadPledges(context: Context, minute: number, more: SourceRecord = {}): Promise<void> {
   await ask(context, {
     operation: 'GetConsolidatedPledge',

@@ -85,7 +85,7 @@ beforeAll(async () => {
   // Nothing is known of the bands of 2024-01-02; on 2024-01-09 there were none. On 2024-01-04 and 2024-01-10 records were
   // rejected: of these a later response had none, of the others no response came. A stray record is of no day.
   await context.db.pool.query(
-    `insert into etl.coverage (operation, exchange, day, last_place, last_said, last_records, loaded_place, loaded_records)
+    `insert into etl.coverage (operation, exchange, day, last_position, last_said, last_records, loaded_position, loaded_records)
      select 'GetCircuitBreakers', 'NSE', day::date, '2024-02-01', said, records, loaded::timestamptz, nullif(records, 0)
        from (values ('2023-12-29', 'loaded', 2, '2024-02-01'), ('2024-01-03', 'loaded', 2, '2024-02-01'),
                     ('2024-01-05', 'loaded', 2, '2024-02-01'), ('2024-01-09', 'empty', 0, null),
@@ -132,14 +132,14 @@ describe('market.prices', () => {
 
   test('has the returns of adjusted closes, wherever the session before is stored', async () => {
     const found = await query(
-      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 2) as told, round((a.close_price / a.before - 1) * 100, 2) as adjusted
+      `select p.symbol, p.trade_date::text as day, round(p.return_percent, 2) as reported, round((a.close_price / a.before - 1) * 100, 2) as adjusted
          from market.prices p
          join (select instrument_id, exchange, trade_date, close_price, lag(close_price) over (partition by exchange, instrument_id order by trade_date) as before
                  from market.prices_adjusted) a using (instrument_id, exchange, trade_date)
         where a.before is not null and exchange = 'NSE' and p.series <> 'N1'`,
     );
     expect(found).toHaveLength(9);
-    expect(found.filter(({ told, adjusted }) => told !== adjusted)).toEqual([]);
+    expect(found.filter(({ reported, adjusted }) => reported !== adjusted)).toEqual([]);
   });
 
   test('has a row for each row of the bhav copy: series apart, deliveries and bands beside, nulls where there is nothing', async () => {

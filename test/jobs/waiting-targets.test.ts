@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/answered.ts';
+import { listedBy, planUnlessWaiting } from '../../src/jobs/runs/covered.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { deals, details, items } from '../support/declared.ts';
 
 const LISTS: Readonly<Record<string, string>> = { Facts: 'Items', Items: 'Bhav', A: 'B', B: 'A' };
 const target = (operation: string, exchange = 'BSE') => ({ operation, exchange });
 
-/** What is planned, in which order, and what waits; `nothing`: what has nothing to ask for. */
+/** What is planned, in which order, and what waits; `nothing`: what has nothing to request. */
 async function divided(names: readonly string[], nothing: readonly string[] = []) {
   const planned: string[] = [];
   const targets = names.map((name) => target(...(name.split(' ') as [string])));
@@ -21,7 +21,7 @@ async function divided(names: readonly string[], nothing: readonly string[] = []
   return { planned, waiting: waiting.map(({ operation }) => operation) };
 }
 
-test('what tells the questions of others is planned first, and those wait, one after the other', async () => {
+test('what shows the requests of others is planned first, and those wait, one after the other', async () => {
   expect(await divided(['Facts', 'Other', 'Items', 'Bhav'])).toEqual({
     planned: ['Other', 'Bhav'],
     waiting: ['Facts', 'Items'],
@@ -30,7 +30,7 @@ test('what tells the questions of others is planned first, and those wait, one a
   expect(await divided(['Facts'])).toEqual({ planned: ['Facts'], waiting: [] });
 });
 
-test('nothing waits for what has nothing to ask for, or is of another exchange', async () => {
+test('nothing waits for what has nothing to request, or is of another exchange', async () => {
   expect(await divided(['Facts', 'Items', 'Bhav'], ['Bhav', 'Items'])).toEqual({
     planned: ['Bhav', 'Items', 'Facts'],
     waiting: [],
@@ -43,7 +43,7 @@ test('in a circle, one of them does not wait', async () => {
   expect([planned.length, waiting.length]).toEqual([1, 1]);
 });
 
-test('what tells the questions of an operation', () => {
+test('what shows the requests of an operation', () => {
   expect(listedBy(details, true)).toBe('GetTestItems');
   expect(listedBy(items, false)).toBe('GetBhavCopyCM');
   expect(listedBy(items, true)).toBeNull();

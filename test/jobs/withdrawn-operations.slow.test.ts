@@ -6,7 +6,7 @@ import { openSandbox } from '../support/sandbox.ts';
 
 const clock = { now: () => Date.parse('2025-09-10T22:05:00+05:30') };
 const RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
-const ASKED = {
+const REQUESTED = {
   from: '2025-09-04',
   to: '2025-09-05',
   operations: RATIOS,
@@ -38,9 +38,9 @@ test.each([
   ],
 ])('%s: the same ratios come from GetFinancialRatios, and it is said once', async (_, behaviour, said) => {
   const before = await open({});
-  await runToEnd(before.pipeline, backfill(ASKED));
+  await runToEnd(before.pipeline, backfill(REQUESTED));
   const { sandbox, pipeline } = await open(behaviour);
-  const report = await runToEnd(pipeline, backfill(ASKED));
+  const report = await runToEnd(pipeline, backfill(REQUESTED));
   expect(report).toMatchObject({ state: 'completed', failures: [], rejected: 0 });
   expect(await ratiosOf(pipeline)).toEqual(await ratiosOf(before.pipeline));
   expect(report.inserted).toBe(2 * 2 * (2 + 1));
@@ -48,17 +48,19 @@ test.each([
   for (const { operation, warning } of report.warnings) {
     expect(RATIOS).toContain(operation);
     expect(warning).toContain(said);
-    expect(warning).toContain('GetFinancialRatios was asked with type');
+    expect(warning).toContain('GetFinancialRatios was requested with type');
   }
-  // Later runs ask at once for what answers, until a week is over.
+  // Later runs ask at once for what responses, until a week is over.
   const { byOperation } = sandbox.stats();
   const { rows } = await pipeline.db.pool.query('select operation from etl.withdrawn_operations order by 1');
   expect(rows.map(({ operation }) => operation)).toEqual(RATIOS);
-  const again = await runToEnd(pipeline, backfill({ ...ASKED, force: true }));
+  const again = await runToEnd(pipeline, backfill({ ...REQUESTED, force: true }));
   expect(again).toMatchObject({ state: 'completed', inserted: 0, updated: 0 });
   for (const name of RATIOS) expect(sandbox.stats().byOperation[name]).toBe(byOperation[name]);
   await pipeline.db.pool.query(`update etl.withdrawn_operations set noted_at = noted_at - interval '8 days'`);
-  expect(await runToEnd(pipeline, backfill({ ...ASKED, force: true }))).toMatchObject({ state: 'completed' });
+  expect(await runToEnd(pipeline, backfill({ ...REQUESTED, force: true }))).toMatchObject({
+    state: 'completed',
+  });
   for (const name of RATIOS) {
     expect(sandbox.stats().byOperation[name]).toBeGreaterThan(byOperation[name] as number);
   }
@@ -66,12 +68,12 @@ test.each([
 
 test('if that operation is refused too, its windows are blocked as those of any other', async () => {
   const { pipeline } = await open({ withdrawnRatios: true, disabledOperations: ['GetFinancialRatios'] });
-  const report = await runToEnd(pipeline, backfill(ASKED));
+  const report = await runToEnd(pipeline, backfill(REQUESTED));
   expect(report).toMatchObject({ state: 'failed', inserted: 0 });
   expect(report.windows).toMatchObject({ blocked: report.windows.total, open: 0 });
 });
 
-test('what is asked instead is an operation that knows the same shapes and parameters', () => {
+test('what is requested instead is an operation that knows the same shapes and parameters', () => {
   const replaced = operations.filter(({ instead }) => instead !== undefined);
   expect(replaced.map(({ name }) => name)).toEqual(RATIOS);
   for (const { instead, shapes, request, windows } of replaced) {

@@ -3,10 +3,10 @@ import { digestUpTo, verify } from '../../src/load/market/digests.ts';
 import { tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { sample } from '../support/for-all.ts';
-import { LOOKBACK, placesOf } from './any-order/answers.ts';
 import { describeSteps, type Step, smaller, stepsOf, stepsOfSomeInstruments } from './any-order/draw.ts';
 import { MAX_REJECT_SHARE, type Topic } from './any-order/model.ts';
-import { type Deviation, type Place, run } from './any-order/run.ts';
+import { LOOKBACK, positionsOf } from './any-order/responses.ts';
+import { type Deviation, type Position, run } from './any-order/run.ts';
 import { truncateSql } from './commute-support.ts';
 import { newRun } from './support.ts';
 
@@ -15,27 +15,27 @@ const EXAMPLES = process.env.EOD_TEST_EXAMPLES;
 
 /** So many sets are tried at once, … */
 const AT_ONCE = 3;
-/** … and after so many the database is emptied, because what asks about all exchanges becomes slow. */
+/** … and after so many the database is emptied, because what is about all exchanges becomes slow. */
 const BATCH = 48;
 
-let place: Omit<Place, 'exchange'>;
+let position: Omit<Position, 'exchange'>;
 let exchanges = 0;
 beforeAll(async () => {
   const context = await openStore(undefined, {
     EOD_MAX_REJECT_SHARE: String(MAX_REJECT_SHARE),
     EOD_LOOKBACK_SESSIONS: String(LOOKBACK),
   });
-  place = { context, runId: await newRun(context.db) };
+  position = { context, runId: await newRun(context.db) };
 });
 
 /** Each set has an exchange of its own, so that no database has to be emptied for it. */
 function runSet(steps: readonly Step[]): Promise<Deviation[]> {
   exchanges += 1;
-  return run({ ...place, exchange: `N${exchanges}` }, steps);
+  return run({ ...position, exchange: `N${exchanges}` }, steps);
 }
 
 const newest = async () =>
-  Number((await place.context.db.pool.query('select market.state() as state')).rows[0]?.state);
+  Number((await position.context.db.pool.query('select market.state() as state')).rows[0]?.state);
 
 /** Runs all sets, some at once. @returns those that deviate in a topic. */
 async function runSets(sets: readonly (readonly Step[])[]) {
@@ -45,33 +45,33 @@ async function runSets(sets: readonly (readonly Step[])[]) {
     const work = async () => {
       for (let steps = queue.shift(); steps !== undefined; steps = queue.shift()) {
         for (const { topic } of await runSet(steps)) failed.push({ steps, topic });
-        await digestUpTo(place.context.db, await newest());
+        await digestUpTo(position.context.db, await newest());
         if (failed.length > 0 && EXAMPLES === undefined) return;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (failed.length > 0 && EXAMPLES === undefined) break;
-    await expectLayoutsOfAnswers();
-    const found = await verify(place.context.db, await newest(), new AbortController().signal);
+    await expectLayoutsOfResponses();
+    const found = await verify(position.context.db, await newest(), new AbortController().signal);
     expect(found).toMatchObject({ isIntact: true, differences: [], strayRows: [] });
-    await place.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
+    await position.context.db.pool.query(truncateSql(tables.map(({ name }) => name)));
   }
   return failed;
 }
 
-/** Every answer counts once in the sets of fields, whatever was loaded again, replayed or folded. */
-async function expectLayoutsOfAnswers(): Promise<void> {
-  const stored = `operation, exchange, layout, first_place, last_place, answers, counts[1] as records`;
-  const summed = `select operation, exchange, layout, min(place), max(place), count(*), sum(field_counts[1])::bigint
-                    from etl.answers where layout is not null group by 1, 2, 3`;
-  const compared = `with sums as (${summed}), kept as (select ${stored} from etl.answer_layouts)
+/** Every response counts once in the sets of fields, whatever was loaded again, replayed or folded. */
+async function expectLayoutsOfResponses(): Promise<void> {
+  const stored = `operation, exchange, layout, first_position, last_position, responses, counts[1] as records`;
+  const summed = `select operation, exchange, layout, min(position), max(position), count(*), sum(field_counts[1])::bigint
+                    from etl.responses where layout is not null group by 1, 2, 3`;
+  const compared = `with sums as (${summed}), kept as (select ${stored} from etl.response_layouts)
     select (select count(*) from sums)::int as sums, (select count(*) from ((table sums except table kept) union all (table kept except table sums)) d)::int as differing`;
-  const { rows } = await place.context.db.pool.query<{ sums: number; differing: number }>(compared);
+  const { rows } = await position.context.db.pool.query<{ sums: number; differing: number }>(compared);
   expect(rows[0]?.sums).toBeGreaterThan(0);
   expect(rows[0]?.differing).toBe(0);
 }
 
-/** Takes things away from a set as long as it fails. */
+/** Removes things from a set as long as it fails. */
 async function smallest(
   steps: readonly Step[],
   fails: (steps: readonly Step[]) => Promise<boolean>,
@@ -92,15 +92,15 @@ async function explain(steps: readonly Step[], topic: Topic): Promise<string> {
     last = found ?? last;
     return found !== undefined;
   });
-  const places = placesOf(least.flatMap((step) => (step.act === 'load' ? [step.answer] : [])));
+  const positions = positionsOf(least.flatMap((step) => (step.act === 'load' ? [step.response] : [])));
   const texts = [
     ...(last?.missing ?? []).map((text) => `  missing    ${text}`),
     ...(last?.unexpected ?? []).map((text) => `  unexpected ${text}`),
   ];
-  return `${topic}, after step ${last?.step} of\n${describeSteps(least, places)}\n${texts.join('\n')}`;
+  return `${topic}, after step ${last?.step} of\n${describeSteps(least, positions)}\n${texts.join('\n')}`;
 }
 
-describe('answers that are loaded in any order, with replays and rebuilds in between', () => {
+describe('responses that are loaded in any order, with replays and rebuilds in between', () => {
   test('leave what their ordered fold leaves, after every load', async () => {
     const sets = [
       ...sample(stepsOf, { numRuns: 6, seed: 20_270_817 }),

@@ -142,8 +142,8 @@ describe('what has changed between two states', () => {
       'null, null',
       "null, null) where symbol = 'none' and (true",
     ]) {
-      const asked = store.pool.query(`select * from market_history.bhavcopy_cm_changes(${states})`);
-      await expect(asked).rejects.toThrow('there is no state null');
+      const requested = store.pool.query(`select * from market_history.bhavcopy_cm_changes(${states})`);
+      await expect(requested).rejects.toThrow('there is no state null');
     }
     expect((await read(newest, newest)).rows).toEqual([]);
   });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, today } from '../../src/core/clock.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { rowVariant } from '../../src/load/market/row-questions.ts';
+import { rowVariant } from '../../src/load/market/row-requests.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
@@ -10,13 +10,13 @@ import { openStore } from '../jobs/import-support.ts';
 import { replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { catalogue, enable } from '../support/catalogue.ts';
 import { forAllAsync } from '../support/for-all.ts';
-import { placeOf } from '../support/place.ts';
-import { type Answer, contentOf, DAYS, loadAnswer, SYMBOLS, truncateSql } from './commute-support.ts';
+import { positionOf } from '../support/position.ts';
+import { contentOf, DAYS, loadResponse, type Response, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
 const SAVED = ['', '08-21-2025 09:02:14', '08-21-2025 09:15:00', '01-01-2199 00:00:00'] as const;
-/** The first answer may be fetched before the data of the last day is expected. */
+/** The first response may be fetched before the data of the last day is expected. */
 const FIRST_CALL = Date.UTC(2025, 7, 21, 5);
 const MINUTE = 60_000;
 
@@ -29,9 +29,9 @@ interface Listed {
   readonly shape: number;
 }
 
-/** The defaults, and those of the catalogue, which are enabled before any answer is loaded. */
+/** The defaults, and those of the catalogue, which are enabled before any response is loaded. */
 const all = [...operations, ...catalogue];
-/** COMMUTE_ONLY: the answers are of a single operation. */
+/** COMMUTE_ONLY: the responses are of a single operation. */
 const only = all.findIndex(({ name }) => name === process.env.COMMUTE_ONLY);
 
 const drawnOf = fc.record({
@@ -39,7 +39,7 @@ const drawnOf = fc.record({
   exchange: fc.constantFrom('BSE', 'BSE', 'NSE'),
   from: fc.nat(DAYS.length - 1),
   length: fc.nat(2),
-  question: fc.nat(30),
+  entry: fc.nat(30),
   part: fc.constantFrom('full', 'full', 'full', 'filtered', 'instruments'),
   shapes: fc.constantFrom<readonly number[]>([0], [1], [1], [0, 1]),
   ...contentOf(SAVED.length),
@@ -49,8 +49,8 @@ const drawnOf = fc.record({
 });
 type Drawn = typeof drawnOf extends fc.Arbitrary<infer T> ? T : never;
 
-/** All answers are to few questions, so that most of them are about the same rows. */
-const answersOf = fc
+/** All responses are to few requests, so that most of them are about the same rows. */
+const responsesOf = fc
   .tuple(
     only >= 0 ? fc.constant([only]) : fc.uniqueArray(fc.nat(all.length - 1), { minLength: 1, maxLength: 2 }),
     fc.array(drawnOf, { minLength: 3, maxLength: 9 }),
@@ -60,16 +60,16 @@ const answersOf = fc
     return drawn.map((one, at) => {
       calledAt += one.minutes * MINUTE;
       const operation = all[chosen[one.operation % chosen.length] ?? 0] as Operation;
-      return { ...answerOf(operation, one, calledAt), place: placeOf(calledAt, at) };
+      return { ...responseOf(operation, one, calledAt), position: positionOf(calledAt, at) };
     });
   });
 
-function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Answer, 'place'> {
+function responseOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<Response, 'position'> {
   const calledOn = today({ now: () => calledAt } satisfies Clock, 'Asia/Kolkata');
-  const question = askedFor(operation, drawn, calledOn);
+  const entry = requested(operation, drawn, calledOn);
   const { exchanges, envelope = 'Value' } = operation;
   const exchange = exchanges.includes(drawn.exchange) ? drawn.exchange : (exchanges[0] as string);
-  const { from, to, instruments } = question;
+  const { from, to, instruments } = entry;
   const shapes = drawn.shapes.map((one) => one % operation.shapes.length);
   const records: Listed[] = [];
   const dated = operation.shapes.some((shape) => shape.dated);
@@ -79,7 +79,7 @@ function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<An
       // What is listed about a row of another operation are its parts, not instruments.
       const isPart = operation.windows.per === 'row';
       if (instruments.length > 0 && !isPart && !instruments.includes(`S${symbol}`)) continue;
-      if (question.filtered && symbol % 2 === 1) continue;
+      if (entry.filtered && symbol % 2 === 1) continue;
       if (drawn.missing.includes((symbol + day * 3) % SYMBOLS)) continue;
       const cell = drawn.cells[(symbol + day * 5) % SYMBOLS] ?? { saved: 0, value: 0 };
       const shape = shapes[symbol % shapes.length] ?? 0;
@@ -92,18 +92,18 @@ function answerOf(operation: Operation, drawn: Drawn, calledAt: number): Omit<An
   const sent = [...records, ...again].map((one) => recordOf(operation, exchange, one));
   if (drawn.rejected) sent.push({ Unknown: drawn.cells[0]?.value ?? 0 });
   const body = Buffer.from(JSON.stringify({ [envelope]: sent }));
-  return { operation, exchange, ...question, calledAt, body };
+  return { operation, exchange, ...entry, calledAt, body };
 }
 
 /** What the planner might ask of an operation. */
-function askedFor(operation: Operation, { from, length, part, question }: Drawn, calledOn: string) {
+function requested(operation: Operation, { from, length, part, entry }: Drawn, calledOn: string) {
   const { windows, request } = operation;
   const [first, last] = [DAYS[from] as string, DAYS[Math.min(DAYS.length - 1, from + length)] as string];
   const plain = { instruments: [] as string[], params: {}, variant: '', filtered: false };
   if (windows.per === 'instrument') {
     const options: Record<string, string> =
-      operation.name === 'GetFinancialRatios' && question % 2 === 0 ? { type: 'EOD' } : {};
-    const asked = windows.questions({
+      operation.name === 'GetFinancialRatios' && entry % 2 === 0 ? { type: 'EOD' } : {};
+    const requested = windows.requests({
       sessions: [first],
       from: '2025-06-30',
       to: last,
@@ -111,13 +111,13 @@ function askedFor(operation: Operation, { from, length, part, question }: Drawn,
       live: true,
       options,
     });
-    const one = asked[question % asked.length];
-    if (one === undefined) throw new Error(`${operation.name} asks nothing`);
+    const one = requested[entry % requested.length];
+    if (one === undefined) throw new Error(`${operation.name} requests nothing`);
     const { from, to, params, variant } = one;
-    return { ...plain, from, to, params, variant, instruments: [`S${question % 2}`] };
+    return { ...plain, from, to, params, variant, instruments: [`S${entry % 2}`] };
   }
   if (windows.per === 'row') {
-    const values = Object.keys(windows.params).map((_, at) => String((question >> at) % 2));
+    const values = Object.keys(windows.params).map((_, at) => String((entry >> at) % 2));
     const params = Object.fromEntries(
       Object.keys(windows.params).map((param, at) => [param, values[at] as string]),
     );
@@ -127,7 +127,7 @@ function askedFor(operation: Operation, { from, length, part, question }: Drawn,
       to: first,
       params,
       variant: rowVariant(values),
-      instruments: [`S${question % 2}`],
+      instruments: [`S${entry % 2}`],
     };
   }
   const range =
@@ -170,7 +170,7 @@ function recordOf(operation: Operation, exchange: string, listed: Listed): Sourc
   };
   return Object.fromEntries(
     table.fields.flatMap((field) =>
-      field.from === 'answer' ? [[field.source, sentValue(field.column, field.kind)]] : [],
+      field.from === 'response' ? [[field.source, sentValue(field.column, field.kind)]] : [],
     ),
   );
 }
@@ -195,7 +195,7 @@ async function selected(sql: string): Promise<string[]> {
 
 /**
  * What must not depend on the order of the loads. The number of records in the coverage is left out: if a day has
- * several answers with records and a later one without, it is that of the one that was loaded last.
+ * several responses with records and a later one without, it is that of the one that was loaded last.
  */
 const stored = async () => ({
   // Revisions do depend on it, except after a rebuild.
@@ -207,21 +207,21 @@ const stored = async () => ({
     `select concat_ws(' ', operation, exchange, from_date, to_date, record) as row from etl.rejects where resolved_at is null order by 1`,
   ),
   withdrawals: await selected(
-    `select concat_ws(' ', table_name, exchange, day, place, state, gone, most, rows_left) as row from etl.withdrawals order by 1`,
+    `select concat_ws(' ', table_name, exchange, day, position, state, gone, most, rows_left) as row from etl.withdrawals order by 1`,
   ),
   facts: await selected(
-    `select jsonb_build_array(place, said, records, diagnostic, questions, is_doubted)::text as row from etl.answers
+    `select jsonb_build_array(position, said, records, diagnostic, entries, is_doubted)::text as row from etl.responses
       where operation in (${operations.map(({ name }) => `'${name}'`).join(', ')}) order by 1`,
   ),
   differing: (await compareSums(context.db, 60_000)).differing,
 });
 
-/** The rows of the tables that answers fill; others are computed from them when a run ends. */
+/** The rows of the tables that responses fill; others are computed from them when a run ends. */
 async function contentsOf(schema: 'market' | 'market_history'): Promise<string[]> {
   const filled = operations.flatMap(({ shapes, also }) => [...shapes, ...(also === undefined ? [] : [also])]);
-  const answered = new Set(filled.map(({ table }) => table.name));
+  const covered = new Set(filled.map(({ table }) => table.name));
   const contents = Object.entries(await rowsOf(context, schema));
-  return contents.flatMap(([name, rows]) => (answered.has(name) ? rows.map((row) => `${name} ${row}`) : []));
+  return contents.flatMap(([name, rows]) => (covered.has(name) ? rows.map((row) => `${name} ${row}`) : []));
 }
 
 const revisions = async () => ({
@@ -229,43 +229,45 @@ const revisions = async () => ({
   history: await contentsOf('market_history'),
 });
 
-const isEmptyAnswer = ({ operation: { envelope = 'Value' }, body }: Answer) =>
+const isEmptyResponse = ({ operation: { envelope = 'Value' }, body }: Response) =>
   body.equals(Buffer.from(JSON.stringify({ [envelope]: [] })));
 
-const describeAnswer = ({ operation, body, ...rest }: Answer) => ({
+const describeResponse = ({ operation, body, ...rest }: Response) => ({
   operation: operation.name,
   ...rest,
   body: body.toString().slice(0, 300),
 });
 
-describe('answers of every operation in every shape', () => {
+describe('responses of every operation in every shape', () => {
   test('leave the same rows, coverage and rejects in whatever order they are loaded, and after a rebuild', async () => {
     await forAllAsync(
-      [answersOf, fc.array(fc.nat(1_000), { minLength: 9, maxLength: 9 }), fc.integer({ min: 1, max: 3 })],
+      [responsesOf, fc.array(fc.nat(1_000), { minLength: 9, maxLength: 9 }), fc.integer({ min: 1, max: 3 })],
       { numRuns: 2, seed: 20_250_829, endOnFailure: true },
-      async (answers, order, width) => {
+      async (responses, order, width) => {
         try {
           await empty();
-          for (const answer of answers) await loadAnswer(context, runId, answer);
+          for (const response of responses) await loadResponse(context, runId, response);
           const inOrder = await stored();
           const past = await revisions();
           expect(inOrder.differing).toEqual([]);
 
           await empty();
-          const queue = answers
-            .map((answer, at) => ({ answer, place: order[at] ?? 0 }))
-            .sort((a, b) => a.place - b.place)
-            .map(({ answer }) => answer);
+          const queue = responses
+            .map((response, at) => ({ response, position: order[at] ?? 0 }))
+            .sort((a, b) => a.position - b.position)
+            .map(({ response }) => response);
           while (queue.length > 0) {
-            // Two answers without records do not wait for each other. If they are about the same day, it may count as
-            // not published yet until it is asked for again, although the later one says that there is nothing.
+            // Two responses without records do not wait for each other. If they are about the same day, it may count as
+            // not published yet until it is requested again, although the later one says that there is nothing.
             const some = queue.splice(0, width);
-            const [first, ...others] = some.filter(isEmptyAnswer);
-            const together = some.filter((one) => one === first || !isEmptyAnswer(one));
-            await Promise.all(together.map((answer, at) => loadAnswer(pools[at] ?? context, runId, answer)));
-            for (const answer of others) await loadAnswer(context, runId, answer);
+            const [first, ...others] = some.filter(isEmptyResponse);
+            const together = some.filter((one) => one === first || !isEmptyResponse(one));
+            await Promise.all(
+              together.map((response, at) => loadResponse(pools[at] ?? context, runId, response)),
+            );
+            for (const response of others) await loadResponse(context, runId, response);
           }
-          // A reject may stay open until the next answer, but none is taken as resolved that is not.
+          // A reject may stay open until the next response, but none is taken as resolved that is not.
           const same = { ...inOrder, rejects: expect.arrayContaining(inOrder.rejects) };
           expect(await stored(), 'in another order').toEqual(same);
           await replay(context, {});
@@ -276,7 +278,7 @@ describe('answers of every operation in every shape', () => {
         } catch (error) {
           console.log(
             JSON.stringify(
-              { answers: answers.map(describeAnswer), order: order.slice(0, answers.length), width },
+              { responses: responses.map(describeResponse), order: order.slice(0, responses.length), width },
               null,
               1,
             ),

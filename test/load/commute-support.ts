@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { today } from '../../src/core/clock.ts';
-import type { Place } from '../../src/core/place.ts';
-import { readAnswer } from '../../src/extract/index.ts';
+import type { Position } from '../../src/core/position.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { storeAnswer } from '../../src/jobs/responses/store-answer.ts';
-import { packBody } from '../../src/load/state/answers/answers.ts';
+import { storeResponse } from '../../src/jobs/responses/store-response.ts';
+import { packBody } from '../../src/load/state/responses/responses.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 
-// What tests of loads in any order draw their answers from.
+// What tests of loads in any order draw their responses from.
 
 export const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
 export const SYMBOLS = 14;
 
 /**
- * Which symbols an answer lacks, what it says of the others, and how many records it repeats.
+ * Which symbols a response lacks, what it says of the others, and how many records it repeats.
  *
  * @param savedTimes between how many times at which a record was saved is chosen.
  */
@@ -34,11 +34,11 @@ export const contentOf = (savedTimes: number) => ({
 export function truncateSql(names: readonly string[]): string {
   const both = names.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   return `truncate ${both.join(', ')}, etl.loads, etl.day_rows, etl.withdrawals, etl.observed_aliases, etl.rejected_records,
-    etl.answers, etl.answer_layouts, etl.response_bodies, etl.coverage, etl.past_begins`;
+    etl.responses, etl.response_layouts, etl.response_bodies, etl.coverage, etl.past_begins`;
 }
 
-/** A question and its answer. */
-export interface Answer {
+/** An entry and its response. */
+export interface Response {
   readonly operation: Operation;
   readonly exchange: string;
   readonly from: string;
@@ -47,14 +47,14 @@ export interface Answer {
   readonly params: Readonly<Record<string, string>>;
   readonly variant: string;
   readonly filtered: boolean;
-  readonly place: Place;
+  readonly position: Position;
   readonly calledAt: number;
   readonly body: Buffer;
 }
 
-/** Writes the window of a question, as a plan does. */
-export async function openWindow(at: Context, runId: number, answer: Answer): Promise<number> {
-  const { operation, exchange, from, to, instruments, params, variant, filtered } = answer;
+/** Writes the window of an entry, as a plan does. */
+export async function openWindow(at: Context, runId: number, response: Response): Promise<number> {
+  const { operation, exchange, from, to, instruments, params, variant, filtered } = response;
   const found = await at.db.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
@@ -63,24 +63,29 @@ export async function openWindow(at: Context, runId: number, answer: Answer): Pr
   return found.rows[0]?.id ?? 0;
 }
 
-/** Reads the answer to the question of a window and stores it, as a worker does. */
-export async function answerWindow(at: Context, runId: number, id: number, answer: Answer): Promise<void> {
-  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = answer;
+/** Reads the response to the entry of a window and stores it, as a worker does. */
+export async function responseWindow(
+  at: Context,
+  runId: number,
+  id: number,
+  response: Response,
+): Promise<void> {
+  const { operation, exchange, from, to, instruments, params, variant, filtered, body, calledAt } = response;
   const calledOn = today({ now: () => calledAt }, 'Asia/Kolkata');
-  const asked = { exchange, from, to, instruments, params, calledOn };
+  const requested = { exchange, from, to, instruments, params, calledOn };
   const contentType = 'application/json';
-  await storeAnswer(at, {
-    window: { ...asked, id, runId, operation: operation.name, variant, filtered },
-    extracted: readAnswer(
+  await storeResponse(at, {
+    window: { ...requested, id, runId, operation: operation.name, variant, filtered },
+    extracted: readResponse(
       operation,
-      asked,
+      requested,
       { body, contentType, bytes: body.length },
       { accessKey: '', timeZone: 'Asia/Kolkata' },
     ),
-    place: answer.place,
+    position: response.position,
     calledAt,
     bytes: 1,
-    answer: {
+    response: {
       packed: await packBody(at.db.drizzle, body),
       contentType,
       calledOn,
@@ -89,7 +94,7 @@ export async function answerWindow(at: Context, runId: number, id: number, answe
   });
 }
 
-/** Both: asks a question and stores its answer. */
-export async function loadAnswer(at: Context, runId: number, answer: Answer): Promise<void> {
-  await answerWindow(at, runId, await openWindow(at, runId, answer), answer);
+/** Both: makes a request and stores its response. */
+export async function loadResponse(at: Context, runId: number, response: Response): Promise<void> {
+  await responseWindow(at, runId, await openWindow(at, runId, response), response);
 }

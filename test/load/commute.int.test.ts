@@ -3,16 +3,16 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { planReplay } from '../../src/jobs/replay/plan-replay.ts';
 import { workReplay } from '../../src/jobs/replay/work-replay.ts';
-import { readToFold } from '../../src/jobs/responses/store-answer.ts';
+import { readToFold } from '../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../src/load/market/accept-withdrawal.ts';
-import { hashBody } from '../../src/load/state/answers/answers.ts';
 import { compareSums } from '../../src/load/state/coverage/sum-of-facts.ts';
+import { hashBody } from '../../src/load/state/responses/responses.ts';
 import { operationNamed, tables } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { physical, replay, rowsOf, type SourceRecord } from '../jobs/replay-support.ts';
 import { forAllAsync } from '../support/for-all.ts';
-import { placeOf } from '../support/place.ts';
-import { answerWindow, contentOf, DAYS, openWindow, SYMBOLS, truncateSql } from './commute-support.ts';
+import { positionOf } from '../support/position.ts';
+import { contentOf, DAYS, openWindow, responseWindow, SYMBOLS, truncateSql } from './commute-support.ts';
 import { newRun, openPool } from './support.ts';
 
 /** Of which times a record says that it was saved; 0: of none; the last is not believed. */
@@ -24,10 +24,10 @@ const SAVED = [
   '01-01-2199 00:00:00',
 ] as const;
 const NOT_BELIEVED = SAVED.length - 1;
-/** When the first answer was fetched. */
+/** When the first response was fetched. */
 const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
 
-/** The kinds of answers, by what a full one lists in full. */
+/** The kinds of responses, by what a full one lists in full. */
 const KINDS = {
   session: { operation: 'GetBhavCopyCM', lists: 'days', mayBeEmpty: false },
   range: { operation: 'GetSeriesChange', lists: 'days', mayBeEmpty: true },
@@ -46,8 +46,8 @@ interface Listed {
   readonly value: number;
 }
 
-/** One answer of the source. `fetched` is its place in the order of the calls. */
-interface Answer {
+/** One response of the source. `fetched` is its position in the order of the calls. */
+interface Response {
   readonly fetched: number;
   /** Fetched in the very millisecond of the one before. */
   readonly atOnce: boolean;
@@ -56,44 +56,52 @@ interface Answer {
   readonly from: number;
   readonly to: number;
   readonly part: 'full' | 'filtered' | 'instruments' | 'rejects';
-  /** In the order of the answer: a key may come twice. */
+  /** In the order of the response: a key may come twice. */
   readonly records: readonly Listed[];
 }
 
-const answerOf = fc.record({
-  /** Fetched in the very millisecond of the one before; `again`: and asked the same. */
+const responseOf = fc.record({
+  /** Fetched in the very millisecond of the one before; `again`: and requested the same. */
   atOnce: fc.constantFrom<false | 'other' | 'again'>(false, false, false, false, 'other', 'again'),
   exchange: fc.constantFrom<Exchange>('NSE', 'NSE', 'NSE', 'BSE'),
   kind: fc.constantFrom<Kind>('session', 'session', 'session', 'range', 'exchange', 'instrument', 'company'),
   from: fc.nat(DAYS.length - 1),
   length: fc.constantFrom(0, 0, 0, 1, 2),
-  part: fc.constantFrom<Answer['part']>('full', 'full', 'full', 'full', 'filtered', 'instruments', 'rejects'),
+  part: fc.constantFrom<Response['part']>(
+    'full',
+    'full',
+    'full',
+    'full',
+    'filtered',
+    'instruments',
+    'rejects',
+  ),
   ...contentOf(SAVED.length),
 });
-/** With the questions of those that ask what the one before did. */
-const drawnOf = fc.array(answerOf, { minLength: 4, maxLength: 12 }).map((drawn) => {
-  const asked: typeof drawn = [];
+/** With the entries of those that ask what the one before did. */
+const drawnOf = fc.array(responseOf, { minLength: 4, maxLength: 12 }).map((drawn) => {
+  const requested: typeof drawn = [];
   for (const one of drawn) {
-    const last = asked.at(-1);
-    if (one.atOnce !== 'again' || last === undefined) asked.push(one);
+    const last = requested.at(-1);
+    if (one.atOnce !== 'again' || last === undefined) requested.push(one);
     else {
       const { kind, exchange, from, length, part } = last;
-      asked.push({ ...one, kind, exchange, from, length, part });
+      requested.push({ ...one, kind, exchange, from, length, part });
     }
   }
-  return asked;
+  return requested;
 });
-const answersOf = drawnOf.map((drawn) =>
-  drawn.map(({ atOnce, length, missing, cells, twice, ...answer }, fetched): Answer => {
-    const { kind, from } = answer;
+const responsesOf = drawnOf.map((drawn) =>
+  drawn.map(({ atOnce, length, missing, cells, twice, ...response }, fetched): Response => {
+    const { kind, from } = response;
     const { lists } = KINDS[kind];
     const to = kind === 'instrument' ? from : Math.min(DAYS.length - 1, from + length);
     const part =
       lists === 'none'
         ? 'instruments'
-        : kind === 'exchange' && answer.part === 'instruments'
+        : kind === 'exchange' && response.part === 'instruments'
           ? 'filtered'
-          : answer.part;
+          : response.part;
     const records: Listed[] = [];
     for (let day = from; day <= (lists === 'days' ? to : from); day += 1) {
       for (let symbol = 0; symbol < SYMBOLS; symbol += 1) {
@@ -112,7 +120,7 @@ const answersOf = drawnOf.map((drawn) =>
       value: (record.value + 1) % 3,
       saved: (record.saved + fetched) % SAVED.length,
     }));
-    return { ...answer, atOnce: atOnce !== false, part, fetched, to, records: [...one, ...again] };
+    return { ...response, atOnce: atOnce !== false, part, fetched, to, records: [...one, ...again] };
   }),
 );
 
@@ -124,8 +132,8 @@ const scheduleOf = fc.record({
   repeated: fc.array(fc.constantFrom(true, false, false), { minLength: 12, maxLength: 12 }),
 });
 
-function fetchedAt(answers: readonly Answer[], { fetched }: Answer): number {
-  const minutes = answers.slice(0, fetched + 1).filter(({ atOnce }) => !atOnce).length;
+function fetchedAt(responses: readonly Response[], { fetched }: Response): number {
+  const minutes = responses.slice(0, fetched + 1).filter(({ atOnce }) => !atOnce).length;
   return FIRST_CALL + minutes * 60_000;
 }
 
@@ -136,24 +144,24 @@ const keyOf = (kind: Kind, { day, symbol, value }: Listed) =>
 const dayOf = (kind: Kind, day: number) => (KINDS[kind].lists === 'days' ? day : 0);
 
 /**
- * Questions that were answered in one millisecond count in the order of their operations, days and instruments, and
- * answers to one question in that of the hashes of their bodies.
+ * Entries that were covered in one millisecond count in the order of their operations, days and instruments, and
+ * responses to one requests in that of the hashes of their bodies.
  */
-function inOrder(answers: readonly Answer[]): Answer[] {
-  const place = (one: Answer) => [
-    fetchedAt(answers, one),
+function inOrder(responses: readonly Response[]): Response[] {
+  const position = (one: Response) => [
+    fetchedAt(responses, one),
     one.from,
     one.to,
-    questionOf(one).instruments.join(),
+    entryOf(one).instruments.join(),
     `${one.part === 'filtered'}`,
     hashBody(bodyOf(one)),
   ];
-  const compare = (a: Answer, b: Answer) => {
-    const [left, right] = [place(a), place(b)];
+  const compare = (a: Response, b: Response) => {
+    const [left, right] = [position(a), position(b)];
     const at = left.findIndex((value, index) => value !== right[index]);
     return at < 0 ? a.fetched - b.fetched : (left[at] as string) < (right[at] as string) ? -1 : 1;
   };
-  return [...answers].sort(compare);
+  return [...responses].sort(compare);
 }
 
 /** A moment as the source would write it. */
@@ -165,16 +173,19 @@ function indianTime(moment: number): string {
 
 interface ModelRow {
   value: number;
-  /** As a place in SAVED, or the moment of a call. */
+  /** As a position in SAVED, or the moment of a call. */
   saved: number;
   live: boolean;
 }
 
 /**
- * What any order of loading has to end in, worked out from the answers alone: each changes the rows in the order
+ * What any order of loading has to end in, computed from the responses alone: each changes the rows in the order
  * in which they were fetched.
  */
-function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: string[]; refused: string[] } {
+function fold(
+  all: readonly Response[],
+  accepted: ReadonlySet<string>,
+): { rows: string[]; refused: string[] } {
   const rows: string[] = [];
   const refused = new Set<string>();
   for (const { exchange, kind } of tablesOfExchanges()) {
@@ -185,14 +196,14 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
       [...known]
         .filter(([key, row]) => row.live && dayOf(kind, Number(key.split(' ')[0])) === day)
         .map(([key]) => key);
-    for (const answer of inOrder(all).filter((one) => one.kind === kind && one.exchange === exchange)) {
+    for (const response of inOrder(all).filter((one) => one.kind === kind && one.exchange === exchange)) {
       // Half of its records and more were refused, so none was stored.
-      if (answer.part === 'rejects' && answer.records.length === 0) continue;
-      const days = Array.from({ length: answer.to - answer.from + 1 }, (_, at) => answer.from + at);
-      const asked = lists === 'days' ? days : [0];
-      const before = new Map(asked.map((day) => [day, live(day).length]));
+      if (response.part === 'rejects' && response.records.length === 0) continue;
+      const days = Array.from({ length: response.to - response.from + 1 }, (_, at) => response.from + at);
+      const requested = lists === 'days' ? days : [0];
+      const before = new Map(requested.map((day) => [day, live(day).length]));
       const best = new Map<string, Listed>();
-      for (const record of answer.records) {
+      for (const record of response.records) {
         const key = keyOf(kind, record);
         const other = best.get(key);
         if (other === undefined || record.saved >= other.saved) best.set(key, record);
@@ -201,15 +212,15 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
         const row = known.get(key);
         // A time that is not believed is that of the call where the row is new, and else none.
         const isNew = said === NOT_BELIEVED && row === undefined;
-        const saved = isNew ? fetchedAt(all, answer) : said % NOT_BELIEVED;
+        const saved = isNew ? fetchedAt(all, response) : said % NOT_BELIEVED;
         if (row === undefined) known.set(key, { value, saved, live: true });
         else if (saved > 0 && row.saved > saved) row.live = true;
         else Object.assign(row, { value, saved: Math.max(saved, row.saved), live: true });
       }
       // On the day of the call it may be too early for anything: nothing is no full set then.
-      const tooEarly = kind === 'exchange' && answer.records.length === 0;
-      if (answer.part !== 'full' || lists === 'none' || tooEarly) continue;
-      for (const day of asked) {
+      const tooEarly = kind === 'exchange' && response.records.length === 0;
+      if (response.part !== 'full' || lists === 'none' || tooEarly) continue;
+      for (const day of requested) {
         const name = `${exchange} ${kind} ${lists === 'days' ? DAYS[day] : ''}`;
         refused.delete(name);
         const gone = live(day).filter((key) => !best.has(key));
@@ -218,7 +229,7 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
         const top = Math.max(was, most.get(day) ?? 0);
         const emptied = !mayBeEmpty && gone.length === live(day).length;
         const believed = !emptied && top - (was - gone.length) <= Math.max(5, Math.floor(top * 0.1));
-        const isAccepted = accepted.has(`${fetchedAt(all, answer)} ${name}`);
+        const isAccepted = accepted.has(`${fetchedAt(all, response)} ${name}`);
         if (!believed && !isAccepted) {
           refused.add(name);
           continue;
@@ -242,12 +253,12 @@ function fold(all: readonly Answer[], accepted: ReadonlySet<string>): { rows: st
 const tablesOfExchanges = () =>
   EXCHANGES.flatMap((exchange) => (Object.keys(KINDS) as Kind[]).map((kind) => ({ exchange, kind })));
 
-function bodyOf({ exchange, kind, part, records }: Answer): Buffer {
+function bodyOf({ exchange, kind, part, records }: Response): Buffer {
   const value = records.map((record) => sent(exchange, kind, record));
   return Buffer.from(JSON.stringify({ Value: part === 'rejects' ? [...value, { Unknown: 1 }] : value }));
 }
 
-function questionOf({ exchange, kind, from, to, part, fetched }: Answer) {
+function entryOf({ exchange, kind, from, to, part, fetched }: Response) {
   const [first, last] = [DAYS[from], DAYS[to]] as [string, string];
   const some = kind === 'instrument' ? [`S${fetched % 3}`] : [`S${from}`, `S${from + 5}`, `S${from + 10}`];
   return {
@@ -290,7 +301,7 @@ function sent(exchange: Exchange, kind: Kind, { day, symbol, saved, value }: Lis
       return { CorporateActiontype: text, PurposeCode: name, ...times };
     case 'instrument':
       return {
-        ...(operationNamed('GetFinRatioEOD').sample.answer as SourceRecord),
+        ...(operationNamed('GetFinRatioEOD').sample.response as SourceRecord),
         EPS: value,
         ...times,
       };
@@ -323,21 +334,21 @@ beforeAll(async () => {
     create trigger abort_load before insert on etl.loads for each row execute function abort_load()`);
 });
 
-async function load(at: Context, answers: readonly Answer[], answer: Answer, { abort = false } = {}) {
+async function load(at: Context, responses: readonly Response[], response: Response, { abort = false } = {}) {
   loads += 1;
-  const { kind, part } = answer;
-  const calledAt = fetchedAt(answers, answer);
+  const { kind, part } = response;
+  const calledAt = fetchedAt(responses, response);
   const given = {
-    ...questionOf(answer),
+    ...entryOf(response),
     operation: operationNamed(KINDS[kind].operation),
     variant: kind === 'instrument' ? 'eod/Standalone' : '',
     filtered: part === 'filtered',
-    body: bodyOf(answer),
+    body: bodyOf(response),
     calledAt,
-    place: placeOf(calledAt, inOrder(answers).indexOf(answer)),
+    position: positionOf(calledAt, inOrder(responses).indexOf(response)),
   };
   const id = await openWindow(at, runId, given);
-  const store = () => answerWindow(at, runId, id, given);
+  const store = () => responseWindow(at, runId, id, given);
   if (abort) {
     await at.db.pool.query('insert into aborted values ($1)', [id]);
     await store().catch((error) => expect(String(error)).toContain('aborted'));
@@ -366,7 +377,7 @@ async function refusals(): Promise<{ id: number; fetchedAt: number; name: string
     operation: string;
     day: string | null;
   }>(
-    `select id::int, place as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
+    `select id::int, position as at, exchange, operation, day::text from etl.withdrawals where state = 'refused' order by id`,
   );
   return found.rows.map(({ id, at, exchange, operation, day }) => {
     const kind = (Object.keys(KINDS) as Kind[]).find((one) => KINDS[one].operation === operation);
@@ -383,21 +394,21 @@ async function empty(): Promise<void> {
 describe('loads in any order', () => {
   test('end in the same rows as in the order in which they were fetched', async () => {
     await forAllAsync(
-      [answersOf, scheduleOf],
+      [responsesOf, scheduleOf],
       { numRuns: 2, seed: 20_250_829, endOnFailure: true },
-      async (answers, { order, width, aborted, repeated }) => {
+      async (responses, { order, width, aborted, repeated }) => {
         await empty();
-        const queue = [...answers].sort((a, b) => (order[a.fetched] ?? 0) - (order[b.fetched] ?? 0));
+        const queue = [...responses].sort((a, b) => (order[a.fetched] ?? 0) - (order[b.fetched] ?? 0));
         while (queue.length > 0) {
           await Promise.all(
-            queue.splice(0, width).map(async (answer, at) => {
+            queue.splice(0, width).map(async (response, at) => {
               const database = pools[at] ?? context;
-              await load(database, answers, answer, { abort: aborted[answer.fetched] ?? false });
-              if (repeated[answer.fetched]) await load(database, answers, answer);
+              await load(database, responses, response, { abort: aborted[response.fetched] ?? false });
+              if (repeated[response.fetched]) await load(database, responses, response);
             }),
           );
         }
-        const model = fold(answers, new Set());
+        const model = fold(responses, new Set());
         expect(await stored()).toEqual(model.rows);
         expect((await refusals()).map(({ name }) => name).sort()).toEqual(model.refused);
         expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
@@ -407,19 +418,19 @@ describe('loads in any order', () => {
         for (let [one] = await refusals(); one !== undefined; [one] = await refusals()) {
           await acceptWithdrawal(context.db, one.id, {
             by: 'me',
-            readAgain: (answer) => readToFold(context, answer),
+            readAgain: (response) => readToFold(context, response),
             maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
           });
           accepted.add(`${one.fetchedAt} ${one.name}`);
-          const now = fold(answers, accepted);
+          const now = fold(responses, accepted);
           expect(await stored()).toEqual(now.rows);
           expect((await refusals()).map(({ name }) => name).sort()).toEqual(now.refused);
           expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
         }
 
         // Loaded anew, the history comes out as well, whatever is loaded meanwhile.
-        const [last] = inOrder(answers).slice(-1);
-        if (answers.length % 4 === 0 && last !== undefined) {
+        const [last] = inOrder(responses).slice(-1);
+        if (responses.length % 4 === 0 && last !== undefined) {
           const contents = async () => [
             await rowsOf(context, 'market'),
             await rowsOf(context, 'market_history'),
@@ -427,22 +438,22 @@ describe('loads in any order', () => {
           await replay(context, {}, { rebuild: true });
           const alone = await contents();
           const rebuilding = (await planReplay(context, {}, { rebuild: true })) ?? 0;
-          await load(context, answers, last);
+          await load(context, responses, last);
           await workReplay(context, rebuilding, new AbortController().signal);
           expect(await contents()).toEqual(alone);
-          expect(await stored()).toEqual(fold(answers, accepted).rows);
+          expect(await stored()).toEqual(fold(responses, accepted).rows);
         }
 
         // Replayed in place, which takes as long as the rest, and with the rejects read once more, nothing at all is
         // written.
-        if (answers.length % 2 === 0) return;
+        if (responses.length % 2 === 0) return;
         const before = await physical(context);
         await replay(context, {});
         await replay(context, {}, { rejectsOnly: true }).catch((error: Error) => {
           expect(error.message).toBe('there is nothing to replay');
         });
         expect(await physical(context)).toEqual(before);
-        expect(await stored()).toEqual(fold(answers, accepted).rows);
+        expect(await stored()).toEqual(fold(responses, accepted).rows);
         expect((await compareSums(context.db, 60_000)).differing).toEqual([]);
       },
     );

@@ -84,13 +84,20 @@ describe('loads at the same time', () => {
     }
   });
 
-  test('of answers to different questions do not wait for each other, those to the same one do', async () => {
+  test('of responses to different requests do not wait for each other, those to the same one do', async () => {
     const blank = Object.fromEntries(ratios.fields.map((field) => [field.column, null]));
-    const asked = { nature_of_report: 'Standalone', variant: 'eod', as_of_date: '2025-08-29', period: '' };
+    const requested = {
+      nature_of_report: 'Standalone',
+      variant: 'eod',
+      as_of_date: '2025-08-29',
+      period: '',
+    };
     const ask = (symbol: string) =>
       load(store, {
-        batches: [{ table: ratios, rows: [{ ...blank, ...asked, exchange: 'BSE', symbol }] }],
-        coverage: [{ day: asked.as_of_date, instrument: symbol, variant: '', state: 'loaded', records: 1 }],
+        batches: [{ table: ratios, rows: [{ ...blank, ...requested, exchange: 'BSE', symbol }] }],
+        coverage: [
+          { day: requested.as_of_date, instrument: symbol, variant: '', state: 'loaded', records: 1 },
+        ],
       });
     await Promise.all([ask('A'), ask('B')]);
     const client = await store.pool.connect();

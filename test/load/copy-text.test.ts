@@ -31,10 +31,10 @@ const written = (table: TableDefinition, rows: readonly Row[], line: Line) =>
   Buffer.concat([...encodeRows(table, rows, line)]).toString();
 
 /** The same, value by value. */
-function simply({ fields }: TableDefinition, rows: readonly Row[], { places, audit = '' }: Line): string {
-  const lines = rows.map((row, place) => {
+function simply({ fields }: TableDefinition, rows: readonly Row[], { positions, audit = '' }: Line): string {
+  const lines = rows.map((row, position) => {
     const values = fields.map(({ column }) => encodeValue(row[column] ?? null));
-    return `${places === true ? `${place}\t` : ''}${values.join('\t')}${audit}\n`;
+    return `${positions === true ? `${position}\t` : ''}${values.join('\t')}${audit}\n`;
   });
   // As bytes and back: halves of surrogate pairs become what UTF-8 has for them.
   return Buffer.from(lines.join('')).toString();
@@ -42,12 +42,12 @@ function simply({ fields }: TableDefinition, rows: readonly Row[], { places, aud
 
 test('many rows come in pieces that together hold every row once, in order', () => {
   const rows = Array.from({ length: 2_000 }, (_, n) => bhavRow({ symbol: `S${n}` }));
-  for (const line of [{ places: true }, { audit: '\tnow\t1' }]) {
+  for (const line of [{ positions: true }, { audit: '\tnow\t1' }]) {
     const pieces = [...encodeRows(bhavcopy, rows, line)];
     expect(pieces.length).toBeGreaterThan(1);
     expect(Buffer.concat(pieces).toString()).toBe(simply(bhavcopy, rows, line));
   }
-  expect([...encodeRows(bhavcopy, [], { places: true })]).toEqual([]);
+  expect([...encodeRows(bhavcopy, [], { positions: true })]).toEqual([]);
 });
 
 describe('written as bytes, rows are the same as value by value', () => {
@@ -75,7 +75,7 @@ describe('written as bytes, rows are the same as value by value', () => {
     fc.boolean(),
     fc.constantFrom(null, undefined),
   );
-  const line = fc.record({ places: fc.boolean(), audit: fc.constantFrom('', '\t2025-08-29\t1', '\t₹') });
+  const line = fc.record({ positions: fc.boolean(), audit: fc.constantFrom('', '\t2025-08-29\t1', '\t₹') });
 
   test.each([...tables, ...various.flatMap(tablesFilledBy)])('of $name', (table) => {
     const row = fc.record(Object.fromEntries(table.fields.map(({ column }) => [column, value])));
@@ -110,6 +110,6 @@ describe('written as bytes, rows are the same as value by value', () => {
       bhavRow({ symbol: '₹'.repeat(300_000) }),
       ...Array.from({ length: 500 }, () => bhavRow({ symbol: 'b' })),
     ];
-    expect(written(bhavcopy, rows, { places: true })).toBe(simply(bhavcopy, rows, { places: true }));
+    expect(written(bhavcopy, rows, { positions: true })).toBe(simply(bhavcopy, rows, { positions: true }));
   });
 });

@@ -1,21 +1,24 @@
-import type { Place } from '../../src/core/place.ts';
+import type { Position } from '../../src/core/position.ts';
 import { type CoverageState, HELD_BACK } from '../../src/load/state/registers.ts';
 
 // A model of the registers of `etl.coverage`: how facts move them, and which state follows from them.
 
-/** What an answer, a failed call or a holiday says of a question. */
+/** What a response, a failed call or a holiday says of an entry. */
 export interface Said {
   readonly said: CoverageState;
-  /** Records of the question in the answer. */
+  /** Records of the entry in the response. */
   readonly records: number;
-  /** What the source answered instead of data, or why the answer is not believed. */
+  /** What the source sent instead of data, or why the response is not believed. */
   readonly diagnostic: string | null;
 }
 
-/** What is known of one question from one answer, failed call or holiday. */
-export interface QuestionFact extends Said {
-  readonly place: Place;
-  /** Did it hold records that nobody asked for, or fewer than it stated? Then its days are not loaded, whatever was before. */
+/** What is known of one entry from one response, failed call or holiday. */
+export interface EntryFact extends Said {
+  readonly position: Position;
+  /**
+   * Did it hold records that nobody requested, or fewer than it stated? Then its days are not loaded, whatever was
+   * before.
+   */
   readonly doubted: boolean;
   /** Whether it took the last row of the day, as the fold of rows found. */
   readonly emptied: boolean;
@@ -23,16 +26,16 @@ export interface QuestionFact extends Said {
   readonly heldBack: boolean;
 }
 
-/** What is known of a question; all are null where nothing is. */
+/** What is known of an entry; all are null where nothing is. */
 export interface Registers {
   /** What the newest said. */
-  readonly last: (Said & { readonly place: Place }) | null;
+  readonly last: (Said & { readonly position: Position }) | null;
   /** The newest that had records of it. */
-  readonly loaded: { readonly place: Place; readonly records: number } | null;
+  readonly loaded: { readonly position: Position; readonly records: number } | null;
   /** The newest one that is doubted, that took the last row of the day, and whose withdrawal was held back. */
-  readonly doubted: Place | null;
-  readonly emptied: Place | null;
-  readonly heldBack: Place | null;
+  readonly doubted: Position | null;
+  readonly emptied: Position | null;
+  readonly heldBack: Position | null;
 }
 
 /** Nothing is known. */
@@ -46,33 +49,33 @@ export const NO_REGISTERS: Registers = {
 
 /** The registers after a single fact. */
 export function registersOf({
-  place,
+  position,
   said,
   records,
   diagnostic,
   doubted,
   emptied,
   heldBack,
-}: QuestionFact): Registers {
+}: EntryFact): Registers {
   return {
-    last: { place, said, records, diagnostic },
-    loaded: said === 'loaded' ? { place, records } : null,
-    doubted: doubted ? place : null,
-    emptied: emptied ? place : null,
-    heldBack: heldBack ? place : null,
+    last: { position, said, records, diagnostic },
+    loaded: said === 'loaded' ? { position, records } : null,
+    doubted: doubted ? position : null,
+    emptied: emptied ? position : null,
+    heldBack: heldBack ? position : null,
   };
 }
 
-/** The one with the greater place; at equal places the one that comes in, because it was read again. */
-function newer<Register extends { readonly place: Place }>(
+/** The one with the greater position; at equal positions the one that comes in, because it was read again. */
+function newer<Register extends { readonly position: Position }>(
   known: Register | null,
   incoming: Register | null,
 ): Register | null {
   if (known === null || incoming === null) return known ?? incoming;
-  return incoming.place >= known.place ? incoming : known;
+  return incoming.position >= known.position ? incoming : known;
 }
 
-function greater(known: Place | null, incoming: Place | null): Place | null {
+function greater(known: Position | null, incoming: Position | null): Position | null {
   if (known === null || incoming === null) return known ?? incoming;
   return incoming > known ? incoming : known;
 }
@@ -89,8 +92,8 @@ export function join(known: Registers, incoming: Registers): Registers {
 }
 
 /**
- * The same for a late answer, after which the rows of the day were folded: the fold says which answers took the last row
- * of the day and which were held back, also where that is other than before.
+ * The same for a late response, after which the rows of the day were folded: the fold says which responses took the
+ * last row of the day and which were held back, also where that is other than before.
  */
 export const joinFolded = (known: Registers, incoming: Registers): Registers => ({
   ...join(known, incoming),
@@ -99,19 +102,19 @@ export const joinFolded = (known: Registers, incoming: Registers): Registers => 
 });
 
 /** The registers that follow from facts, in whatever order they are given. */
-export const sum = (facts: readonly QuestionFact[]): Registers =>
+export const sum = (facts: readonly EntryFact[]): Registers =>
   facts.map(registersOf).reduce(join, NO_REGISTERS);
 
-/** The state of a question, its records and its diagnostic; null where nothing is known. */
+/** The state of an entry, its records and its diagnostic; null where nothing is known. */
 export function stateOf({ last, loaded, doubted, emptied, heldBack }: Registers): Said | null {
   if (last === null) return null;
-  // An answer that fills one table and takes the last row of another loads the day; one that is doubted never does.
+  // A response that fills one table and takes the last row of another loads the day; one that is doubted never does.
   const isLoaded =
     loaded !== null &&
-    (doubted === null || loaded.place > doubted) &&
-    (emptied === null || loaded.place >= emptied);
-  // It is not known that there is nothing: a day stays a gap until a better answer comes or a person decides.
-  const isHeldBack = heldBack === last.place && (last.said === 'empty' || last.said === 'not_published');
+    (doubted === null || loaded.position > doubted) &&
+    (emptied === null || loaded.position >= emptied);
+  // It is not known that there is nothing: a day stays a gap until a better response comes or a person decides.
+  const isHeldBack = heldBack === last.position && (last.said === 'empty' || last.said === 'not_published');
   return {
     said: isLoaded ? 'loaded' : isHeldBack ? 'failed' : last.said,
     records: isLoaded ? loaded.records : last.records,

@@ -1,37 +1,37 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Place, placeAt } from '../../src/core/place.ts';
+import { type Position, positionAt } from '../../src/core/position.ts';
 import { writeCoverage } from '../../src/load/state/coverage/coverage.ts';
 import { COVERAGE_STATES } from '../../src/load/state/registers.ts';
 import { openStore, query } from '../jobs/import-support.ts';
 import { sample } from '../support/for-all.ts';
 import { shuffled } from '../support/shuffled.ts';
-import { type QuestionFact, type Registers, stateOf, sum } from './coverage-model.ts';
+import { type EntryFact, type Registers, stateOf, sum } from './coverage-model.ts';
 
-const placeOf = (at: number): Place => placeAt(new Date(Date.UTC(2025, 7, 29) + at));
+const positionOf = (at: number): Position => positionAt(new Date(Date.UTC(2025, 7, 29) + at));
 const dayOf = (at: number) => new Date(Date.UTC(2025, 0, 1 + at)).toISOString().slice(0, 10);
-const QUESTIONS = 60;
-const PLACES = 12;
-/** Of these, the last ones are second readings of the newest responses, which are those that a question's state shows. */
-const RESPONSES = PLACES + 4;
+const ENTRIES = 60;
+const POSITIONS = 12;
+/** Of these, the last ones are second readings of the newest responses, which are those that an entry's state shows. */
+const RESPONSES = POSITIONS + 4;
 const PAIR = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 
-/** What is stored of a question. */
+/** What is stored of an entry. */
 interface StoredState {
   readonly state: string;
   readonly records: number;
   readonly diagnostic: string | null;
 }
 
-const numbers = fc.array(fc.nat(), { minLength: QUESTIONS, maxLength: QUESTIONS });
+const numbers = fc.array(fc.nat(), { minLength: ENTRIES, maxLength: ENTRIES });
 
-/** What one response, or a second reading of it, says of every question. */
-function factsOf(place: Place, drawn: readonly number[], doubted: boolean): QuestionFact[] {
+/** What one response, or a second reading of it, says of every entry. */
+function factsOf(position: Position, drawn: readonly number[], doubted: boolean): EntryFact[] {
   return drawn.map((one) => {
     const said = COVERAGE_STATES[one % COVERAGE_STATES.length] ?? 'failed';
     const diagnostic = one % 7 === 0 ? `diagnostic ${one % 100}` : null;
-    return { place, said, records: one % 5, diagnostic, doubted, emptied: false, heldBack: false };
+    return { position, said, records: one % 5, diagnostic, doubted, emptied: false, heldBack: false };
   });
 }
 
@@ -40,22 +40,22 @@ test('coverage after responses in any order, some of them read again, has the re
   const all = sample(numbers, { numRuns: RESPONSES, seed: 17 });
   const expected: object[] = [];
   for (let first = 0; first < all.length; first += RESPONSES) {
-    const known: QuestionFact[][] = Array.from({ length: QUESTIONS }, () => []);
+    const known: EntryFact[][] = Array.from({ length: ENTRIES }, () => []);
     const inOrder = all.slice(first, first + RESPONSES).map((drawn, at) => ({
       drawn,
-      at: at < PLACES ? at : 2 * PLACES - 1 - at,
+      at: at < POSITIONS ? at : 2 * POSITIONS - 1 - at,
     }));
     for (const { drawn, at } of shuffled(inOrder, first)) {
-      const place = placeOf(at);
+      const position = positionOf(at);
       // Whether a response is doubted does not change when it is read again.
       const doubted = at % 4 === 2;
-      const facts = factsOf(place, drawn, doubted);
-      const coverage = facts.map(({ said, records, diagnostic }, question) => ({
-        ...{ day: dayOf(first * QUESTIONS + question), instrument: '', variant: '', state: said, records },
+      const facts = factsOf(position, drawn, doubted);
+      const coverage = facts.map(({ said, records, diagnostic }, entry) => ({
+        ...{ day: dayOf(first * ENTRIES + entry), instrument: '', variant: '', state: said, records },
         ...(diagnostic !== null && { diagnostic }),
       }));
-      await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, place, coverage, doubted });
-      for (const [question, fact] of facts.entries()) known[question]?.push(fact);
+      await writeCoverage(db.drizzle, { ...PAIR, runId: 1, windowId: null, position, coverage, doubted });
+      for (const [entry, fact] of facts.entries()) known[entry]?.push(fact);
     }
     for (const facts of known) {
       const { said: state, ...rest } = stateOf(sum(facts)) ?? { said: null };
@@ -71,18 +71,18 @@ test('coverage after responses in any order, some of them read again, has the re
 
 test('the state of a row of coverage follows from its registers as in the model, whatever they are', async () => {
   const context = await openStore();
-  const places = [null, placeOf(1), placeOf(2), placeOf(3)];
+  const positions = [null, positionOf(1), positionOf(2), positionOf(3)];
   const registers: Registers[] = [];
   for (const said of COVERAGE_STATES) {
     for (const [at] of Array.from({ length: 256 }).entries()) {
-      const place = (shift: number) => places[(at >> shift) & 3] ?? null;
-      const loadedAt = place(0);
+      const position = (shift: number) => positions[(at >> shift) & 3] ?? null;
+      const loadedAt = position(0);
       registers.push({
-        last: { place: placeOf(2), said, records: 0, diagnostic: 'last' },
-        loaded: loadedAt === null ? null : { place: loadedAt, records: 7 },
-        doubted: place(2),
-        emptied: place(4),
-        heldBack: place(6),
+        last: { position: positionOf(2), said, records: 0, diagnostic: 'last' },
+        loaded: loadedAt === null ? null : { position: loadedAt, records: 7 },
+        doubted: position(2),
+        emptied: position(4),
+        heldBack: position(6),
       });
     }
   }
@@ -92,12 +92,12 @@ test('the state of a row of coverage follows from its registers as in the model,
       day: dayOf(at),
       instrument: '',
       variant: '',
-      last_place: last?.place,
+      last_position: last?.position,
       last_said: last?.said,
     },
-    ...{ last_records: 0, last_diagnostic: 'last', loaded_place: loaded?.place ?? null },
-    ...{ loaded_records: loaded?.records ?? null, doubted_place: doubted },
-    ...{ emptied_place: emptied, held_back_place: heldBack },
+    ...{ last_records: 0, last_diagnostic: 'last', loaded_position: loaded?.position ?? null },
+    ...{ loaded_records: loaded?.records ?? null, doubted_position: doubted },
+    ...{ emptied_position: emptied, held_back_position: heldBack },
   }));
   const columns = Object.keys(rows[0] ?? {}).join(', ');
   await context.db.pool.query(

@@ -7,17 +7,17 @@ import { openStore } from '../jobs/import-support.ts';
 import { enable, inCatalogue } from '../support/catalogue.ts';
 import { randomFrom } from '../support/chaos/random.ts';
 import { forAllAsync } from '../support/for-all.ts';
-import { placeOf } from '../support/place.ts';
-import { loadAnswer as loadByPlace, truncateSql } from './commute-support.ts';
+import { positionOf } from '../support/position.ts';
+import { loadResponse as loadByPosition, truncateSql } from './commute-support.ts';
 import { offlineSource } from './expected.ts';
 import { emptyCopy, follow } from './follower.ts';
 import { load, newRun } from './support.ts';
 
-// Deals have no number: equal lines are deals of their own, and a later answer replaces its day.
+// Deals have no number: equal lines are deals of their own, and a later response replaces its day.
 
 const DAY = '2025-02-27';
 const SECURITY = 'AIKPIPES';
-const ANSWERS = 40;
+const RESPONSES = 40;
 
 interface Deal {
   readonly client: string;
@@ -35,7 +35,7 @@ beforeAll(async () => {
 
 const lineOf = ({ client, quantity, price }: Deal) => `${client} ${quantity} ${price}`;
 
-/** The answer that lists these deals of a day. */
+/** The response that lists these deals of a day. */
 const bodyOf = (deals: readonly Deal[], day = DAY) =>
   Buffer.from(
     JSON.stringify({
@@ -52,13 +52,13 @@ const bodyOf = (deals: readonly Deal[], day = DAY) =>
     }),
   );
 
-/** Loads an answer that lists these deals, and is later than all before. */
-async function loadAnswer(deals: readonly Deal[], fetchedAt: Date) {
+/** Loads a response that lists these deals, and is later than all before. */
+async function loadResponse(deals: readonly Deal[], fetchedAt: Date) {
   const operation = operationNamed('GetBulkDeals');
   const [{ table }] = operation.shapes;
-  const asked = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
+  const requested = { exchange: 'BSE', from: DAY, to: DAY, instruments: [], params: {}, calledOn: DAY };
   const body = bodyOf(deals);
-  const read = offlineSource().read(operation, asked, {
+  const read = offlineSource().read(operation, requested, {
     body,
     contentType: 'text/plain',
     bytes: body.length,
@@ -75,7 +75,7 @@ const linesOf = async (relation: string) =>
     )
   ).rows.map(({ line }) => line);
 
-test('after each answer the day has its deals, equal ones as often as they are listed, and every past state is shown', async () => {
+test('after each response the day has its deals, equal ones as often as they are listed, and every past state is shown', async () => {
   const random = randomFrom(3);
   const pick = (below: number) => Math.floor(random() * below);
   const deal = (): Deal => ({
@@ -87,27 +87,27 @@ test('after each answer the day has its deals, equal ones as often as they are l
   let fetched = Date.parse('2025-02-27T16:00:00Z');
   const seen: { readonly state: number; readonly lines: readonly string[] }[] = [];
   const [{ table }] = operationNamed('GetBulkDeals').shapes;
-  const asked = { table: table.name, key: table.key, exchange: 'BSE' };
+  const requested = { table: table.name, key: table.key, exchange: 'BSE' };
   const copy = emptyCopy();
-  for (let at = 0; at < ANSWERS; at += 1) {
+  for (let at = 0; at < RESPONSES; at += 1) {
     // One or two lines are corrected, one is added or gone, and the order is another.
     deals = deals.map((one) => (pick(6) === 0 ? deal() : one)).sort(() => random() - 0.5);
     if (pick(4) === 0) deals.push(deal());
     if (pick(4) === 0 && deals.length > 7) deals.pop();
-    await loadAnswer(deals, new Date(fetched));
+    await loadResponse(deals, new Date(fetched));
     fetched += 60_000;
     const lines = deals.map(lineOf).sort();
     expect(await linesOf('market.bulk_deals')).toEqual(lines);
     // A copy that follows by changes alone has them, too.
-    expect(await follow(store.pool, asked, copy)).toEqual([]);
+    expect(await follow(store.pool, requested, copy)).toEqual([]);
     expect(copy.rows.size).toBe(lines.length);
     const { rows } = await store.pool.query<{ state: number }>('select market.state()::int as state');
     seen.push({ state: rows[0]?.state ?? 0, lines });
   }
   for (const { state, lines } of seen)
     expect(await linesOf(`market_history.bulk_deals_at(${state})`)).toEqual(lines);
-  // The same answer in another order changes nothing.
-  const again = await loadAnswer([...deals].reverse(), new Date(fetched));
+  // The same response in another order changes nothing.
+  const again = await loadResponse([...deals].reverse(), new Date(fetched));
   expect(again).toMatchObject({ inserted: 0, updated: 0, withdrawn: 0, unchanged: deals.length });
 });
 
@@ -118,7 +118,7 @@ const drawnDeal = fc.record({
 });
 
 /** So few that no withdrawal is held back: at most five rows of a day are gone at once. */
-const drawnAnswers = fc.array(
+const drawnResponses = fc.array(
   fc.record({
     day: fc.constantFrom('2025-02-26', DAY),
     deals: fc.array(drawnDeal, { minLength: 1, maxLength: 3 }),
@@ -135,26 +135,26 @@ function countsOf(deals: readonly Deal[]): Map<string, number> {
   return counts;
 }
 
-test('answers that come late: whatever the order, a day has what the last of them by place listed', async () => {
+test('responses that come late: whatever the order, a day has what the last of them by position listed', async () => {
   const operation = operationNamed('GetBulkDeals');
   const runId = await newRun(store);
-  await forAllAsync([drawnAnswers], { numRuns: 2, seed: 20_250_829, endOnFailure: true }, async (drawn) => {
+  await forAllAsync([drawnResponses], { numRuns: 2, seed: 20_250_829, endOnFailure: true }, async (drawn) => {
     await store.pool.query(truncateSql(['bulk_deals']));
-    const answers = drawn.map(({ day, deals, extra, order }, at) => {
+    const responses = drawn.map(({ day, deals, extra, order }, at) => {
       // Two are about one security, and list a deal of it: what the others list stays.
       const isFull = at !== 2 && at !== 4;
       const listed = isFull ? deals : [extra];
       const calledAt = Date.parse('2025-02-27T16:00:00Z') + at * 60_000;
-      return { day, listed, isFull, calledAt, place: placeOf(calledAt, at), order };
+      return { day, listed, isFull, calledAt, position: positionOf(calledAt, at), order };
     });
     const expected = new Map<string, Map<string, number>>();
-    for (const { day, listed, isFull } of answers) {
+    for (const { day, listed, isFull } of responses) {
       const counts = new Map(isFull ? [] : expected.get(day));
       for (const [line, count] of countsOf(listed)) counts.set(line, Math.max(count, counts.get(line) ?? 0));
       expected.set(day, counts);
     }
-    for (const { day, listed, isFull, calledAt, place } of answers.sort((a, b) => a.order - b.order)) {
-      await loadByPlace(context, runId, {
+    for (const { day, listed, isFull, calledAt, position } of responses.sort((a, b) => a.order - b.order)) {
+      await loadByPosition(context, runId, {
         operation,
         exchange: 'BSE',
         from: day,
@@ -163,14 +163,14 @@ test('answers that come late: whatever the order, a day has what the last of the
         params: {},
         variant: '',
         filtered: false,
-        place,
+        position,
         calledAt,
         body: bodyOf(listed, day),
       });
     }
     const lines = [...expected].flatMap(([day, counts]) =>
       [...counts].flatMap(([line, count]) =>
-        Array.from({ length: count }, (_, place) => `${day} ${line} ${place + 1}`),
+        Array.from({ length: count }, (_, position) => `${day} ${line} ${position + 1}`),
       ),
     );
     const { rows } = await store.pool.query<{ line: string }>(

@@ -47,7 +47,7 @@ test('the private Postgres takes another port if the one it found is taken when 
   expect(await isServing(server.url)).toBe(false);
 });
 
-test('it is reached without TLS, whatever PGSSLMODE asks of other servers', async () => {
+test('it is reached without TLS, whatever PGSSLMODE requests of other servers', async () => {
   vi.stubEnv('PGSSLMODE', 'require');
   onTestFinished(() => void vi.unstubAllEnvs());
   const server = await startEmbeddedPostgres({ dataDir: dataFolder() });
@@ -57,21 +57,21 @@ test('it is reached without TLS, whatever PGSSLMODE asks of other servers', asyn
 
 test('if every port is taken, it says so and gives up', async () => {
   const taken = await takenPort();
-  let asked = 0;
+  let requested = 0;
   const started = startEmbeddedPostgres({
     dataDir: dataFolder(),
     findPort: async () => {
-      asked += 1;
+      requested += 1;
       return taken;
     },
   });
   await expect(started).rejects.toThrow(
     /did not start; the end of .*server\.log:\n(.*\n)*.*Address already in use/,
   );
-  expect(asked).toBe(5);
+  expect(requested).toBe(5);
 });
 
-test('if it does not start, it says why, whoever tried to connect meanwhile', async () => {
+test('if it does not start, it says why, no matter who tried to connect meanwhile', async () => {
   const dataDir = dataFolder();
   const server = await startEmbeddedPostgres({ dataDir });
   const client = new pg.Client({ connectionString: server.url });

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { EncodedRows } from '../../src/operations/rows.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 const record = (n: number, changes: object = {}) => ({
-  ...(operation.sample.answer as { Value: object[] }).Value?.[0],
+  ...(operation.sample.response as { Value: object[] }).Value?.[0],
   Src: 'NSE',
   Symbol: `S${n}`,
   SctySrs: 'EQ ',
@@ -26,9 +26,15 @@ const record = (n: number, changes: object = {}) => ({
 /** Reads records of a day the given way. */
 function read(records: readonly object[], scanFrom: number, day = '2025-02-27') {
   const body = Buffer.from(JSON.stringify({ Value: records, Count: records.length }));
-  const asked = { exchange: 'NSE', from: day, to: day, instruments: [], params: {}, calledOn: day };
+  const requested = { exchange: 'NSE', from: day, to: day, instruments: [], params: {}, calledOn: day };
   const raw = { body, contentType: null, bytes: body.length };
-  const extracted = readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' }, scanFrom);
+  const extracted = readResponse(
+    operation,
+    requested,
+    raw,
+    { accessKey: '', timeZone: 'Asia/Kolkata' },
+    scanFrom,
+  );
   expect(extracted.rejects).toEqual([]);
   expect(extracted.batches[0]?.rows instanceof EncodedRows).toBe(scanFrom === 0);
   return { batches: extracted.batches, exchange: 'NSE' };

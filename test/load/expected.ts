@@ -1,7 +1,7 @@
 import { createSource } from '../../src/extract/index.ts';
 import type { Source } from '../../src/extract/types.ts';
 import type { Database } from '../../src/load/database/database.ts';
-import type { AskedFor, Field } from '../../src/operations/fields.ts';
+import type { Field, Requested } from '../../src/operations/fields.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
 
@@ -29,14 +29,14 @@ export async function stored(store: Database, table: TableDefinition): Promise<R
 /** What a record should look like once stored, computed without the pipeline's own reader. */
 export function expectedRow(
   shape: Shape,
-  asked: AskedFor,
+  requested: Requested,
   record: SourceRecord,
   memory: Map<string, number>,
 ) {
   const byName = new Map(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
   const sent = (name: string) => byName.get(name.toLowerCase());
   return Object.fromEntries(
-    shape.table.fields.map((field) => [field.column, textOf(field, asked, sent, memory)]),
+    shape.table.fields.map((field) => [field.column, textOf(field, requested, sent, memory)]),
   );
 }
 
@@ -47,16 +47,16 @@ function textOfValue(value: unknown): string | null {
 
 function textOf(
   field: Field,
-  asked: AskedFor,
+  requested: Requested,
   sent: (name: string) => unknown,
   memory: Map<string, number>,
 ): string | null {
   if (field.from === 'request') {
-    const value = field.value(asked);
+    const value = field.value(requested);
     return field.kind === 'date' ? value.replace(/^(\d+)-(\d+)-(\d+)$/, '$2-$3-$1') : value;
   }
-  const workOut = field.from === 'derived' ? field.value : field.workOut;
-  if (workOut !== undefined) {
+  const compute = field.from === 'derived' ? field.value : field.compute;
+  if (compute !== undefined) {
     const read = (source: string, kind: string) => {
       const text = textOfValue(sent(source));
       const [, month, date, year, time = '00:00:00'] =
@@ -64,7 +64,7 @@ function textOf(
       if (year === undefined || (kind !== 'date' && kind !== 'datetime')) return text;
       return `${year}-${month}-${date}${kind === 'date' ? '' : ` ${time}+05:30`}`;
     };
-    const value = workOut(sent, read, memory);
+    const value = compute(sent, read, memory);
     if (value === null) return null;
     // As the source prints it.
     return field.kind === 'date' || field.kind === 'datetime'
@@ -80,19 +80,19 @@ function textOf(
   return field.absent === undefined ? null : String(field.absent);
 }
 
-/** The records of an answer, bare object or list. */
-export const recordsOf = (answer: unknown): SourceRecord[] => {
-  const { Value, ...bare } = answer as { Value?: SourceRecord[] };
+/** The records of a response, bare object or list. */
+export const recordsOf = (response: unknown): SourceRecord[] => {
+  const { Value, ...bare } = response as { Value?: SourceRecord[] };
   return Value ?? [bare];
 };
 
-/** The shape of an operation that this answer has. */
-export function shapeOf(operation: Operation, answer: unknown): Shape {
-  const [first] = recordsOf(answer);
+/** The shape of an operation that this response has. */
+export function shapeOf(operation: Operation, response: unknown): Shape {
+  const [first] = recordsOf(response);
   const names = new Set(Object.keys(first ?? {}).map((name) => name.toLowerCase()));
   const has = (source: string) => names.has(source.toLowerCase());
   const fits = (shape: Shape) => shape.has.every(has) && (shape.hasOneOf?.some(has) ?? true);
-  const fields = ({ table }: Shape) => table.fields.filter((field) => field.from === 'answer');
+  const fields = ({ table }: Shape) => table.fields.filter((field) => field.from === 'response');
   const read = (shape: Shape) => fields(shape).filter(({ source }) => has(source)).length;
   const fitting = operation.shapes.filter(fits);
   fitting.sort((a, b) => read(b) - read(a) || fields(a).length - fields(b).length);
@@ -115,24 +115,24 @@ export function madeUp(shape: Shape): SourceRecord {
   };
   return Object.fromEntries(
     shape.table.fields.flatMap((field) => {
-      if (field.from !== 'answer') return [];
+      if (field.from !== 'response') return [];
       return [[field.source, field.column === shape.exchangeColumn ? 'NSE' : values[field.kind]]];
     }),
   );
 }
 
 /** The request of the sample, widened to the day of made-up records. */
-export function askedFor({ sample }: Operation): AskedFor {
-  const { from, to } = sample.asked;
+export function requested({ sample }: Operation): Requested {
+  const { from, to } = sample.requested;
   return {
-    ...sample.asked,
+    ...sample.requested,
     from: from < MADE_UP_DAY ? from : MADE_UP_DAY,
     to: to > MADE_UP_DAY ? to : MADE_UP_DAY,
     calledOn: '2025-02-28',
   };
 }
 
-/** For reading answers only: nothing listens at its address. */
+/** For reading responses only: nothing listens at its address. */
 export function offlineSource(create = createSource): Source {
   return create({
     baseUrl: 'http://127.0.0.1:9',

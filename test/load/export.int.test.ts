@@ -272,7 +272,7 @@ test('of an export that fails or is stopped nothing is left, and what was there 
   expect(readFileSync(join(cwd, 'slow.csv'), 'utf8')).toBe('from before');
 });
 
-test('mistakes are told before anything is written', async () => {
+test('mistakes are reported before anything is written', async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, 'file'), '');
   execFileSync('mkfifo', [join(cwd, 'pipe'), join(cwd, 'odd.parquet')]);

@@ -16,7 +16,7 @@ import type * as registryModule from '../../src/operations/registry.ts';
 import { operations, tables } from '../../src/operations/registry.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { askedFor, madeUp, offlineSource, type SourceRecord } from './expected.ts';
+import { madeUp, offlineSource, requested, type SourceRecord } from './expected.ts';
 import { load, openPool, openStore } from './support.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -50,8 +50,8 @@ export default defineOperation({
   schedule: { at: '21:50', on: 'daily', hasLookback: true },
   emptyIsNormal: false,
   sample: {
-    asked: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },
-    answer: { Value: [{ Date: '07-03-2025', Symbol: 'TCS', Quantity: 1200 }] },
+    requested: { exchange: 'NSE', from: '2025-07-03', to: '2025-07-03', instruments: [], params: {} },
+    response: { Value: [{ Date: '07-03-2025', Symbol: 'TCS', Quantity: 1200 }] },
   },
 });
 `;
@@ -105,12 +105,12 @@ beforeAll(async () => {
   };
 });
 
-/** One record of each shape of an operation, read from an answer that has `also` among its fields. */
+/** One record of each shape of an operation, read from a response that has `also` among its fields. */
 function batchesOf(source: Source, operation: Operation, also: SourceRecord = {}) {
   return operation.shapes.flatMap((shape) => {
     const body = Buffer.from(JSON.stringify({ Value: [{ ...madeUp(shape), ...also }] }));
-    const asked = askedFor(operation);
-    const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
+    const request = requested(operation);
+    const read = source.read(operation, request, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ fetched: 1, rejects: [], unknownFields: [] });
     return read.batches;
   });
@@ -181,7 +181,7 @@ describe('a field added to every table, and one more operation', () => {
     expect(statements).toHaveLength(added.length + created.length + indexes.length);
   });
 
-  test('leave every row, revision and as-of answer as it was, the new column null', async () => {
+  test('leave every row, revision and as-of response as it was, the new column null', async () => {
     for (const [relation, rows] of before) {
       const after = await contentsOf(store, relation);
       expect(after, relation).toHaveLength(rows.length);
@@ -211,7 +211,7 @@ describe('a field added to every table, and one more operation', () => {
     expect(table.rows).toEqual([{ comment: 'A data set added later.' }]);
   });
 
-  test('load, keep history and can be asked as of any moment', async () => {
+  test('load, keep history and can be requested as of any moment', async () => {
     for (const operation of grown.operations) {
       const column = operation.name === 'GetNewDataSet' ? 'quantity' : 'added_later';
       const field = column === 'quantity' ? 'quantity' : 'addedLater';

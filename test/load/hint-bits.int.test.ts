@@ -3,7 +3,7 @@ import { dataSetNamed } from '../../src/operations/registry.ts';
 import { startCuttingProxy } from '../support/chaos/cutting-proxy.ts';
 import { bhavRow, loadBhav, openPool, openStore } from './support.ts';
 
-test('the same answer again writes next to no WAL, though a checkpoint has passed', async () => {
+test('the same response again writes next to no WAL, though a checkpoint has passed', async () => {
   const store = await openStore();
   const rows = Array.from({ length: 5_000 }, (_, at) => bhavRow({ symbol: `S${at}` }));
   expect(await loadBhav(store, rows)).toMatchObject({ inserted: 5_000 });

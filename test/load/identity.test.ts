@@ -297,7 +297,7 @@ describe('on NSE', () => {
     ).toEqual(['NSE:INE222B01010/BL', 'NSE:INE222B01010', 'NSE:INE222B01010']);
   });
 
-  test('records without a symbol are told apart by ISIN, and are of the first precedence', () => {
+  test('records without a symbol are distinguished by ISIN, and are of the first precedence', () => {
     expect(
       identify([
         seen('2025-01-01', '', { isin: 'INE000A01011' }),

@@ -433,7 +433,7 @@ describe('market.instruments', () => {
     await expectTrue(store);
   });
 
-  test('an answer that changes nothing leaves it alone', async () => {
+  test('a response that changes nothing leaves it alone', async () => {
     const store = await openStore();
     const versions = async () =>
       (
@@ -650,7 +650,7 @@ function historyOf(days: number): Row[][] {
 
 function shuffled<T>(list: readonly T[]): T[] {
   return list
-    .map((item) => ({ item, place: Math.random() }))
-    .sort((a, b) => a.place - b.place)
+    .map((item) => ({ item, position: Math.random() }))
+    .sort((a, b) => a.position - b.position)
     .map(({ item }) => item);
 }

@@ -76,7 +76,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await one()).toMatchObject({ symbol: 'A', revision: 1, run_id: String(runId) });
   });
 
-  test('the same answer again writes no row and next to no WAL', async () => {
+  test('the same response again writes no row and next to no WAL', async () => {
     const rows = Array.from({ length: 5_000 }, (_, n) =>
       bhavRow({ symbol: `S${n}`, source_saved_at: SAVED }),
     );
@@ -121,7 +121,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await one()).toMatchObject({ close_price: null, revision: 3 });
   });
 
-  test('an older answer changes nothing and counts as stale', async () => {
+  test('an older response changes nothing and counts as stale', async () => {
     await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: SAVED })]);
     const before = await physical();
     const counts = await loadBhav(store, [
@@ -131,7 +131,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect(await physical()).toEqual(before);
   });
 
-  test('a newer answer wins, and a newer time alone is kept too', async () => {
+  test('a newer response wins, and a newer time alone is kept too', async () => {
     await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: SAVED })]);
     expect(await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: LATER })])).toMatchObject({
       updated: 1,
@@ -139,7 +139,7 @@ describe.each(servers)('merging on %s', (server) => {
     expect((await one()).source_saved_at).toEqual(new Date(LATER));
   });
 
-  test('an answer without times does not erase those the source once sent', async () => {
+  test('a response without times does not erase those the source once sent', async () => {
     await loadBhav(store, [bhavRow({ symbol: 'A', source_saved_at: SAVED })]);
     expect(await loadBhav(store, [bhavRow({ symbol: 'A' })])).toMatchObject({ unchanged: 1 });
     expect(await loadBhav(store, [bhavRow({ symbol: 'A', close_price: '12' })])).toMatchObject({
@@ -160,7 +160,7 @@ describe.each(servers)('merging on %s', (server) => {
   });
 
   test.each([SAVED, null])(
-    'saved at the same time (%s) the later in the answer wins',
+    'saved at the same time (%s) the later in the response wins',
     async (source_saved_at) => {
       const counts = await loadBhav(store, [
         bhavRow({ symbol: 'A', close_price: '1', source_saved_at }),

@@ -137,7 +137,7 @@ describe('an operation that a user declares', () => {
     expect(json.map(({ name }) => name)).toContain('GetVoting');
   });
 
-  test('is disabled: it is asked no longer, and its rows stay', async () => {
+  test('is disabled: it is requested no longer, and its rows stay', async () => {
     await runJson(['operations', 'disable', 'GetVoting'], optionsFor(folder));
     const refused = await runCli(['backfill', 'GetVoting', ...DAYS], optionsFor(folder));
     expect(refused.stderr).toContain('GetVoting is not enabled');
@@ -148,7 +148,7 @@ describe('an operation that a user declares', () => {
     await runJson(['operations', 'enable', 'GetVoting'], optionsFor(folder));
   });
 
-  test('whose file is away is left out, and said', async () => {
+  test('whose file is missing is left out, and said', async () => {
     const empty = join(cwd, 'nothing-here');
     const { stderr, code } = await runCli(['status'], optionsFor(empty));
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -164,7 +164,7 @@ describe('an operation that a user declares', () => {
 
   test.each([
     [
-      'whose file is away',
+      'whose file is missing',
       () => join(cwd, 'nothing-here'),
       /no file declares GetVoting/,
       /GetVoting\.mjs back/,
@@ -256,17 +256,17 @@ test.runIf(isSlowLayer)(
     add(
       'GetComputed',
       "'Votes for it.', {",
-      `workOut: ${failing('get', "get('meetingDate')").replace('null', '1')},`,
+      `compute: ${failing('get', "get('meetingDate')").replace('null', '1')},`,
     );
     add('GetContradicted', 'dated: true,', `contradiction: ${failing('row', 'row.meeting_date')},`);
     add('GetDated', "dates: 'range',", `datedWhen: () => { throw new Error('no luck'); },`);
     const once = declaration({ name: 'GetOnce', table: 'once' })
       .replace("dates: 'range'", "dates: 'none'")
       .replace("'days' }", "'none' }")
-      .replace(/windows: .*,/, "windows: { per: 'once', questions: (day) => (day > '2025-09' ? 5 : [{}]) },");
+      .replace(/windows: .*,/, "windows: { per: 'once', requests: (day) => (day > '2025-09' ? 5 : [{}]) },");
     writeFileSync(join(path, 'GetOnce.mjs'), once);
     const failed = {
-      GetComputed: 'workOut of getcomputed.votes_for',
+      GetComputed: 'compute of getcomputed.votes_for',
       GetContradicted: 'shapes[0].contradiction',
       GetDated: 'request.datedWhen',
     };
@@ -274,7 +274,7 @@ test.runIf(isSlowLayer)(
       ([name, what]) => `${what} of ${name} fails (no luck), see ${join(path, name)}.mjs`,
     );
     named.push(
-      `windows.questions of GetOnce returns 5: use a function that returns [{ type: 'A' }], or leave it out, see ${join(path, 'GetOnce')}.mjs`,
+      `windows.requests of GetOnce returns 5: use a function that returns [{ type: 'A' }], or leave it out, see ${join(path, 'GetOnce')}.mjs`,
     );
     const { url: database } = await testDatabase();
     const source = await openSandbox({ operationsDir: path, instrumentsPerExchange: 3 });
@@ -298,7 +298,7 @@ test.runIf(isSlowLayer)(
     // Their responses are kept, so that they need not be requested again once the functions are corrected.
     const rejects = await query<{ operation: string; kept: boolean }>(
       database,
-      `select distinct r.operation, a.hash is not null as kept from etl.rejects r join etl.answers a using (window_id) order by 1`,
+      `select distinct r.operation, a.hash is not null as kept from etl.rejects r join etl.responses a using (window_id) order by 1`,
     );
     expect(rejects).toEqual([
       { operation: 'GetComputed', kept: true },
@@ -401,7 +401,7 @@ describe('a file that cannot be used', () => {
     });
   });
 
-  test('in the place of one of the catalogue is said wherever operations are read, and makes no table', async () => {
+  test('in place of one of the catalogue is said wherever operations are read, and makes no table', async () => {
     const wrong = folderWith('export default {', 'GetMei.mjs');
     const problem = `${join(wrong, 'GetMei.mjs')}: it cannot be imported`;
     const listed = await runCli(['operations', 'list', '--available'], optionsFor(wrong));
@@ -414,9 +414,9 @@ describe('a file that cannot be used', () => {
     const made = `select to_regclass('market.macro_sectors') as found, to_regclass('market_history.macro_sectors') as past`;
     expect(await query(url, made)).toEqual([{ found: null, past: null }]);
 
-    const answering = startCli(['sandbox', '--port', '0'], optionsFor(wrong));
-    await answering.output(/sandbox listening/);
-    expect(answering.stderr()).toContain(problem);
+    const responding = startCli(['sandbox', '--port', '0'], optionsFor(wrong));
+    await responding.output(/sandbox listening/);
+    expect(responding.stderr()).toContain(problem);
   });
 
   test('a default cannot be enabled or disabled', async () => {

@@ -21,9 +21,9 @@ const SEEN = (bhav: string, category: string) => `
 test('thousands of states that were seen while loads were under way are shown again, to the row', async () => {
   const store = await openStore();
   const writers = Array.from({ length: WRITERS }, () => openPool(store.url, 2));
-  // No two are fetched in one millisecond: answers without a body to the same question would then be one answer.
+  // No two are fetched in one millisecond: responses without a body to the same requests would then be one response.
   let fetched = Date.now();
-  // One that comes after a later one is refused, because no answer is kept to fold it with.
+  // One that comes after a later one is refused, because no response is kept to fold it with.
   let refused = 0;
   const unlessLate = (error: Error) => {
     if (!error.message.includes('neither kept nor pruned')) throw error;
@@ -47,8 +47,8 @@ test('thousands of states that were seen while loads were under way are shown ag
         ).filter(() => pick(6) > 0);
         const fullSets = [{ table: categories, exchange: 'BSE', days: null, mayBeEmpty: false }];
         const batches = [{ table: categories, rows }];
-        const answer = { batches, fullSets, exchange: 'BSE', fetchedAt: new Date(fetched++) };
-        await load(writer, answer).catch(unlessLate);
+        const response = { batches, fullSets, exchange: 'BSE', fetchedAt: new Date(fetched++) };
+        await load(writer, response).catch(unlessLate);
         continue;
       }
       const day = DAYS[pick(DAYS.length)] as string;

@@ -7,8 +7,8 @@ test('a number that no state has is an error that names the newest, also where n
   for (const [number, name] of Object.entries({ 2: '2', 99999: '99999', '-1': '-1', null: 'null' })) {
     for (const rest of ['', "where exchange = 'none'", 'limit 1']) {
       for (const table of ['bhavcopy_cm', 'series_changes']) {
-        const asked = store.pool.query(`select * from market_history.${table}_at(${number}) ${rest}`);
-        await expect(asked).rejects.toMatchObject({
+        const requested = store.pool.query(`select * from market_history.${table}_at(${number}) ${rest}`);
+        await expect(requested).rejects.toMatchObject({
           cause: { code: '22023', message: `there is no state ${name}: the newest is 1` },
         });
       }
@@ -120,7 +120,7 @@ test('a day in a past state costs milliseconds, however many loads and revisions
   }
 });
 
-test('answers to two questions that were fetched in one millisecond are two loads, also where nothing changes', async () => {
+test('responses to two requests that were fetched in one millisecond are two loads, also where nothing changes', async () => {
   const store = await openStore();
   const fetchedAt = new Date('2025-09-01T16:00:00.123Z');
   const days = ['2025-08-28', '2025-08-29'];

@@ -111,8 +111,8 @@ test('a load looks each stored row up a few times, though the statistics know no
 });
 
 /**
- * Whether a session is new is asked before it is copied. The planner counts on finding a row of it anywhere: once it read
- * all rows of the year for each session, from the first automatic ANALYZE in the middle of a load on.
+ * Whether a session is new is requested before it is copied. The planner counts on finding a row of it anywhere: once
+ * it read all rows of the year for each session, from the first automatic ANALYZE in the middle of a load on.
  */
 test('sessions that are copied read no rows of each other, though the table is analyzed meanwhile', async () => {
   const store = await openStore();
@@ -244,8 +244,8 @@ test('all days of a symbol on one exchange are found without the rows of the oth
          from generate_series(timestamp '2024-07-01', '2025-06-30', '2 days') as d(day), unnest(array['BSE', 'NSE']) as e(exchange), generate_series(1, 100) as n`,
     );
     await pool.query(`analyze market.${table}`);
-    const asked = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
-    const plan = await planOf(pool, asked);
+    const requested = `select * from market.${table} where exchange = 'NSE' and symbol = 'S9' order by trade_date`;
+    const plan = await planOf(pool, requested);
     expect(plan['Actual Rows']).toBe(183);
     expect(readWhole(plan)).toEqual([]);
     expect(rowsRemoved(plan)).toBe(0);
@@ -275,7 +275,7 @@ test('the aliases of one instrument are its rows of the view', async () => {
   ]);
 });
 
-test('views read only the rows of the symbol, the instrument or the day they are asked about', async () => {
+test('views read only the rows of the symbol, the instrument or the day they are requested', async () => {
   const store = await openStore();
   for (const trade_date of ['2023-08-28', '2024-08-28', '2025-08-28']) {
     const session = Array.from({ length: 1_500 }, (_, at) =>

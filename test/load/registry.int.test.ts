@@ -3,7 +3,7 @@ import type { Database } from '../../src/load/database/database.ts';
 import type { Operation, Shape } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { enable, various } from '../support/catalogue.ts';
-import { askedFor, expectedRow, madeUp, offlineSource, recordsOf, shapeOf, stored } from './expected.ts';
+import { expectedRow, madeUp, offlineSource, recordsOf, requested, shapeOf, stored } from './expected.ts';
 import { load, openStore } from './support.ts';
 
 /** The defaults, and some of the catalogue. */
@@ -21,17 +21,17 @@ describe('from the source to the table and back', () => {
     await enable(store, various);
   });
 
-  async function roundTrip(operation: Operation, shape: Shape, answer: unknown) {
-    const asked = askedFor(operation);
-    const body = Buffer.from(JSON.stringify(answer));
-    const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
+  async function roundTrip(operation: Operation, shape: Shape, response: unknown) {
+    const request = requested(operation);
+    const body = Buffer.from(JSON.stringify(response));
+    const read = source.read(operation, request, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
     await store.pool.query(`truncate market.${shape.table.name}, market_history.${shape.table.name}`);
     const counts = await load(store, { batches: read.batches });
-    const records = recordsOf(answer);
+    const records = recordsOf(response);
     expect(counts).toMatchObject({ fetched: records.length, inserted: records.length });
     const memory = new Map<string, number>();
-    const expected = records.map((record) => expectedRow(shape, asked, record, memory));
+    const expected = records.map((record) => expectedRow(shape, request, record, memory));
     const rows = await stored(store, shape.table);
     expect(rows).toHaveLength(expected.length);
     expect(rows).toEqual(expect.arrayContaining(expected));
@@ -46,7 +46,7 @@ describe('from the source to the table and back', () => {
   test.each(all.map((operation) => [operation.name, operation] as const))(
     'the sample of %s comes back complete',
     async (_name, operation) => {
-      await roundTrip(operation, shapeOf(operation, operation.sample.answer), operation.sample.answer);
+      await roundTrip(operation, shapeOf(operation, operation.sample.response), operation.sample.response);
     },
   );
 

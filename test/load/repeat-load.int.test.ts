@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { readAnswer } from '../../src/extract/index.ts';
+import { readResponse } from '../../src/extract/index.ts';
 import type { Context } from '../../src/jobs/context.ts';
-import { digestOf, repeatAnswer } from '../../src/jobs/responses/repeat-answer.ts';
-import { storeAnswer } from '../../src/jobs/responses/store-answer.ts';
-import { hashBody, packBody } from '../../src/load/state/answers/answers.ts';
+import { digestOf, repeatResponse } from '../../src/jobs/responses/repeat-response.ts';
+import { storeResponse } from '../../src/jobs/responses/store-response.ts';
+import { hashBody, packBody } from '../../src/load/state/responses/responses.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
 import { openStore } from '../jobs/import-support.ts';
 import { forAllAsync, setsOf } from '../support/for-all.ts';
-import { placeOf } from '../support/place.ts';
+import { positionOf } from '../support/position.ts';
 import { newRun } from './support.ts';
 
 /** Sequences that are tried. */
@@ -18,7 +18,7 @@ const DAYS = ['2025-08-19', '2025-08-20', '2025-08-21'] as const;
 const FIRST_CALL = Date.UTC(2025, 9, 22, 6);
 const SAVED = ['', '08-21-2025 21:02:14', '08-21-2025 22:30:00', '01-01-2199 00:00:00'] as const;
 
-/** What an answer lists: symbols from a first one on, all with one value. */
+/** What a response lists: symbols from a first one on, all with one value. */
 interface Listing {
   readonly first: number;
   readonly count: number;
@@ -35,7 +35,7 @@ interface Listing {
 /** Something that happens to both databases. */
 type Step =
   | {
-      readonly do: 'answer';
+      readonly do: 'response';
       readonly operation: 'GetBhavCopyCM' | 'GetSeriesChange';
       readonly from: number;
       readonly days: number;
@@ -48,7 +48,7 @@ type Step =
       readonly kept: boolean;
     }
   | { readonly do: 'delete' | 'change'; readonly day: number }
-  /** The answer before, once more. */
+  /** The response before, once more. */
   | { readonly do: 'again' };
 
 const few = fc.nat({ max: 7 }).map((one) => one === 0);
@@ -69,7 +69,7 @@ const steps = fc.array(
     {
       weight: 9,
       arbitrary: fc.record({
-        do: fc.constant('answer' as const),
+        do: fc.constant('response' as const),
         operation: fc.constantFrom('GetBhavCopyCM' as const, 'GetSeriesChange' as const),
         from: fc.nat({ max: 1 }),
         days: fc.nat({ max: 1 }),
@@ -94,7 +94,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 20 },
 );
 
-function bodyOf({ operation, from, days }: Step & { do: 'answer' }, listing: Listing): Buffer {
+function bodyOf({ operation, from, days }: Step & { do: 'response' }, listing: Listing): Buffer {
   const times = listing.saved === 0 ? {} : { SavedAt: SAVED[listing.saved] };
   const records = DAYS.slice(from, from + days + 1).flatMap((day) =>
     Array.from({ length: listing.count + (listing.twice ? 1 : 0) }, (_, at) => {
@@ -140,7 +140,7 @@ async function empty({ db }: Context): Promise<number> {
   const both = USED.flatMap((name) => [`market.${name}`, `market_history.${name}`]);
   await db.pool.query(
     `truncate ${both.join(', ')}, etl.runs, etl.windows, etl.loads, etl.day_rows, etl.withdrawals, etl.rejected_records,
-       etl.answers, etl.response_bodies, etl.coverage restart identity cascade`,
+       etl.responses, etl.response_bodies, etl.coverage restart identity cascade`,
   );
   return newRun(db);
 }
@@ -165,7 +165,7 @@ async function contents({ db }: Context) {
       `select 'resolved', (id, resolved_at is null)::text from etl.rejects`,
       without('etl.withdrawals', 'noted_at'),
       without('etl.day_rows', ''),
-      without('etl.answers', ''),
+      without('etl.responses', ''),
     ].join(' union all '),
   );
   const ids = await db.pool.query<{ id: string }>('select id from etl.loads order by id');
@@ -182,16 +182,16 @@ async function contents({ db }: Context) {
 
 let repeated = 0;
 
-/** Loads an answer as a worker does. @returns what became of its records. */
-async function answer(
+/** Loads a response as a worker does. @returns what became of its records. */
+async function response(
   context: Context,
   runId: number,
-  step: Step & { do: 'answer' },
+  step: Step & { do: 'response' },
   listing: Listing,
-  place: number,
+  position: number,
 ) {
   const operation = operationNamed(step.operation);
-  const asked = {
+  const requested = {
     exchange: 'NSE',
     from: DAYS[step.from] as string,
     to: DAYS[step.from + step.days] as string,
@@ -203,50 +203,50 @@ async function answer(
   const window = await context.db.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, 'NSE', $3, $4, $5, $6, '', $7, 'running') returning id::int`,
-    [runId, operation.name, asked.from, asked.to, asked.instruments, asked.params, filtered],
+    [runId, operation.name, requested.from, requested.to, requested.instruments, requested.params, filtered],
   );
   const body = bodyOf(step, listing);
-  const calledAt = FIRST_CALL + (step.late ? -60_000 : 60_000) * (place + 1);
+  const calledAt = FIRST_CALL + (step.late ? -60_000 : 60_000) * (position + 1);
   const raw = { body, contentType: 'application/json', bytes: body.length };
-  const answered = {
+  const covered = {
     window: {
-      ...asked,
+      ...requested,
       id: window.rows[0]?.id ?? 0,
       runId,
       operation: operation.name,
       variant: '',
       filtered,
     },
-    place: placeOf(calledAt),
+    position: positionOf(calledAt),
     calledAt,
     bytes: body.length,
     ...(step.kept ? {} : { digest: digestOf(context, hashBody(body)) }),
-    answer: {
+    response: {
       packed: await packBody(context.db.drizzle, body),
       contentType: raw.contentType,
-      calledOn: asked.calledOn,
+      calledOn: requested.calledOn,
       fetchedAt: new Date(calledAt),
     },
   };
-  if (context === fast && answered.digest !== undefined) {
-    const counts = await repeatAnswer(context, { ...answered, digest: answered.digest });
+  if (context === fast && covered.digest !== undefined) {
+    const counts = await repeatResponse(context, { ...covered, digest: covered.digest });
     if (counts !== null) {
       repeated += 1;
       return counts;
     }
   }
-  const extracted = readAnswer(operation, asked, raw, { accessKey: '', timeZone: 'Asia/Kolkata' });
-  return storeAnswer(context, { ...answered, extracted });
+  const extracted = readResponse(operation, requested, raw, { accessKey: '', timeZone: 'Asia/Kolkata' });
+  return storeResponse(context, { ...covered, extracted });
 }
 
 type Happening = Exclude<Step, { do: 'again' }>;
 
 /** Steps with what they mean in place of "again". */
 function spelledOut(sequence: readonly Step[]): Happening[] {
-  const last = { answer: undefined as Happening | undefined };
+  const last = { response: undefined as Happening | undefined };
   return sequence.flatMap((step) => {
-    if (step.do === 'answer') last.answer = step;
-    return step.do === 'again' ? (last.answer ?? []) : step;
+    if (step.do === 'response') last.response = step;
+    return step.do === 'again' ? (last.response ?? []) : step;
   });
 }
 
@@ -255,9 +255,9 @@ async function take(
   runId: number,
   step: Happening,
   all: readonly Listing[],
-  place: number,
+  position: number,
 ) {
-  if (step.do === 'answer') return answer(context, runId, step, all[step.listing] as Listing, place);
+  if (step.do === 'response') return response(context, runId, step, all[step.listing] as Listing, position);
   // By hand, as nobody should.
   const text =
     step.do === 'delete'
@@ -267,19 +267,19 @@ async function take(
   return null;
 }
 
-describe('an answer that was loaded before', () => {
+describe('a response that was loaded before', () => {
   test('ends as if it had been read, after any sequence of loads', async () => {
     await forAllAsync([listings, steps], { numRuns: RUNS, seed: 20_250_829 }, async (all, sequence) => {
       const [runId] = await Promise.all([empty(fast), empty(full)]);
-      for (const [place, step] of spelledOut(sequence).entries()) {
+      for (const [position, step] of spelledOut(sequence).entries()) {
         const [quick, slow] = await Promise.all(
-          [fast, full].map((one) => take(one, runId, step, all, place)),
+          [fast, full].map((one) => take(one, runId, step, all, position)),
         );
         expect(quick).toEqual(slow);
       }
       expect(await contents(fast)).toEqual(await contents(full));
     });
     expect(repeated).toBeGreaterThan(setsOf(RUNS) / 2);
-    console.log(`${repeated} answers were not read again`);
+    console.log(`${repeated} responses were not read again`);
   }, 1_800_000);
 });

@@ -13,7 +13,7 @@ function step(seconds: readonly number[]) {
     const lasts = left.shift();
     if (lasts === undefined) return 'done';
     vi.setSystemTime(Date.now() + lasts * 1_000);
-    throw new PipelineError('gone', { kind: 'database_away' });
+    throw new PipelineError('gone', { kind: 'database_unreachable' });
   };
 }
 
@@ -23,13 +23,13 @@ test('a long step that meets several short outages waits for each of them', asyn
   expect(await retry(step([0, 25, 25, 25]))).toBe('done');
 });
 
-test('a Postgres that stays away is given up, however long each try lasts to notice', async () => {
+test('a Postgres that stays unreachable is given up, however long each try lasts to notice', async () => {
   await expect(retry(step([0, 15, 15, 15]))).rejects.toThrow('gone');
 });
 
 test('without retry too, a broken connection is an error that says it is of Postgres', async () => {
   const { pool, drizzle, close } = openDatabase({ url: 'postgres://eod@127.0.0.1:1/eod' });
-  const away = { kind: 'database_away', message: expect.stringMatching(/^Postgres: /) };
+  const away = { kind: 'database_unreachable', message: expect.stringMatching(/^Postgres: /) };
   await expect(pool.query('select 1')).rejects.toMatchObject(away);
   await expect(pool.connect()).rejects.toMatchObject(away);
   await expect(drizzle.execute('select 1')).rejects.toMatchObject({ cause: away });

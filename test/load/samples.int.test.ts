@@ -155,37 +155,40 @@ const ACTION = {
   source_saved_at: '02-24-2025 16:44:02',
 };
 
-describe('the sample answers as the documentation prints them', () => {
+describe('the sample responses as the documentation prints them', () => {
   const source = offlineSource();
   const printed = (file: string) =>
     readFileSync(new URL(`../fixtures/service-samples/${file}`, import.meta.url), 'utf8');
 
-  /** Reads a text as an answer about the day of its first record. */
+  /** Reads a text as a response about the day of its first record. */
   function readText(name: string, text: string) {
     const operation = operationNamed(name);
     const day = /"(?:Date|ChangeDate)": "(\d\d)-(\d\d)-(\d{4})"/.exec(text);
-    const on = day === null ? operation.sample.asked.from : `${day[3]}-${day[1]}-${day[2]}`;
-    const asked = { ...operation.sample.asked, from: on, to: on, calledOn: '2026-11-21' };
+    const on = day === null ? operation.sample.requested.from : `${day[3]}-${day[1]}-${day[2]}`;
+    const requested = { ...operation.sample.requested, from: on, to: on, calledOn: '2026-11-21' };
     const body = Buffer.from(text);
-    const read = () => source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
-    return { operation, asked, read };
+    const read = () =>
+      source.read(operation, requested, { body, contentType: 'text/plain', bytes: body.length });
+    return { operation, requested, read };
   }
 
   test.each([
     ...VALID.map(([name, file]) => [name, file, printed(file)] as const),
     ...BROKEN.map(([name, file, wrong]) => [name, file, CORRECTIONS[wrong](printed(file))] as const),
   ])('%s: %s loads into its table, every value as sent', async (name, _file, text) => {
-    const answer: unknown = JSON.parse(text);
-    const { operation, asked, read } = readText(name, text);
+    const response: unknown = JSON.parse(text);
+    const { operation, requested, read } = readText(name, text);
     const extracted = read();
-    const records = recordsOf(answer);
+    const records = recordsOf(response);
     expect(extracted).toMatchObject({ rejects: [], warnings: [], unknownFields: [] });
     const store = await openStore();
     expect(await load(store, { batches: extracted.batches })).toMatchObject({ inserted: records.length });
-    const shape = shapeOf(operation, answer);
+    const shape = shapeOf(operation, response);
     const memory = new Map<string, number>();
     const isAction = shape.table.name === 'corporate_actions';
-    const expected = isAction ? [ACTION] : records.map((record) => expectedRow(shape, asked, record, memory));
+    const expected = isAction
+      ? [ACTION]
+      : records.map((record) => expectedRow(shape, requested, record, memory));
     const found = await stored(store, shape.table);
     expect(found).toHaveLength(records.length);
     expect(found).toEqual(expect.arrayContaining(expected));
@@ -203,7 +206,7 @@ describe('the sample answers as the documentation prints them', () => {
   );
 });
 
-describe('the sample answers of the service', () => {
+describe('the sample responses of the service', () => {
   const source = offlineSource();
   let store: Database;
   beforeAll(async () => {
@@ -213,9 +216,9 @@ describe('the sample answers of the service', () => {
   test.each(SAMPLES)('%s loads into its table, every value as sent', async (name, records, row) => {
     const operation = operationNamed(name);
     const body = readFileSync(new URL(`../fixtures/samples/${name}.json`, import.meta.url));
-    const answer: unknown = JSON.parse(body.toString('utf8'));
-    const asked = { ...operation.sample.asked, calledOn: '2026-11-21' };
-    const read = source.read(operation, asked, { body, contentType: 'text/plain', bytes: body.length });
+    const response: unknown = JSON.parse(body.toString('utf8'));
+    const requested = { ...operation.sample.requested, calledOn: '2026-11-21' };
+    const read = source.read(operation, requested, { body, contentType: 'text/plain', bytes: body.length });
     expect(read).toMatchObject({ fetched: records, rejects: [], warnings: [], unknownFields: [] });
 
     expect(await load(store, { batches: read.batches })).toMatchObject({
@@ -223,9 +226,9 @@ describe('the sample answers of the service', () => {
       inserted: records,
     });
 
-    const shape = shapeOf(operation, answer);
+    const shape = shapeOf(operation, response);
     const memory = new Map<string, number>();
-    const expected = recordsOf(answer).map((record) => expectedRow(shape, asked, record, memory));
+    const expected = recordsOf(response).map((record) => expectedRow(shape, requested, record, memory));
     const found = await stored(store, shape.table);
     expect(found).toHaveLength(records);
     expect(found).toEqual(expect.arrayContaining(expected));

@@ -83,9 +83,9 @@ describe('the schema in the database', () => {
 
   test('primary keys are those declared, and no key column takes null', async () => {
     const found = await store.pool.query<{ table: string; columns: string[] }>(
-      `select c.relname as "table", array_agg(a.attname::text order by k.place) as columns
+      `select c.relname as "table", array_agg(a.attname::text order by k.position) as columns
          from pg_constraint p join pg_class c on c.oid = p.conrelid
-         cross join unnest(p.conkey) with ordinality as k(number, place)
+         cross join unnest(p.conkey) with ordinality as k(number, position)
          join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
         where p.contype = 'p' and c.relnamespace = 'market'::regnamespace group by 1`,
     );
@@ -157,7 +157,7 @@ describe('the schema in the database', () => {
       for (const field of table.fields) {
         const found = columns.find((one) => one.table === table.name && one.column === field.column);
         expect(found?.comment).toBe(columnComment(field));
-        if (field.from === 'answer') expect(found?.comment).toContain(field.source);
+        if (field.from === 'response') expect(found?.comment).toContain(field.source);
       }
     }
   });

@@ -82,8 +82,8 @@ async function insertRun(state: RunState): Promise<number> {
   return made[0]?.id ?? 0;
 }
 
-/** Each window asks a question of its own: of two that ask the same one only one may be running. */
-let asked = 0;
+/** Each window makes a request of its own: of two that ask the same one only one may be running. */
+let requested = 0;
 
 async function insertWindow(runId: number, state: WindowState, lostWorkers = 0): Promise<number> {
   const made = await db
@@ -94,7 +94,7 @@ async function insertWindow(runId: number, state: WindowState, lostWorkers = 0):
       exchange: 'NSE',
       from_date: DAY,
       to_date: DAY,
-      instruments: [`I${++asked}`],
+      instruments: [`I${++requested}`],
       state,
       attempts: 3,
       requests: 2,
@@ -222,7 +222,7 @@ test('a statement with a state that its transition does not list does not compil
     () => moveWindows(db, 'skip', { state: sql`'loaded'` }, chosen),
     // @ts-expect-error a transition says where it leads.
     () => moveWindows(db, 'skip', { error: 'why' }, chosen),
-    // @ts-expect-error an answer is not stored as `skipped`.
+    // @ts-expect-error a response is not stored as `skipped`.
     () => endingWindow(db, 0, { ...stored, state: 'skipped' }),
   ];
   expect(statements).toHaveLength(5);
@@ -369,7 +369,7 @@ describe('a claim', () => {
   test('that is undone after another worker has claimed the window leaves it to that one', async () => {
     await fresh();
     const windowId = await insertWindow(await insertRun('running'), 'pending');
-    for (const _ of ['a worker that seems lost', 'the one that takes its place']) {
+    for (const _ of ['a worker that seems lost', 'the one that replaces it']) {
       expect(await claimWindow(db, windowId, PERMIT)).toMatchObject({ outcome: 'claimed' });
     }
     const before = await rowOf('windows', windowId);
@@ -378,7 +378,7 @@ describe('a claim', () => {
     expect(await calls()).toBe(1);
   });
 
-  test('puts back an idle window that asks the same question, and no other', async () => {
+  test('puts back an idle window that makes the same request, and no other', async () => {
     await fresh();
     const paused = await insertRun('paused');
     const ask = async (id: number, instrument: string, trade: string) =>

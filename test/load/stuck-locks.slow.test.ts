@@ -39,10 +39,10 @@ test('a lock that is not let go of is an error, and is not waited for again', as
   const { db, other, retried } = await openSetup({ lockMs: 900 });
   await other.query('begin');
   await other.query(LOCK);
-  const asked = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((answer) =>
-    answer.then(() => null, databaseError),
+  const requested = [transaction(db, (tx) => tx.client.query(READ)), db.pool.query(READ)].map((response) =>
+    response.then(() => null, databaseError),
   );
-  for (const error of await Promise.all(asked)) {
+  for (const error of await Promise.all(requested)) {
     expect(error).toMatchObject({
       kind: 'database_locked',
       message: expect.stringMatching(/lock timeout \(55P03\)$/),
@@ -95,8 +95,13 @@ test('a window that meets a stuck lock says so, and is loaded once it is free', 
   const other = new pg.Client({ connectionString: pipeline.db.url, application_name: 'psql of ana' });
   await other.connect();
   await other.query('begin; lock table market_history.bhavcopy_cm in access exclusive mode');
-  const asked = { from: '2025-09-12', to: '2025-09-12', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
-  const runId = await start(pipeline, backfill(asked));
+  const requested = {
+    from: '2025-09-12',
+    to: '2025-09-12',
+    operations: ['GetBhavCopyCM'],
+    exchanges: ['NSE'],
+  };
+  const runId = await start(pipeline, backfill(requested));
   const worker = await startWorker(pipeline);
   const error = await waitFor(async () => {
     const { rows } = await pipeline.db.pool.query<{ error: string | null }>('select error from etl.windows');
@@ -117,7 +122,7 @@ test('a window that meets a stuck lock says so, and is loaded once it is free', 
   await worker.stop();
 });
 
-test('a server that no longer answers during a statement counts as away; a statement in its time does not', async () => {
+test('a server that no longer responds during a statement counts as unreachable; a statement in its time does not', async () => {
   const proxy = await startCuttingProxy((await testDatabase()).url);
   const db = openDatabase({
     url: proxy.url,
@@ -141,7 +146,7 @@ test('a server that no longer answers during a statement counts as away; a state
   for (const client of [db.pool, held]) {
     await expect(
       client.query('select 1').catch((error) => Promise.reject(databaseError(error))),
-    ).rejects.toMatchObject({ kind: 'database_away' });
+    ).rejects.toMatchObject({ kind: 'database_unreachable' });
   }
   held.release(true);
 });

@@ -1,10 +1,10 @@
-import type { Place } from '../../src/core/place.ts';
+import type { Position } from '../../src/core/position.ts';
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import { type Database, openDatabase } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
 import type { FullSet } from '../../src/load/market/merge/merge.ts';
 import { DEFAULT_VIEW_SETTINGS } from '../../src/load/state/coverage/completeness.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
 import type { CoverageEntry } from '../../src/load/state/registers.ts';
 import type { RejectEntry } from '../../src/load/state/rejects.ts';
 import { dataSets, operationNamed } from '../../src/operations/registry.ts';
@@ -12,7 +12,7 @@ import type { Rows } from '../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../src/operations/table.ts';
 import { closeAfterFile } from '../support/closing.ts';
 import { testDatabase } from '../support/database.ts';
-import { placeOf } from '../support/place.ts';
+import { positionOf } from '../support/position.ts';
 
 /** A migrated database of the file's own, with a pool on it. */
 export async function openStore(adminUrl?: string, connections = 4): Promise<Database> {
@@ -54,14 +54,14 @@ export async function newWindow(
   return found.rows[0]?.id ?? 0;
 }
 
-export interface Answer {
+export interface Response {
   readonly batches: readonly { readonly table: TableDefinition; readonly rows: Rows }[];
   readonly rejects?: readonly RejectEntry[];
   readonly coverage?: readonly CoverageEntry[];
   /** When it was fetched: now, where nothing is said. */
   readonly fetchedAt?: Date;
-  /** Its place: that of the time at which it was fetched, where nothing is said. */
-  readonly place?: Place;
+  /** Its position: that of the time at which it was fetched, where nothing is said. */
+  readonly position?: Position;
   readonly fullSets?: readonly FullSet[];
   readonly runId?: number;
   readonly windowId?: number;
@@ -70,33 +70,35 @@ export interface Answer {
   readonly exchange?: string;
 }
 
-/** Loads an answer as the worker does, in a new window unless one is named. */
-export async function load(database: Database, answer: Answer): Promise<RecordCounts | null> {
-  const runId = answer.runId ?? (await newRun(database));
-  const { batches } = answer;
-  const exchange = answer.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
+/** Loads a response as the worker does, in a new window unless one is named. */
+export async function load(database: Database, response: Response): Promise<RecordCounts | null> {
+  const runId = response.runId ?? (await newRun(database));
+  const { batches } = response;
+  const exchange = response.exchange ?? String([...(batches[0]?.rows ?? [])][0]?.exchange ?? 'NSE');
   const filling = dataSets.find(({ shapes }) => shapes.some(({ table }) => table === batches[0]?.table));
-  const operation = answer.operation ?? filling?.name ?? 'GetBhavCopyCM';
-  const asked = { operation, exchange };
-  const windowId = answer.windowId ?? (await newWindow(database, runId, 'running', asked));
-  const fetchedAt = answer.fetchedAt ?? new Date();
-  const place =
-    answer.place ??
-    (answer.fetchedAt === undefined ? await takePlace(database.drizzle) : placeOf(fetchedAt.getTime()));
+  const operation = response.operation ?? filling?.name ?? 'GetBhavCopyCM';
+  const requested = { operation, exchange };
+  const windowId = response.windowId ?? (await newWindow(database, runId, 'running', requested));
+  const fetchedAt = response.fetchedAt ?? new Date();
+  const position =
+    response.position ??
+    (response.fetchedAt === undefined
+      ? await takePosition(database.drizzle)
+      : positionOf(fetchedAt.getTime()));
   return loadWindow(database, {
     windowId,
     runId,
-    ...asked,
+    ...requested,
     from: '2025-01-01',
     to: '2025-01-01',
-    batches: answer.batches,
-    rejects: answer.rejects ?? [],
-    coverage: answer.coverage ?? [],
-    fullSets: answer.fullSets ?? [],
+    batches: response.batches,
+    rejects: response.rejects ?? [],
+    coverage: response.coverage ?? [],
+    fullSets: response.fullSets ?? [],
     maxWithdrawShare: 0.1,
-    place,
+    position,
     fetchedAt,
-    answer: { packed: null, contentType: null, calledOn: '2025-01-01', fetchedAt },
+    response: { packed: null, contentType: null, calledOn: '2025-01-01', fetchedAt },
     outcome: { state: 'loaded', error: null },
     bytes: 1,
     warnings: [],
@@ -107,7 +109,7 @@ export async function load(database: Database, answer: Answer): Promise<RecordCo
 }
 
 /** Nothing is kept that could be read again. */
-export const unkept = async () => Promise.reject(new Error('no answer of these tests is kept'));
+export const unkept = async () => Promise.reject(new Error('no response of these tests is kept'));
 
 export const bhavcopy = operationNamed('GetBhavCopyCM').shapes[0].table;
 
@@ -125,6 +127,6 @@ export function bhavRow(changes: Row & { symbol: string }): Row {
 }
 
 /** Loads bhav copy records. */
-export function loadBhav(database: Database, rows: readonly Row[], answer: Partial<Answer> = {}) {
-  return load(database, { batches: [{ table: bhavcopy, rows }], ...answer });
+export function loadBhav(database: Database, rows: readonly Row[], response: Partial<Response> = {}) {
+  return load(database, { batches: [{ table: bhavcopy, rows }], ...response });
 }

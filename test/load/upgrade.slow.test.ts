@@ -40,7 +40,7 @@ async function statesOf({ pool }: Database, columns: readonly Column[]): Promise
     if (!table.startsWith('market.')) continue;
     const found = await pool.query(
       `select s as state, (select md5(string_agg(r::text, '|' order by r::text))
-          from (select ${of.map(({ name }) => name).join(', ')} from ${table}_at(s)) r) as sum
+          from (select ${of.map(({ name }) => name).join(', ')} from ${table.replace('market.', 'market_history.')}_at(s)) r) as sum
         from generate_series(coalesce((select max(state) from etl.past_begins where table_name = $1), 0), ${rows[0].last}) s`,
       [table.replace('market.', '')],
     );
@@ -92,7 +92,7 @@ test.each([
       .filter(({ table, name }) => table === 'market.bhavcopy_cm' && !LOAD_AUDIT_OF_RUNS.includes(name))
       .map(({ name }) => name)
       .join(', ');
-    const told = {
+    const reported = {
       'market.bhavcopy_cm': `select ${columns} from %`,
       'market_history.bhavcopy_cm': `select ${columns} from %`,
       'etl.coverage':
@@ -101,7 +101,7 @@ test.each([
       'etl.withdrawals':
         "select operation, exchange, table_name, day, gone, most, rows_left, state, accepted_by from % where state in ('refused', 'accepted')",
     };
-    for (const [table, select] of Object.entries(told)) {
+    for (const [table, select] of Object.entries(reported)) {
       const all = (from: string) =>
         read(`select r::text from (${select.replace('%', from)}) r order by r::text`);
       const before = await all(`before_rebuild.${table.replace('.', '_')}`);

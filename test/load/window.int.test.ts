@@ -102,7 +102,7 @@ describe('a window', () => {
     expect(await rowsOf('select state, fetched::int from etl.windows where id = $1', [windowId])).toEqual([
       { state: 'running', fetched: 0 },
     ]);
-    // The pool has thrown the broken connection away and goes on.
+    // The pool has discarded the broken connection and goes on.
     expect(await loadBhav(store, rows.slice(0, 1), { runId, windowId })).toMatchObject({ inserted: 1 });
   });
 
@@ -120,8 +120,8 @@ describe('a window', () => {
     async (state) => {
       const windowId = await newWindow(store, runId, state);
       const before = await rowsOf('select *, xmin::text from etl.windows where id = $1', [windowId]);
-      const answer = { runId, windowId, rejects: REJECTS, coverage: [day('loaded', 1)] };
-      expect(await loadBhav(store, [bhavRow({ symbol: 'A' })], answer)).toBeNull();
+      const response = { runId, windowId, rejects: REJECTS, coverage: [day('loaded', 1)] };
+      expect(await loadBhav(store, [bhavRow({ symbol: 'A' })], response)).toBeNull();
       expect(await rowsOf('select *, xmin::text from etl.windows where id = $1', [windowId])).toEqual(before);
       expect(await rowCount('market.bhavcopy_cm')).toBe(0);
       expect(await rowCount('etl.rejects')).toBe(0);
@@ -129,7 +129,7 @@ describe('a window', () => {
     },
   );
 
-  test('one answer may fill several tables', async () => {
+  test('one response may fill several tables', async () => {
     const facts = operationNamed('GetFinancialRatios').shapes[0].table;
     const fact = Object.fromEntries(facts.fields.map((field) => [field.column, null]));
     const key = {
@@ -151,8 +151,8 @@ describe('a window', () => {
   test('what was loaded stays loaded, whatever a later call meets', async () => {
     const state = async () =>
       (await rowsOf('select state, records::int, diagnostic from etl.coverage'))[0] as unknown;
-    await loadBhav(store, [], { runId, coverage: [day('failed', 0, 'no answer')] });
-    expect(await state()).toEqual({ state: 'failed', records: 0, diagnostic: 'no answer' });
+    await loadBhav(store, [], { runId, coverage: [day('failed', 0, 'no response')] });
+    expect(await state()).toEqual({ state: 'failed', records: 0, diagnostic: 'no response' });
     await loadBhav(store, [], { runId, coverage: [day('loaded', 7)] });
     expect(await state()).toEqual({ state: 'loaded', records: 7, diagnostic: null });
     await loadBhav(store, [], { runId, coverage: [day('blocked', 0, 'Key Expired.')] });

@@ -14,8 +14,8 @@ const ME = { by: 'me', readAgain: () => Promise.reject(new Error('nothing is kep
 const rows = (day: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => bhavRow({ symbol: `S${from + at}`, trade_date: day }));
 
-/** Loads a full answer for some days: what became of it, and what its run says. */
-async function answer(
+/** Loads a full response for some days: what became of it, and what its run says. */
+async function response(
   store: Database,
   listed: readonly Row[],
   days: { readonly from: string; readonly to: string } = { from: DAY, to: DAY },
@@ -37,17 +37,17 @@ const live = async ({ pool }: Database) =>
 const coverage = async ({ pool }: Database) =>
   (await pool.query("select state, records::int from etl.coverage where operation = 'GetBhavCopyCM'")).rows;
 
-test('each day is compared with its own rows: an answer that ends two days early takes neither away', async () => {
+test('each day is compared with its own rows: a response that ends two days early removes neither', async () => {
   const store = await openStore();
   const days = Array.from({ length: 22 }, (_, at) => `2025-07-${String(at + 1).padStart(2, '0')}`);
   const month = { from: '2025-07-01', to: '2025-07-22' };
-  await answer(
+  await response(
     store,
     days.flatMap((day) => rows(day, 0, 100)),
     month,
     true,
   );
-  const early = await answer(
+  const early = await response(
     store,
     days.slice(0, 20).flatMap((day) => rows(day, 0, 100)),
     month,
@@ -61,7 +61,7 @@ test('each day is compared with its own rows: an answer that ends two days early
   expect(early.suspicious).toEqual([expect.stringMatching(/of 2025-07-21 .*of 2025-07-22/)]);
   expect(await live(store)).toBe(2_200);
   // 50 of the 600 rows of six days, all of one of them.
-  const half = await answer(
+  const half = await response(
     store,
     days.flatMap((day, at) => rows(day, at === 3 ? 50 : 0, 100)),
     month,
@@ -75,9 +75,9 @@ test('each day is compared with its own rows: an answer that ends two days early
 
 test('rows are not withdrawn a few at a time: a day is compared with the most rows it ever had', async () => {
   const store = await openStore();
-  await answer(store, rows(DAY, 0, 20));
-  expect(await answer(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });
-  const second = await answer(store, rows(DAY, 10, 20));
+  await response(store, rows(DAY, 0, 20));
+  expect(await response(store, rows(DAY, 5, 20))).toMatchObject({ withdrawn: 5, suspicious: [] });
+  const second = await response(store, rows(DAY, 10, 20));
   expect(second).toMatchObject({
     withdrawn: 0,
     suspicious: [expect.stringMatching(/^5 of 15 rows .*\(there once were 20\); more than may be withdrawn/)],
@@ -85,21 +85,21 @@ test('rows are not withdrawn a few at a time: a day is compared with the most ro
   expect(await live(store)).toBe(15);
 });
 
-test('what was refused is listed with rows, until a person or a better answer decides', async () => {
+test('what was refused is listed with rows, until a person or a better response decides', async () => {
   const store = await openStore();
-  await answer(store, rows(DAY, 0, 20));
-  await answer(store, rows(DAY, 12, 20));
+  await response(store, rows(DAY, 0, 20));
+  await response(store, rows(DAY, 12, 20));
   const [refused, ...more] = await withdrawalsHeldBack(store.drizzle, 10, 3);
   expect(more).toEqual([]);
   expect(refused).toMatchObject({ day: DAY, gone: 12, left: 8, most: 20, table: 'bhavcopy_cm' });
   expect(refused?.rows).toHaveLength(3);
   expect(refused?.rows[0]).toMatchObject({ exchange: 'NSE', series: 'EQ', trade_date: DAY });
   // The day comes in full again: nothing is left to decide.
-  await answer(store, rows(DAY, 0, 20));
+  await response(store, rows(DAY, 0, 20));
   expect(await withdrawalsHeldBack(store.drizzle, 10, 3)).toEqual([]);
   expect(await acceptWithdrawal(store, refused?.id ?? 0, ME)).toBeNull();
 
-  await answer(store, rows(DAY, 12, 20));
+  await response(store, rows(DAY, 12, 20));
   const [again] = await withdrawalsHeldBack(store.drizzle, 10, 3);
   expect(await countDoubtedWindows(store.drizzle)).toMatchObject([{ windows: 1 }]);
   const before = (await store.pool.query('select market.state()::int as state')).rows[0].state;
@@ -110,7 +110,7 @@ test('what was refused is listed with rows, until a person or a better answer de
   });
   expect(await live(store)).toBe(8);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 8 }]);
-  // One was settled by a better answer, the other by a person.
+  // One was settled by a better response, the other by a person.
   expect(await countDoubtedWindows(store.drizzle)).toEqual([]);
   const past = await store.pool.query(
     `select (select count(*)::int from market_history.bhavcopy_cm_at(${before})) as before,
@@ -118,14 +118,14 @@ test('what was refused is listed with rows, until a person or a better answer de
   );
   expect(past.rows).toEqual([{ before: 20, after: 8 }]);
   // From now on eight is what the day has.
-  expect(await answer(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
+  expect(await response(store, rows(DAY, 15, 20))).toMatchObject({ withdrawn: 3, suspicious: [] });
   expect(await acceptWithdrawal(store, again?.id ?? 0, ME)).toBeNull();
 });
 
-test('where a session always has rows, an answer without any withdraws none, however few there are', async () => {
+test('where a session always has rows, a response without any withdraws none, however few there are', async () => {
   const store = await openStore();
-  await answer(store, rows(DAY, 0, 1));
-  expect(await answer(store, [])).toMatchObject({
+  await response(store, rows(DAY, 0, 1));
+  expect(await response(store, [])).toMatchObject({
     withdrawn: 0,
     withdrawals: [{ day: DAY, gone: 1, left: 0, state: 'refused' }],
   });
@@ -134,9 +134,9 @@ test('where a session always has rows, an answer without any withdraws none, how
 
 test('a day that loses its last rows is loaded no longer, and the report says so', async () => {
   const store = await openStore();
-  await answer(store, rows(DAY, 0, 3), undefined, true);
+  await response(store, rows(DAY, 0, 3), undefined, true);
   expect(await coverage(store)).toEqual([{ state: 'loaded', records: 3 }]);
-  const gone = await answer(store, [], undefined, true);
+  const gone = await response(store, [], undefined, true);
   expect(gone).toMatchObject({
     withdrawn: 3,
     withdrawals: [{ day: DAY, gone: 3, left: 0, state: 'withdrawn' }],

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { buildUrl } from '../../src/extract/build-request.ts';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import { dataSetsAlsoFilling, type Operation, tablesFilledBy } from '../../src/operations/operation.ts';
 import { dataSets, operations as defaults, tables as defaultTables } from '../../src/operations/registry.ts';
 import { readFrom, type TableDefinition } from '../../src/operations/table.ts';
@@ -16,8 +16,8 @@ const byName = catalogue.map((operation) => [operation.name, operation] as const
 
 const tables = catalogue.map((operation) => [operation.name, operation.shapes[0].table] as const);
 
-const answered = (table: TableDefinition) =>
-  table.fields.flatMap((field) => (field.from === 'answer' ? [field] : []));
+const covered = (table: TableDefinition) =>
+  table.fields.flatMap((field) => (field.from === 'response' ? [field] : []));
 
 describe('the catalogue', () => {
   test('has each operation in the file of its name, and none that is there by default', () => {
@@ -39,15 +39,16 @@ describe('the catalogue', () => {
   });
 
   test.each(tables)('%s: its table is declared whole', (_name, table) => {
-    const sources = answered(table).map(({ source }) => source.toLowerCase());
+    const sources = covered(table).map(({ source }) => source.toLowerCase());
     expect(new Set(sources).size).toBe(sources.length);
     expect(table.comment).toMatch(/\.$/);
     for (const field of table.fields) {
       expect(field.meaning, field.column).toMatch(/\w.*\.$/);
-      if (table.key.includes(field.column) && field.from === 'answer') {
+      if (table.key.includes(field.column) && field.from === 'response') {
         expect(field.required === true || field.absent !== undefined, field.column).toBe(true);
       }
-      if (field.from === 'answer' && field.kind === 'numeric') expect(field.unit, field.column).toBeDefined();
+      if (field.from === 'response' && field.kind === 'numeric')
+        expect(field.unit, field.column).toBeDefined();
     }
   });
 
@@ -69,7 +70,7 @@ describe('the catalogue', () => {
     if (columns.includes('scrip_id')) expect(columns).toContain('symbol');
   });
 
-  test.each(byName)('%s tells its records, and dates what it says is dated', (_name, operation) => {
+  test.each(byName)('%s shows its records, and dates what it says is dated', (_name, operation) => {
     for (const {
       table,
       has,
@@ -80,7 +81,7 @@ describe('the catalogue', () => {
       fullSet,
     } of operation.shapes) {
       const sources = new Set(
-        answered(table).flatMap(({ source, orElse = [] }) =>
+        covered(table).flatMap(({ source, orElse = [] }) =>
           [source, ...orElse].map((one) => one.toLowerCase()),
         ),
       );
@@ -93,7 +94,7 @@ describe('the catalogue', () => {
     }
   });
 
-  test('asks at times of its own, after the data is there', () => {
+  test('requests at times of its own, after the data is there', () => {
     const times = [...defaults, ...catalogue].map(({ schedule }) => schedule.at);
     const own = catalogue.map(({ schedule }) => schedule.at);
     expect(new Set(own).size).toBe(own.length);
@@ -103,7 +104,7 @@ describe('the catalogue', () => {
     }
   });
 
-  test.each(byName)('%s: rows that lead to questions have what is asked with', (_name, { windows }) => {
+  test.each(byName)('%s: rows that lead to requests have what is requested with', (_name, { windows }) => {
     if (windows.per !== 'row') return;
     const columns = inCatalogue(windows.of).shapes[0].table.fields.map(({ column }) => column);
     expect(columns).toEqual(
@@ -117,16 +118,16 @@ describe('the catalogue', () => {
 });
 
 describe('requests', () => {
-  const sent = (name: string, changes: Partial<AskedFor> = {}) => {
+  const sent = (name: string, changes: Partial<Requested> = {}) => {
     const operation = inCatalogue(name);
-    const asked = { ...operation.sample.asked, calledOn: operation.sample.asked.to, ...changes };
-    const { searchParams } = new URL(buildUrl(SETTINGS, operation, asked));
+    const requested = { ...operation.sample.requested, calledOn: operation.sample.requested.to, ...changes };
+    const { searchParams } = new URL(buildUrl(SETTINGS, operation, requested));
     const { accessKey: _, format: __, ...others } = Object.fromEntries(searchParams);
     return others;
   };
 
-  test.each(byName)('%s can ask for its sample', (name, operation) => {
-    expect(sent(name).exchange).toBe(operation.sample.asked.exchange);
+  test.each(byName)('%s can request its sample', (name, operation) => {
+    expect(sent(name).exchange).toBe(operation.sample.requested.exchange);
   });
 
   test.each([
@@ -156,13 +157,13 @@ describe('requests', () => {
       { instrumentIdentifier: 'ARL', date: '1740594600', type: 'SummaryPromoterPublicOthers' },
     ],
     ['GetMei', {}],
-  ])('%s asks as documented', (name, expected) => {
+  ])('%s requests as documented', (name, expected) => {
     const { exchange: _, ...params } = sent(name);
     expect(params).toEqual(expected);
   });
 });
 
-describe('a table that answers of another operation fill', () => {
+describe('a table that responses of another operation fill', () => {
   const [table] = tablesFilledBy(inCatalogue('GetDeliverable')).slice(-1) as [TableDefinition];
 
   test('keeps its fields in their order, with other names', () => {
@@ -174,17 +175,17 @@ describe('a table that answers of another operation fill', () => {
     });
   });
 
-  test('is replayed from their answers too', () => {
+  test('is replayed from their responses too', () => {
     expect(dataSetsAlsoFilling([...dataSets, ...catalogue], ['Deliveries'])).toEqual({
       inFiles: ['GetBhavCopyCM'],
-      inAnswers: expect.arrayContaining(['GetDeliverable', 'GetDeliveryVolumes']),
+      inResponses: expect.arrayContaining(['GetDeliverable', 'GetDeliveryVolumes']),
     });
-    expect(dataSetsAlsoFilling([...dataSets, ...catalogue], ['GetBhavCopyCM']).inAnswers).toEqual([]);
+    expect(dataSetsAlsoFilling([...dataSets, ...catalogue], ['GetBhavCopyCM']).inResponses).toEqual([]);
   });
 
   test('has to have the columns', () => {
     expect(() => readFrom(table, { nothing: { source: 'Date' } })).toThrow(
-      'deliveries reads no column nothing from answers',
+      'deliveries reads no column nothing from responses',
     );
   });
 });

@@ -45,7 +45,7 @@ describe('one sentence with the path and what to write', () => {
     ['GetVoting', 'the default export is "GetVoting": write "export default defineOperation({ … })"'],
     [
       { ...deals, name: 'Get Voting' },
-      'name is "Get Voting": use the name by which the source is asked, such as GetVoting',
+      'name is "Get Voting": use the name by which the source is called, such as GetVoting',
     ],
     [{ ...deals, summary: ' ' }, 'summary is " ": say in a sentence what the records are'],
     [
@@ -59,7 +59,7 @@ describe('one sentence with the path and what to write', () => {
     [{ ...deals, publishedAt: '9pm' }, 'publishedAt is "9pm": use a time such as 21:30'],
     [{ ...deals, emptyIsNormal: undefined }, 'emptyIsNormal is missing: use true or false'],
     [{ ...deals, envelop: 'X' }, 'envelop is not a name of a declaration: did you mean envelope?'],
-    [{ ...deals, envelope: '' }, 'envelope is "": use the name of the list in the answer, or leave it out'],
+    [{ ...deals, envelope: '' }, 'envelope is "": use the name of the list in the response, or leave it out'],
     [withRequest({ dates: 'ranges' }), 'request.dates is "ranges": use range, years, day, spans or none'],
     [withRequest({ instruments: 2 }), 'request.instruments is 2: use many, one or none'],
     [
@@ -116,8 +116,8 @@ describe('one sentence with the path and what to write', () => {
       'windows.per is "instrument", but request.instruments is "none": use one or many',
     ],
     [
-      { ...items, windows: { ...items.windows, questions: () => [{}] } },
-      'windows.questions returns a list of other elements: use a function that returns [{ from, to, variant, params }]',
+      { ...items, windows: { ...items.windows, requests: () => [{}] } },
+      'windows.requests returns a list of other elements: use a function that returns [{ from, to, variant, params }]',
     ],
     [
       { ...details, windows: { ...details.windows, of: 'GetTestItem' } },
@@ -137,7 +137,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       { ...deals, schedule: { ...deals.schedule, spread: 'week' } },
-      'schedule.spread is for instruments that are asked daily: use it with on daily and windows.per instrument',
+      'schedule.spread is for instruments that are requested daily: use it with on daily and windows.per instrument',
     ],
     [{ ...deals, shapes: [] }, 'shapes is an empty list: list at least one, { table, has, dated, fullSet }'],
     [withShape({ fullSet: 'day' }), 'shapes[0].fullSet is "day": use days, exchange or none'],
@@ -207,8 +207,8 @@ describe('one sentence with the path and what to write', () => {
       'shapes[0].table.partitionBy is not a name of a declaration: did you mean partitioned?',
     ],
     [
-      withSample({ asked: { ...deals.sample.asked, instrument: [] } }),
-      'sample.asked.instrument is not a name of a declaration: did you mean instruments?',
+      withSample({ requested: { ...deals.sample.requested, instrument: [] } }),
+      'sample.requested.instrument is not a name of a declaration: did you mean instruments?',
     ],
     [
       withRequest({ spans: [{ value: 'x', form: 0, from: 0, to: 1 }] }),
@@ -219,24 +219,24 @@ describe('one sentence with the path and what to write', () => {
       'udiff.exchange is not a name of a declaration: did you mean exchanges?',
     ],
     [
-      { ...once, windows: { per: 'once', questions: 5 } },
-      "windows.questions is 5: use a function that returns [{ type: 'A' }], or leave it out",
+      { ...once, windows: { per: 'once', requests: 5 } },
+      "windows.requests is 5: use a function that returns [{ type: 'A' }], or leave it out",
     ],
     [
-      { ...once, windows: { per: 'once', questions: () => ({ type: 'A' }) } },
-      "windows.questions returns an object: use a function that returns [{ type: 'A' }], or leave it out",
+      { ...once, windows: { per: 'once', requests: () => ({ type: 'A' }) } },
+      "windows.requests returns an object: use a function that returns [{ type: 'A' }], or leave it out",
     ],
     [
       {
         ...once,
         windows: {
           per: 'once',
-          questions: () => {
+          requests: () => {
             throw new Error('no');
           },
         },
       },
-      "windows.questions fails for 2025-03-31 (no): use a function that returns [{ type: 'A' }], or leave it out",
+      "windows.requests fails for 2025-03-31 (no): use a function that returns [{ type: 'A' }], or leave it out",
     ],
     [withTable({ key: ['deal_date'] }), "shapes[0].table.key has no exchange: add 'exchange' to it"],
     [
@@ -248,16 +248,16 @@ describe('one sentence with the path and what to write', () => {
       'shapes[0].table.name is "Deals": use a plural in snake_case, such as bulk_deals',
     ],
     [
-      withSample({ asked: { ...deals.sample.asked, from: '2025-02-30' } }),
-      'sample.asked.from is "2025-02-30": use a day such as 2025-02-27',
+      withSample({ requested: { ...deals.sample.requested, from: '2025-02-30' } }),
+      'sample.requested.from is "2025-02-30": use a day such as 2025-02-27',
     ],
     [
-      withSample({ answer: 7 }),
-      'sample.answer is 7: use an answer of the source, { Value: [ … ] } or a list',
+      withSample({ response: 7 }),
+      'sample.response is 7: use a response of the source, { Value: [ … ] } or a list',
     ],
     [
-      withSample({ answer: { Value: [{ DealDate: '02-27-2025', ClientName: 'A' }] } }),
-      'sample.answer has a record (the 1.) of no shape: it lacks scripCode; correct shapes[…].has or the sample',
+      withSample({ response: { Value: [{ DealDate: '02-27-2025', ClientName: 'A' }] } }),
+      'sample.response has a record (the 1.) of no shape: it lacks scripCode; correct shapes[…].has or the sample',
     ],
   ])('%#', (declaration, sentence) => {
     expect(said(declaration, 'error')).toEqual([sentence]);
@@ -277,7 +277,7 @@ test('several problems are several sentences', () => {
   expect(checkDeclaration({}).map((one) => one.text)[0]).toMatch(/^name is missing: /);
 });
 
-test('a value of any type is answered with sentences, never an error', () => {
+test('a value of any type is given sentences, never an error', () => {
   const trap = new Proxy(
     {},
     {
@@ -293,12 +293,12 @@ test('a value of any type is answered with sentences, never an error', () => {
       windows: {
         per: 'instrument',
         days: 'none',
-        questions: () => {
+        requests: () => {
           throw new Error('no');
         },
       },
     })[0],
-  ).toMatch(/^windows.questions fails for 2025-03-31 \(no\)/);
+  ).toMatch(/^windows.requests fails for 2025-03-31 \(no\)/);
   const members = [...Object.keys(deals)];
   forAll(
     [fc.constantFrom(...members), fc.anything({ withNullPrototype: true })],

@@ -54,7 +54,7 @@ describe('the last night', () => {
     });
   });
 
-  test('before the evening asks for the ratios of the session before, not for those of one to come', () => {
+  test('before the evening requests the ratios of the session before, not for those of one to come', () => {
     const operation = operationNamed('GetFinRatioEOD');
     const config = loadConfig({});
     // A Tuesday at 02:00, after the session of Monday.
@@ -67,7 +67,7 @@ describe('the last night', () => {
       sessions: calendar.sessions('BSE', target.from, target.to),
       instruments: ['TCS'],
       options: {},
-      answered: new Map(),
+      covered: new Map(),
       today: '2025-09-09',
       live: true,
       windowDays: undefined,
@@ -127,8 +127,8 @@ describe('the times of schedules', () => {
           .map((seconds) => nightOfTick({ operation: operation.name, exchange }, 1000 * seconds, config));
         const wanted = { daily: null, sunday: 0, friday: 5, saturday: 6 }[operation.schedule.on];
         for (const night of days.slice(2, 12)) {
-          const isAsked = wanted === null || new Date(night).getUTCDay() === wanted;
-          expect(nights.filter((one) => one === night)).toHaveLength(isAsked ? times.length : 0);
+          const isRequested = wanted === null || new Date(night).getUTCDay() === wanted;
+          expect(nights.filter((one) => one === night)).toHaveLength(isRequested ? times.length : 0);
         }
       },
     );

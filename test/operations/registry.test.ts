@@ -132,8 +132,8 @@ const RENAMED: readonly (readonly [table: string, names: Readonly<Record<string,
   ],
 ];
 
-const answered = (table: TableDefinition) =>
-  table.fields.flatMap((field) => (field.from === 'answer' ? [field] : []));
+const covered = (table: TableDefinition) =>
+  table.fields.flatMap((field) => (field.from === 'response' ? [field] : []));
 
 describe('the registry', () => {
   test('holds one operation per file, each found by its name in any case', () => {
@@ -165,13 +165,13 @@ describe('the registry', () => {
   test.each(RENAMED)('%s carries the plain-English column names', (name, names) => {
     const table = tables.find((one) => one.name === name);
     const columns = Object.fromEntries(
-      (table === undefined ? [] : answered(table)).map((field) => [field.source, field.column]),
+      (table === undefined ? [] : covered(table)).map((field) => [field.source, field.column]),
     );
     expect(columns).toMatchObject(names);
   });
 
   test.each(tables.map((table) => [table.name, table] as const))('%s is declared whole', (_name, table) => {
-    const sources = answered(table).map((field) => field.source.toLowerCase());
+    const sources = covered(table).map((field) => field.source.toLowerCase());
     expect(new Set(sources).size).toBe(sources.length);
     const columns = table.fields.map((field) => field.column);
     expect(new Set(columns).size).toBe(columns.length);
@@ -183,7 +183,7 @@ describe('the registry', () => {
       expect(field.column).toMatch(/^[a-z][a-z0-9_]{0,62}$/);
       expect(field.meaning, field.column).toMatch(/\w.*\.$/);
       expect(columnComment(field)).toContain(field.meaning);
-      if (table.key.includes(field.column) && field.from === 'answer') {
+      if (table.key.includes(field.column) && field.from === 'response') {
         // A key is never null: the record is rejected, or gets the declared blank.
         expect(field.required === true || field.absent !== undefined, field.column).toBe(true);
       }
@@ -192,7 +192,7 @@ describe('the registry', () => {
 
   test('names a unit for every quantity and every amount', () => {
     const withoutUnit = tables.flatMap((table) =>
-      answered(table)
+      covered(table)
         .filter((field) => field.kind === 'numeric' && field.unit === undefined)
         .map((field) => `${table.name}.${field.column}`),
     );
@@ -203,11 +203,11 @@ describe('the registry', () => {
   });
 
   test.each(operations.map((operation) => [operation.name, operation] as const))(
-    '%s tells its shapes apart and dates what it says is dated',
+    '%s distinguishes its shapes and dates what it says is dated',
     (_name, operation) => {
       for (const shape of operation.shapes) {
         const sources = new Set(
-          answered(shape.table)
+          covered(shape.table)
             .flatMap(({ source, orElse = [] }) => [source, ...orElse])
             .map((source) => source.toLowerCase()),
         );

@@ -52,7 +52,7 @@ test('no sample is read until it is used, also of operations that are enabled', 
 
   const { operations } = await import('../../src/operations/registry.ts');
   const used = await samplesReadBy(async () => {
-    for (const { sample } of operations) expect([sample.asked, sample.answer]).not.toContain(undefined);
+    for (const { sample } of operations) expect([sample.requested, sample.response]).not.toContain(undefined);
   });
   expect(used).toEqual(operations.map(({ name }) => name));
 });

@@ -48,8 +48,8 @@ describe.each(names)('%s', (name) => {
   test('rejects what a field cannot hold, field by field, with its name; the others load', async () => {
     const [needless, needed] = [true, false].map((meaningless) =>
       sentFields(operation)
-        // A value that is worked out does without what cannot be read: a corporate action gets an id of its own.
-        .filter(({ field }) => field.workOut === undefined && (field.meaningless === true) === meaningless)
+        // A value that is computed does without what cannot be read: a corporate action gets an id of its own.
+        .filter(({ field }) => field.compute === undefined && (field.meaningless === true) === meaningless)
         .flatMap(({ key, field }) => REJECTED[field.kind].map((value) => ({ key, value }))),
     );
     const cases = needed ?? [];
@@ -91,9 +91,11 @@ async function expectStored({ windowId, extracted, counts }: Loaded): Promise<vo
     expect(await difference(store, table, rows), table.name).toEqual({ strangers: 0, lost: 0 });
   }
   const rejects = await storedRejects(store, windowId);
-  // A record that the answer holds twice is one reject.
+  // A record that the response holds twice is one reject.
   const records = extracted.rejects.map(({ record }) => JSON.stringify(record));
-  const first = extracted.rejects.filter((_, place) => records.indexOf(records[place] ?? '') === place);
+  const first = extracted.rejects.filter(
+    (_, position) => records.indexOf(records[position] ?? '') === position,
+  );
   expect(rejects.map(({ position }) => position)).toEqual(first.map(({ position }) => position));
   expect(rejects.every(({ problems }) => problems.length > 0)).toBe(true);
 }
@@ -181,7 +183,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   fc.constant((record: SourceRecord) => [record]),
 );
 
-test('mutated answers of any operation: stored or rejected, never half, and good neighbours load', async () => {
+test('mutated responses of any operation: stored or rejected, never half, and good neighbours load', async () => {
   let accepted = 0;
   let rejected = 0;
   await forAllAsync(

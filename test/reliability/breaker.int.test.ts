@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { door, FORTNIGHT } from './breaker-support.ts';
 import { clockFrom, EVENING, openSetup, start, test, windowsOf } from './support.ts';
 
-const ASKED = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
+const REQUESTED = { operation: 'GetBhavCopyCM', exchange: 'NSE' };
 
 /** A breaker after so many calls that failed, a second apart. */
 function breakerAfter(failures: number) {
@@ -20,7 +20,7 @@ function breakerAfter(failures: number) {
   const breaker = createBreaker(clock);
   for (let each = 0; each < failures; each++) {
     clock.moveTo(clock.now() + 1_000);
-    breaker.failed(ASKED);
+    breaker.failed(REQUESTED);
   }
   return { breaker, clock };
 }
@@ -29,15 +29,15 @@ describe('the circuit breaker', () => {
   test('opens after five failures in a row, and a success starts the count anew', () => {
     const { breaker } = breakerAfter(4);
     breaker.succeeded();
-    for (let each = 0; each < 4; each++) breaker.failed(ASKED);
+    for (let each = 0; each < 4; each++) breaker.failed(REQUESTED);
     expect(breaker.outage()).toBeNull();
-    breaker.failed(ASKED);
+    breaker.failed(REQUESTED);
     expect(breaker.outage()).toMatchObject({ downMs: 0 });
     breaker.succeeded();
     expect(breaker.outage()).toBeNull();
   });
 
-  test('tells for how long, since when nobody tried, when to try, and whether somebody does', () => {
+  test('shows for how long, since when nobody tried, when to try, and whether somebody does', () => {
     const { breaker, clock } = breakerAfter(5);
     clock.moveTo(clock.now() + 400);
     const open = { downMs: 4_400, sinceFailureMs: 400, waitMs: 600, probing: false };
@@ -47,7 +47,7 @@ describe('the circuit breaker', () => {
     breaker.abandoned();
     expect(breaker.outage()).toMatchObject(open);
     breaker.beginProbe();
-    breaker.failed(ASKED);
+    breaker.failed(REQUESTED);
     expect(breaker.outage()).toMatchObject({
       downMs: 4_400,
       sinceFailureMs: 0,
@@ -58,10 +58,10 @@ describe('the circuit breaker', () => {
     expect(breaker.outage()).toMatchObject({ waitMs: 0 });
   });
 
-  test('tells what it has tried since it opened, and waits no longer after the first call for something else', () => {
+  test('shows what it has tried since it opened, and waits no longer after the first call for something else', () => {
     const { breaker } = breakerAfter(5);
-    const other = { ...ASKED, exchange: 'BSE' };
-    const tried = () => [ASKED, other].map((asked) => breaker.outage()?.hasTried(asked));
+    const other = { ...REQUESTED, exchange: 'BSE' };
+    const tried = () => [REQUESTED, other].map((requested) => breaker.outage()?.hasTried(requested));
     expect(tried()).toEqual([true, false]);
     breaker.beginProbe();
     breaker.failed(other);
@@ -71,7 +71,7 @@ describe('the circuit breaker', () => {
     breaker.failed(other);
     expect(breaker.outage()).toMatchObject({ waitMs: 2_000 });
     breaker.succeeded();
-    for (let each = 0; each < 5; each++) breaker.failed(ASKED);
+    for (let each = 0; each < 5; each++) breaker.failed(REQUESTED);
     expect(tried()).toEqual([true, false]);
   });
 
@@ -121,7 +121,7 @@ test('an address that leads to a server without TLS is no outage: a few calls sa
   expect(calls).toBeLessThanOrEqual(3 * setup.config.EOD_CONCURRENCY);
 });
 
-test('a window that is given up before it is asked is named in the log with what it asks', async () => {
+test('a window that is given up before it is requested is named in the log with what it requests', async () => {
   const setup = await openSetup();
   const runId = await start(setup, { ...FORTNIGHT, to: FORTNIGHT.from });
   const [window] = await windowsOf(setup, runId);

@@ -33,7 +33,7 @@ describe('a source that is down', () => {
     const windows = await windowsOf(setup, report.runId);
     expect(
       windows.filter(({ error }) =>
-        error?.includes('the source has answered with errors, or not at all, for'),
+        error?.includes('the source has responded with errors, or not at all, for'),
       ),
     ).not.toHaveLength(0);
     expect(tally((await coverageRows(setup)).map((row) => row.state))).toEqual({ failed: 11 });

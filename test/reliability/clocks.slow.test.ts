@@ -15,7 +15,9 @@ const EXCHANGE = 'NSE';
 const lastSession = (): Day =>
   loadCalendar().lastSessions(EXCHANGE, addDays(today(systemClock, 'Asia/Kolkata'), -1), 1)[0] as Day;
 
-/** A source whose answers hold one company more each time, without the time of saving, so that their order decides. */
+/**
+ * A source whose responses hold one company more each time, without the time of saving, so that their order decides.
+ */
 async function growingSource(day: Day) {
   const [year, month, date] = day.split('-');
   const source = { url: '', requests: 0 };
@@ -51,7 +53,7 @@ function machine(databaseUrl: string, sourceUrl: string, ahead: number) {
 afterEach(() => vi.restoreAllMocks());
 
 describe('of machines whose clocks differ', () => {
-  const asked = (day: Day) => [
+  const requested = (day: Day) => [
     'GetBhavCopyCM',
     '--from',
     day,
@@ -62,12 +64,12 @@ describe('of machines whose clocks differ', () => {
     '--force',
   ];
 
-  test('the one that asks last has the last word, whatever its clock says', async () => {
+  test('the one that requests last has the last word, whatever its clock says', async () => {
     const day = lastSession();
     const source = await growingSource(day);
     const { url } = await testDatabase();
     for (const ahead of [5, -5]) {
-      const ended = await runCli(['backfill', ...asked(day)], {
+      const ended = await runCli(['backfill', ...requested(day)], {
         cwd: temporaryFolder(),
         env: machine(url, source.url, ahead * MINUTES),
       });

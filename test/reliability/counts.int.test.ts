@@ -3,10 +3,12 @@ import { readCompleteness } from '../../src/load/state/coverage/completeness.ts'
 import { startServer } from '../support/http-server.ts';
 import { coverageRows, openSetup, windowsOf } from './support.ts';
 
-/** A count that is larger than the number of records: the answer may have been cut, or the count means something else. */
+/**
+ * A count that is larger than the number of records: the response may have been cut, or the count means something else.
+ */
 
 const DAY = '2025-09-10';
-const ASKED = { from: DAY, to: DAY, operations: ['GetTotalTradeHighlights'], exchanges: ['BSE'] };
+const REQUESTED = { from: DAY, to: DAY, operations: ['GetTotalTradeHighlights'], exchanges: ['BSE'] };
 
 const record = (label: string) => ({
   TradeHighlights: label,
@@ -19,7 +21,7 @@ const record = (label: string) => ({
   SavedAt: '09-10-2025 21:02:02',
 });
 
-/** Loads the day from a source that gives these answers in turn, the last one for ever. */
+/** Loads the day from a source that gives these responses in turn, the last one for ever. */
 async function load(bodies: readonly object[], settings: Readonly<Record<string, string>> = {}) {
   let calls = 0;
   const sourceUrl = await startServer((_request, response) => {
@@ -27,7 +29,7 @@ async function load(bodies: readonly object[], settings: Readonly<Record<string,
     calls += 1;
   });
   const setup = await openSetup({ sourceUrl, settings });
-  const report = await setup.run(ASKED);
+  const report = await setup.run(REQUESTED);
   const [window] = await windowsOf(setup, report.runId);
   const [coverage] = await coverageRows(setup);
   const [missing] = await readCompleteness(setup, {
@@ -54,10 +56,10 @@ async function load(bodies: readonly object[], settings: Readonly<Record<string,
   };
 }
 
-describe('an answer that states more records than it has', () => {
+describe('a response that states more records than it has', () => {
   test('is refused once; if the same comes again, its rows are loaded, and the day is not complete', async () => {
     const loaded = await load([{ count: 9, Value: [record('Total'), record('A')] }]);
-    const text = 'count_mismatch: count says 9, the answer holds 2 records';
+    const text = 'count_mismatch: count says 9, the response holds 2 records';
     expect(loaded.calls()).toBe(2);
     expect(loaded.window).toMatchObject({ state: 'loaded', fetched: 2 });
     expect(loaded.stored).toEqual(['A', 'Total']);
@@ -78,11 +80,11 @@ describe('an answer that states more records than it has', () => {
     });
     expect(loaded.calls()).toBe(3);
     expect(loaded.window).toMatchObject({ state: 'failed' });
-    expect(loaded.window?.error).toContain('count says 9, the answer holds 3 records');
+    expect(loaded.window?.error).toContain('count says 9, the response holds 3 records');
     expect(loaded.stored).toEqual([]);
   });
 
-  test('a whole answer after a cut one is complete', async () => {
+  test('a whole response after a cut one is complete', async () => {
     const whole = [record('Total'), record('A')];
     const loaded = await load([
       { count: 2, Value: whole.slice(0, 1) },
@@ -95,7 +97,7 @@ describe('an answer that states more records than it has', () => {
     const whole = { Value: [record('Total'), record('A'), record('B')] };
     const part = { count: 3, Value: [record('Total'), record('A')] };
     const { setup, calls } = await load([whole, part]);
-    await setup.run({ ...ASKED, force: true });
+    await setup.run({ ...REQUESTED, force: true });
     expect(calls()).toBe(3);
     const { rows } = await setup.db.pool.query('select 1 from market.total_trade_highlights');
     expect(rows).toHaveLength(3);
@@ -104,7 +106,7 @@ describe('an answer that states more records than it has', () => {
   test('an empty list with a count is no empty day, however often it comes', async () => {
     const loaded = await load([{ Count: 7, Value: [] }]);
     expect(loaded.window).toMatchObject({ state: 'failed' });
-    expect(loaded.window?.error).toContain('count says 7, the answer holds 0 records');
+    expect(loaded.window?.error).toContain('count says 7, the response holds 0 records');
     expect(loaded.missing).toMatchObject({ reason: 'count_mismatch' });
   });
 

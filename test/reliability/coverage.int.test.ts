@@ -6,7 +6,7 @@ import { accountsOf, coverageRows, openSetup, start, tally, test, windowsOf } fr
 const states = async (setup: Parameters<typeof coverageRows>[0]) =>
   Object.fromEntries((await coverageRows(setup)).map(({ day, state }) => [day, state]));
 
-test('a holiday, an open day without records and one with records are told apart', async ({ setup }) => {
+test('a holiday, an open day without records and one with records are distinguished', async ({ setup }) => {
   const report = await setup.run({
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
@@ -36,16 +36,16 @@ test('a range that is all holiday costs no call', async ({ setup }) => {
   expect(setup.sandbox.stats().requests).toBe(0);
 });
 
-test('asked before the data is out, a day is not published, and is asked for again afterwards', async () => {
+test('requested before the data is out, a day is not published, and is requested again afterwards', async () => {
   const clock = manualClock(Date.parse('2025-09-11T18:15:00+05:30'));
   const setup = await openSetup({ clock });
-  const asked = {
+  const requested = {
     operations: ['GetBhavCopyCM', 'GetSeriesChange'],
     exchanges: ['NSE'],
     from: '2025-09-10',
     to: '2025-09-11',
   };
-  const early = await setup.run(asked);
+  const early = await setup.run(requested);
   expect(early.state).toBe('completed');
   const before = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
   expect(before.map(({ operation, state }) => [operation, state])).toEqual([
@@ -54,10 +54,10 @@ test('asked before the data is out, a day is not published, and is asked for aga
   ]);
 
   clock.moveTo(Date.parse('2025-09-11T21:20:00+05:30'));
-  const late = await start(setup, asked);
+  const late = await start(setup, requested);
   const report = await ended(setup, late);
   expect(report.state).toBe('completed');
-  // What was loaded before is not asked for again.
+  // What was loaded before is not requested again.
   const again = (await windowsOf(setup, late)).filter(({ state }) => state !== 'skipped');
   expect(again.every(({ to }) => to === '2025-09-11')).toBe(true);
   const after = (await coverageRows(setup)).filter(({ day }) => day === '2025-09-11');
@@ -68,14 +68,19 @@ test('asked before the data is out, a day is not published, and is asked for aga
   ]);
 });
 
-test('a day that must hold records and came empty is asked for again by the next run', async () => {
+test('a day that must hold records and came empty is requested again by the next run', async () => {
   const setup = await openSetup({
     behaviour: { faults: [] },
     clock: manualClock(Date.parse('2025-09-12T20:05:00+05:30')),
   });
-  const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-12', to: '2025-09-12' };
-  expect((await setup.run(asked)).windows).toMatchObject({ empty: 1 });
-  const again = await start(setup, asked);
+  const requested = {
+    operations: ['GetBhavCopyCM'],
+    exchanges: ['NSE'],
+    from: '2025-09-12',
+    to: '2025-09-12',
+  };
+  expect((await setup.run(requested)).windows).toMatchObject({ empty: 1 });
+  const again = await start(setup, requested);
   expect((await ended(setup, again)).windows).toMatchObject({ empty: 1, skipped: 0 });
 });
 
@@ -83,9 +88,14 @@ test('what was loaded stays loaded, whatever a later call meets', async () => {
   const setup = await openSetup({
     behaviour: { faults: [{ kind: 'diagnostic', value: 'Function not enabled.', every: 2 }] },
   });
-  const asked = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-11', to: '2025-09-11' };
-  await setup.run(asked);
-  const again = await start(setup, { ...asked, force: true });
+  const requested = {
+    operations: ['GetBhavCopyCM'],
+    exchanges: ['NSE'],
+    from: '2025-09-11',
+    to: '2025-09-11',
+  };
+  await setup.run(requested);
+  const again = await start(setup, { ...requested, force: true });
   expect((await ended(setup, again)).windows).toMatchObject({ blocked: 1 });
   expect(await coverageRows(setup)).toMatchObject([{ state: 'loaded', diagnostic: 'Function not enabled.' }]);
 });

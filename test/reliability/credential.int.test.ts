@@ -44,7 +44,7 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     expect(setup.sandbox.stats().requests).toBe(1);
     expect(nightReport).toMatchObject({ state: 'failed', windows: { blocked: 8 }, requests: 0 });
 
-    // A person asks again, and the source has changed its mind.
+    // A person requests again, and the source has changed its mind.
     await resumeRun(setup, report.runId);
     expect(await paused(setup)).toEqual([false, false]);
     expect(await ended(setup, report.runId)).toMatchObject({ state: 'completed', windows: { loaded: 8 } });
@@ -62,8 +62,8 @@ test('the alert is given once, and the command says what is wrong and ends with 
     DATABASE_URL: (await testDatabase()).url,
     EOD_QUEUE_PREFIX: freePrefix(),
   };
-  const asked = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
-  const said = await runCli(['backfill', ...asked], { env, cwd: temporaryFolder() });
+  const requested = ['GetBhavCopyCM', '--from', EIGHT.from, '--to', EIGHT.to];
+  const said = await runCli(['backfill', ...requested], { env, cwd: temporaryFolder() });
   expect(said.code).toBe(1);
   expect(said.stderr.match(/"alert":"access_key"/g)).toHaveLength(1);
   expect(said.stdout + said.stderr).toContain('Access Denied. Key not found.');

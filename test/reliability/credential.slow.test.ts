@@ -14,7 +14,7 @@ describe.each(mostly('postgres'))('a refused key (queue on %s)', (backend) => {
     expect(byDiagnostic['Key Expired.']).toBe(requests - 5);
     // Four workers at most had a call under way when the first of them was refused.
     expect(requests).toBeLessThanOrEqual(5 + 4);
-    // The refusal ends windows in flight as well: up to three good answers may come too late to be stored.
+    // The refusal ends windows in flight as well: up to three good responses may come too late to be stored.
     const { loaded, blocked, total } = report.windows;
     expect(report.state).toBe('failed');
     expect(loaded).toBeGreaterThanOrEqual(5 - 3);
@@ -64,7 +64,7 @@ test.each(['Calls limitation is reached.', 'Bandwidth limitation is reached.'])(
   },
 );
 
-/** Ten nights that each ask for its session and the three before, as nights do. */
+/** Ten nights that each request its session and the three before, as nights do. */
 const NIGHTS = Array.from({ length: 10 }, (_, night) => {
   const sessions = ['08-22', '08-25', '08-26', '08-28', '08-29', '09-01', '09-02', '09-03', '09-04', '09-05']
     .concat('09-08', '09-09', '09-10')
@@ -72,15 +72,15 @@ const NIGHTS = Array.from({ length: 10 }, (_, night) => {
   return { from: sessions[night] as string, to: sessions[night + 3] as string, tick: `night ${night}` };
 });
 
-const ASKED_NIGHTLY = {
+const REQUESTED_NIGHTLY = {
   operations: ['GetBhavCopyCM', 'GetSeriesChange', 'GetCorporateActionsCategories'],
   exchanges: ['NSE'],
 };
 
-test('nights that piled up ask each question once', async () => {
+test('nights that piled up make each request once', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' } });
   const runs: number[] = [];
-  for (const night of NIGHTS) runs.push(await start(setup, { ...ASKED_NIGHTLY, ...night }));
+  for (const night of NIGHTS) runs.push(await start(setup, { ...REQUESTED_NIGHTLY, ...night }));
   await setup.work();
   const reports = await Promise.all(runs.map((run) => ended(setup, run)));
   expect(new Set(reports.map(({ state }) => state))).toEqual(new Set(['completed']));
@@ -115,7 +115,7 @@ test('a refused key is tried once in half a day, however many nights were planne
   expect(requests()).toBe(1);
   await later(0, 1);
   expect(await ended(setup, third)).toMatchObject({ state: 'failed' });
-  // What the later night asks for as well was left to that.
+  // What the later night requests as well was left to that.
   const { windows } = await ended(setup, second);
   expect(windows.skipped + windows.blocked).toBe(8);
   expect(requests()).toBe(2);

@@ -1,10 +1,10 @@
 import type { RecordCounts } from '../../src/core/record-counts.ts';
 import type { Extracted } from '../../src/extract/types.ts';
-import { outcomeOf } from '../../src/jobs/responses/store-answer.ts';
+import { outcomeOf } from '../../src/jobs/responses/store-response.ts';
 import type { Database } from '../../src/load/database/database.ts';
 import { loadWindow } from '../../src/load/market/load-window.ts';
-import { takePlace } from '../../src/load/state/place-sql.ts';
-import type { AnswerField } from '../../src/operations/fields.ts';
+import { takePosition } from '../../src/load/state/position-sql.ts';
+import type { ResponseField } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Rows } from '../../src/operations/rows.ts';
 import type { TableDefinition } from '../../src/operations/table.ts';
@@ -16,7 +16,7 @@ export type SourceRecord = Readonly<Record<string, unknown>>;
 /** Replaced by a piece of JSON that JSON.stringify would not write: `1e400`, or lists in lists in lists. */
 export const rawJson = (text: string): string => `@raw:${text}@`;
 
-/** Records as the body of an answer. */
+/** Records as the body of a response. */
 export function bodyOf(records: readonly unknown[]): string {
   const raw = (_: string, text: string): string => JSON.parse(`"${text}"`) as string;
   return `{"Value":${JSON.stringify(records).replace(/"@raw:([^@]*)@"/g, raw)}}`;
@@ -24,15 +24,15 @@ export function bodyOf(records: readonly unknown[]): string {
 
 /** A record of the operation's own sample. */
 export function sampleOf(operation: Operation): SourceRecord {
-  return recordsOf(operation.sample.answer)[0] ?? {};
+  return recordsOf(operation.sample.response)[0] ?? {};
 }
 
 /** The fields of the sample's shape that a record carries under its own name. */
-export function sentFields(operation: Operation): { key: string; field: AnswerField }[] {
+export function sentFields(operation: Operation): { key: string; field: ResponseField }[] {
   const sample = sampleOf(operation);
-  const shape = shapeOf(operation, operation.sample.answer);
+  const shape = shapeOf(operation, operation.sample.response);
   return shape.table.fields.flatMap((field) => {
-    if (field.from !== 'answer') return [];
+    if (field.from !== 'response') return [];
     const key = Object.keys(sample).find((name) => name.toLowerCase() === field.source.toLowerCase());
     return key === undefined ? [] : [{ key, field }];
   });
@@ -44,12 +44,12 @@ export interface Loaded {
   readonly counts: RecordCounts | null;
 }
 
-/** Reads an answer with the pipeline's extractor and stores it with the real loadWindow. */
+/** Reads a response with the pipeline's extractor and stores it with the real loadWindow. */
 export async function loadBody(store: Database, operation: Operation, body: string): Promise<Loaded> {
   const buffer = Buffer.from(body);
   const extracted = offlineSource().read(
     operation,
-    { ...operation.sample.asked, calledOn: '2025-02-28' },
+    { ...operation.sample.requested, calledOn: '2025-02-28' },
     { body: buffer, contentType: 'text/plain', bytes: buffer.length },
   );
   const runId = await newRun(store);
@@ -58,7 +58,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     windowId,
     runId,
     operation: operation.name,
-    exchange: operation.sample.asked.exchange,
+    exchange: operation.sample.requested.exchange,
     from: '2025-01-01',
     to: '2025-01-01',
     batches: extracted.batches,
@@ -66,7 +66,7 @@ export async function loadBody(store: Database, operation: Operation, body: stri
     coverage: [],
     fullSets: [],
     maxWithdrawShare: 0.1,
-    place: await takePlace(store.drizzle),
+    position: await takePosition(store.drizzle),
     fetchedAt: new Date(),
     doubts: [],
     doubtsWithoutReject: [],

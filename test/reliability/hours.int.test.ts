@@ -5,7 +5,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { at, closedHours, LIMITED, QUARTER, whenLimited } from './hours-support.ts';
 import { openSetup, start } from './support.ts';
 
-test('an hour that the source closed is tried by one call a minute, and is open again when it answers', async () => {
+test('an hour that the source closed is tried by one call a minute, and is open again when it responds', async () => {
   const clock = manualClock(at('22:10:00'));
   const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 2 }];
   const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });
@@ -13,7 +13,7 @@ test('an hour that the source closed is tried by one call a minute, and is open 
   await setup.work();
   await waitFor(async () => (await closedHours(setup)) === 1);
   await whenLimited(setup);
-  // Nobody asks before the minute is over, however many workers start.
+  // Nothing requests before the minute is over, however many workers start.
   clock.moveTo(at('22:10:59'));
   await setup.work(2);
   await whenLimited(setup);

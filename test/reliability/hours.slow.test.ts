@@ -86,7 +86,7 @@ test.each([
   [30, ['23:00:05', '23:01:06']],
   [180, ['23:00:05', '23:01:06', '23:02:07', '23:03:08']],
 ])(
-  'a refusal at the turn of the hour does not close it: a source %i s behind is asked again each minute',
+  'a refusal at the turn of the hour does not close it: a source %i s behind is requested again each minute',
   async (behind, looks) => {
     const clock = manualClock(at('22:50:00'));
     const sandbox = await openSandbox({
@@ -96,10 +96,10 @@ test.each([
     });
     const sourceUrl = await startServer((request, response) => {
       response.sendDate = false;
-      get(`${sandbox.url}${request.url}`, (answer) => {
-        const { date: _date, ...headers } = answer.headers;
-        response.writeHead(answer.statusCode ?? 500, headers);
-        answer.pipe(response);
+      get(`${sandbox.url}${request.url}`, (upstream) => {
+        const { date: _date, ...headers } = upstream.headers;
+        response.writeHead(upstream.statusCode ?? 500, headers);
+        upstream.pipe(response);
       });
     });
     const setup = await openSetup({
@@ -108,7 +108,7 @@ test.each([
       settings: { EOD_CALLS_PER_HOUR: '8', EOD_NIGHTLY_RESERVE: '0', EOD_CONCURRENCY: '1' },
     });
     const runId = await start(setup, { ...QUARTER, from: '2025-08-11' });
-    // One worker at a time: each has to find out by itself that the source is behind.
+    // One worker at a time: each has to finds out on its own that the source is behind.
     let worker = await startWorker(setup);
     onTestFinished(() => worker.stop());
     const startAnother = async (time = '') => {
@@ -131,7 +131,7 @@ test.each([
   },
 );
 
-test('a resume by a person tries a closed hour at once, and all windows start when the source answers', async () => {
+test('a resume by a person tries a closed hour at once, and all windows start when the source responds', async () => {
   const clock = manualClock(at('22:10:00'));
   const faults = [{ kind: 'diagnostic' as const, value: LIMITED, first: 1 }];
   const setup = await openSetup({ clock, settings: { EOD_CONCURRENCY: '1' }, behaviour: { faults } });

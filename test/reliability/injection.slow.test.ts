@@ -77,7 +77,7 @@ describe('texts of the source', () => {
   });
 });
 
-describe('texts of whoever asks', () => {
+describe('texts of anyone who requests', () => {
   test('instruments reach the source as they are, and are stored as they are', async ({ setup }) => {
     const before = await inventory(setup.db);
     const report = await setup.run({
@@ -87,7 +87,7 @@ describe('texts of whoever asks', () => {
       from: '2025-09-11',
       to: '2025-09-11',
     });
-    // None of them is a company: an answer without a record.
+    // None of them is a company: a response without a record.
     expect(report.state).toBe('completed');
     const names = [...TEXTS].sort();
     const windows = await windowsOf(setup, report.runId);
@@ -96,24 +96,25 @@ describe('texts of whoever asks', () => {
       names,
     );
     const seen = await fetch(`${setup.sandbox.url}/_sandbox/requests?last=1000`);
-    const asked = (await seen.json()) as { params: { instrumentIdentifier: string; exchange: string } }[];
-    expect([...new Set(asked.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
-    expect(new Set(asked.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
+    const requested = (await seen.json()) as { params: { instrumentIdentifier: string; exchange: string } }[];
+    expect([...new Set(requested.map(({ params }) => params.instrumentIdentifier))].sort()).toEqual(names);
+    expect(new Set(requested.map(({ params }) => params.exchange))).toEqual(new Set(['NSE']));
     expect(await inventory(setup.db)).toBe(before);
   });
 
   test('an instrument longer than any name is an error before anything is planned', async ({ setup }) => {
-    const asked = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
+    const requested = { operations: ['GetFinRatioEOD'], from: '2025-09-11', to: '2025-09-11' };
     const long = 'x'.repeat(6_000);
-    await expect(start(setup, { ...asked, instruments: ['TCS', long] })).rejects.toMatchObject({
+    await expect(start(setup, { ...requested, instruments: ['TCS', long] })).rejects.toMatchObject({
       kind: 'usage',
     });
     expect((await setup.db.pool.query('select from etl.runs')).rowCount).toBe(0);
   });
 
-  test('a window whose outcome Postgres will not keep ends as failed, and is not asked for again', async () => {
+  test('a window whose outcome Postgres will not keep ends as failed, and is not requested again', async () => {
     const setup = await openSetup();
-    // Random letters do not compress: with such an exchange no row fits its index, not even that of what is being asked.
+    // Random letters do not compress: with such an exchange no row fits its index, not even that of what is being
+    // requested.
     const exchange = randomBytes(5_000).toString('hex');
     const report = await setup.run({
       operations: ['GetCircuitBreakers'],
@@ -145,8 +146,8 @@ describe('texts of whoever asks', () => {
     const before = await inventory(setup.db);
     for (const text of TEXTS) {
       expect(() => operationNamed(text)).toThrow(/unknown operation/);
-      const asked = { operations: ['GetBhavCopyCM'], from: text, to: text };
-      await expect(start(setup, asked)).rejects.toThrow();
+      const requested = { operations: ['GetBhavCopyCM'], from: text, to: text };
+      await expect(start(setup, requested)).rejects.toThrow();
     }
     expect(await inventory(setup.db)).toBe(before);
   });

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { askedOf, SETTINGS, serve } from '../extract/support.ts';
+import { requestedOf, SETTINGS, serve } from '../extract/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { type EodOptions, runEod } from '../support/eod.ts';
 import { startServer } from '../support/http-server.ts';
@@ -16,7 +16,7 @@ const MB = 1024 * 1024;
 const SIZE = 400 * MB;
 const PIECE = Buffer.alloc(MB);
 
-/** Zeros, as fast as the client takes them; how many bytes left us is told to `sent`. */
+/** Zeros, as fast as the client takes them; how many bytes left us is reported to `sent`. */
 function pour(response: ServerResponse, sent: (bytes: number) => void): void {
   let left = SIZE;
   const more = () => {
@@ -66,7 +66,7 @@ describe.each(BODIES)('%s', (_, write) => {
     const source = createSource({ ...SETTINGS, baseUrl, maxResponseBytes: 8 * MB, timeoutMs: 20_000 });
     const operation = operationNamed('GetBhavCopyCM');
     const before = process.resourceUsage().maxRSS;
-    const call = source.fetch(operation, askedOf(operation));
+    const call = source.fetch(operation, requestedOf(operation));
     await expect(call).rejects.toMatchObject({ kind: 'too_large' });
     // What the sockets buffer is more than the cap, and a small part of the body.
     expect(bytes).toBeLessThan(60 * MB);
@@ -75,7 +75,7 @@ describe.each(BODIES)('%s', (_, write) => {
   });
 });
 
-test('in a run it is not asked for again as it was: the window fails, or is split if it can be', async () => {
+test('in a run it is not requested again as it was: the window fails, or is split if it can be', async () => {
   const { baseUrl, requests } = await serve((_, response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' });
     response.end(bomb);
@@ -93,7 +93,7 @@ test('in a run it is not asked for again as it was: the window fails, or is spli
   expect(report).toMatchObject({ state: 'failed', windows: { total: 4, failed: 4 } });
   const windows = await windowsOf(setup, report.runId);
   expect(windows.filter(({ state }) => state === 'split')).toHaveLength(1);
-  expect(windows.filter(({ error }) => error?.includes('the answer is too large'))).toHaveLength(4);
+  expect(windows.filter(({ error }) => error?.includes('the response is too large'))).toHaveLength(4);
   expect(requests).toHaveLength(5);
 });
 
@@ -105,22 +105,22 @@ async function runInSmallHeap(args: readonly string[], { cwd = temporaryFolder()
 
 test('a CSV that would take more than the heap fails alone; the process lives, and the window beside it loads', async () => {
   const operation = operationNamed('GetBhavCopyCM');
-  const [sent] = (operation.sample.answer as { Value: Record<string, unknown>[] }).Value;
+  const [sent] = (operation.sample.response as { Value: Record<string, unknown>[] }).Value;
   const record = { ...sent, Symbol: 'TCS', Src: 'BSE', FinInstrmNm: 'TATA CONSULTANCY' };
   const row = `${Object.values(record).join(',')}\n`;
   const header = Buffer.from(`${Object.keys(record).join(',')}\n`);
   // Without the last line end, so that it has to be parsed as a whole.
   const large = Buffer.concat([header, Buffer.alloc(60_000_000, row).subarray(0, -1)]);
   const plain = Buffer.concat([header, Buffer.from(row)]);
-  const asked: string[] = [];
+  const requested: string[] = [];
   const held: (() => void)[] = [];
   const baseUrl = await startServer((request, response) => {
-    const question = request.url ?? '';
-    asked.push(question);
-    const body = /BhavCopy/.test(question) ? (/exchange=NSE/i.test(question) ? large : plain) : '[]';
+    const url = request.url ?? '';
+    requested.push(url);
+    const body = /BhavCopy/.test(url) ? (/exchange=NSE/i.test(url) ? large : plain) : '[]';
     held.push(() => response.end(body));
-    // Until the key is known to be good, one window is asked for alone; the two after it are answered at once.
-    if (asked.length !== 2) for (const answer of held.splice(0)) answer();
+    // Until the key is known to be good, one window is requested alone; the two after it are covered at once.
+    if (requested.length !== 2) for (const response of held.splice(0)) response();
   });
   const range = ['--from', '2025-08-29', '--to', '2025-08-29'];
   const { code, signal, stdout, stderr } = await runInSmallHeap(
@@ -130,8 +130,8 @@ test('a CSV that would take more than the heap fails alone; the process lives, a
   expect({ code, signal }, stderr).toEqual({ code: 1, signal: null });
   const report = JSON.parse(stdout);
   expect(report).toMatchObject({ state: 'failed', windows: { total: 3, loaded: 1, empty: 1, failed: 1 } });
-  expect(stdout).toMatch(/the answer is too large: 58 MB, .* NODE_OPTIONS=--max-old-space-size=\d+/);
-  expect(asked).toHaveLength(3);
+  expect(stdout).toMatch(/the response is too large: 58 MB, .* NODE_OPTIONS=--max-old-space-size=\d+/);
+  expect(requested).toHaveLength(3);
 });
 
 test('a file that would take more than the heap fails alone, and the import goes on with the next', async () => {

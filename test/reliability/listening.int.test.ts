@@ -17,12 +17,12 @@ function reachable(host: string, port: number): Promise<boolean> {
   });
 }
 
-test('what we serve listens on loopback, and elsewhere only where it is told to', async () => {
+test('what we serve listens on loopback, and elsewhere only where it is configured to', async () => {
   if (outside === undefined) console.log('this machine has no address but loopback: only that one is tried');
   const setup = await openSetup();
   const health = await serve(setup);
   const open = { ...setup, config: { ...setup.config, EOD_HTTP_HOST: '0.0.0.0' } };
-  const told = await serve(open);
+  const reported = await serve(open);
 
   const portOf = ({ url }: { url: string }) => Number(new URL(url).port);
   for (const server of [health, setup.sandbox]) {
@@ -30,5 +30,5 @@ test('what we serve listens on loopback, and elsewhere only where it is told to'
     expect(await reachable('127.0.0.1', portOf(server))).toBe(true);
     if (outside !== undefined) expect(await reachable(outside, portOf(server))).toBe(false);
   }
-  expect(await reachable(outside ?? '127.0.0.1', portOf(told))).toBe(true);
+  expect(await reachable(outside ?? '127.0.0.1', portOf(reported))).toBe(true);
 });

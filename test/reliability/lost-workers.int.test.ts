@@ -2,10 +2,15 @@ import { expect } from 'vitest';
 import { ended } from '../support/pipeline.ts';
 import { coverageRows, start, test, windowsOf } from './support.ts';
 
-const ASKED = { from: '2025-09-08', to: '2025-09-09', operations: ['GetSeriesChange'], exchanges: ['NSE'] };
+const REQUESTED = {
+  from: '2025-09-08',
+  to: '2025-09-09',
+  operations: ['GetSeriesChange'],
+  exchanges: ['NSE'],
+};
 
 test('a window that has lost its worker too often fails without another call', async ({ setup }) => {
-  const runId = await start(setup, ASKED);
+  const runId = await start(setup, REQUESTED);
   // As five workers leave it that were killed while they worked on it, and a sixth.
   await setup.db.pool.query("update etl.windows set state = 'running', attempts = 6, lost_workers = 5");
   await setup.work();
@@ -19,7 +24,7 @@ test('a window that has lost its worker too often fails without another call', a
 });
 
 test('a window that has lost fewer workers is worked on as usual', async ({ setup }) => {
-  const runId = await start(setup, ASKED);
+  const runId = await start(setup, REQUESTED);
   await setup.db.pool.query("update etl.windows set state = 'running', attempts = 5, lost_workers = 4");
   await setup.work();
   expect(await ended(setup, runId)).toMatchObject({ state: 'completed', requests: 1 });

@@ -64,7 +64,7 @@ test.each(mostly('postgres'))(
       EOD_CONCURRENCY: '2',
     };
     const setup = await openSetup({ backend, clock, settings });
-    const asked: string[][] = [];
+    const requested: string[][] = [];
     for (const night of [0, 1, 2]) {
       const date = addDays(first, night);
       clock.moveTo(evening(date));
@@ -82,19 +82,19 @@ test.each(mostly('postgres'))(
         rows.map(({ operation }) => operation),
         `lists of ${date}`,
       ).toEqual([...LISTS].sort());
-      asked.push(await instrumentsOn(setup, date));
+      requested.push(await instrumentsOn(setup, date));
       await passADay(setup);
     }
-    // Those that were never asked for come first, then those that were asked for longest ago.
-    const [once = [], twice = []] = asked;
+    // Those that were not requested yet come first, then those that were requested longest ago.
+    const [once = [], twice = []] = requested;
     expect(once.length).toBeGreaterThan(5);
     expect(once.length).toBeLessThan(INSTRUMENTS);
     expect(twice.filter((one) => once.includes(one))).toEqual([]);
-    // What the first nights left was asked for as well, be it of an earlier day.
-    const { rows } = await setup.db.pool.query<{ asked: number }>(
-      "select count(distinct instrument)::int as asked from etl.coverage where operation = 'GetFinRatioEOD'",
+    // What the first nights left was requested as well, be it of an earlier day.
+    const { rows } = await setup.db.pool.query<{ requested: number }>(
+      "select count(distinct instrument)::int as requested from etl.coverage where operation = 'GetFinRatioEOD'",
     );
     // The busiest instruments are others each day.
-    expect(rows[0]?.asked).toBeGreaterThanOrEqual(INSTRUMENTS);
+    expect(rows[0]?.requested).toBeGreaterThanOrEqual(INSTRUMENTS);
   },
 );

@@ -123,8 +123,8 @@ test.each(backends)(
     const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
     const { REDIS_URL, ...env } = settings(await startPooler('session'), sandbox.url);
     const options = { env: backend === 'redis' ? { ...env, REDIS_URL } : env, cwd: temporaryFolder() };
-    const asked = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
-    const run = await runJson<object>(asked, options);
+    const requested = ['backfill', 'GetBhavCopyCM', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<object>(requested, options);
     expect(run).toMatchObject({ code: 0, json: { state: 'completed', windows: { loaded: 4 } } });
   },
 );

@@ -12,7 +12,7 @@ const DAY = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-08-
 const BHAV = sampleOf(operationNamed('GetBhavCopyCM'));
 
 /** Ten records, of which so many cannot be stored. */
-function answer(response: ServerResponse, bad: number): void {
+function respond(response: ServerResponse, bad: number): void {
   const records = Array.from({ length: 10 }, (_, at) => ({
     ...BHAV,
     Symbol: `SHARE${at}`,
@@ -30,7 +30,7 @@ test.each([
   [2, '20%'],
   [9, '100%'],
 ])('%i of 10 rejected, %s allowed: the others load, the rejected ones are kept', async (bad, share) => {
-  const { baseUrl } = await serve((_, response) => answer(response, bad));
+  const { baseUrl } = await serve((_, response) => respond(response, bad));
   const setup = await openSetup({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
   const report = await setup.run(DAY);
   expect(report).toMatchObject({ state: 'completed', fetched: 10, inserted: 10 - bad, rejected: bad });
@@ -48,7 +48,7 @@ test.each([
   '%i of 10 rejected, %s allowed: the window fails and leaves nothing but the rejects',
   async (bad, share) => {
     let now = bad;
-    const { baseUrl, requests } = await serve((_, response) => answer(response, now));
+    const { baseUrl, requests } = await serve((_, response) => respond(response, now));
     const setup = await openSetup({ sourceUrl: baseUrl, settings: { EOD_MAX_REJECT_SHARE: share } });
     const ends: string[] = [];
     const stop = windowEnded.subscribe(({ state }) => void ends.push(state));

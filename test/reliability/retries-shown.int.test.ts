@@ -45,7 +45,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
   const worker = await startWorker(pipeline);
   closeAfterFile(() => worker.stop());
   const report = () => reportRun(pipeline, runId);
-  // What asks about each instrument is planned when the bhav copy is loaded, although others are tried again.
+  // What is about each instrument is planned when the bhav copy is loaded, although others are tried again.
   await waitFor(
     async () => {
       // Between the load of the bhav copy and the plan that follows it, nothing else is open either.
@@ -73,7 +73,7 @@ test('requests that fail are named with the reason and the next try, and hold ba
     runId,
     operation: 'GetCircuitBreakers',
     exchange: 'NSE',
-    error: 'the source answered with HTTP status 500',
+    error: 'the source responded with HTTP status 500',
     windows: 1,
     attempt: 2,
     retryAt: expect.stringMatching(/^\d{4}-/),
@@ -88,14 +88,14 @@ test('requests that fail are named with the reason and the next try, and hold ba
   for (const { reason, detail } of gaps) {
     expect({ reason, detail }).toEqual({
       reason: 'failed',
-      detail: 'the source answered with HTTP status 500',
+      detail: 'the source responded with HTTP status 500',
     });
   }
 
   const LINE = /GetCircuitBreakers NSE: HTTP 500, 2nd try at \d\d:\d\d/;
   const [inProgress] = (await readTonight(pipeline)).openRuns;
   expect(inProgress?.retries).toHaveLength(FAILING.length);
-  // When they will be answered is not known.
+  // When they will be covered is not known.
   expect(inProgress?.finishAt).toBeNull();
 
   const signal = new AbortController().signal;

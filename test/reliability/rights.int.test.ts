@@ -3,7 +3,7 @@ import { accountsOf, coverageRows, openSetup, tally, windowsOf } from './support
 
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
 
-test('an operation the key has no right to is asked once; the others finish', async () => {
+test('an operation the key has no right to is requested once; the others finish', async () => {
   const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: { disabledOperations: ['GetBhavCopyCM'] },
@@ -30,7 +30,7 @@ test('an operation the key has no right to is asked once; the others finish', as
   await accountsOf(setup, report);
 });
 
-test('an instrument a trial key may not ask for is blocked alone', async () => {
+test('an instrument a trial key may not request is blocked alone', async () => {
   const setup = await openSetup({ behaviour: { demoInstruments: ['TCS', 'M&M'] } });
   const report = await setup.run({
     from: '2025-09-11',
@@ -54,7 +54,7 @@ test('an instrument a trial key may not ask for is blocked alone', async () => {
 });
 
 test('a request without a filter is never sent', async () => {
-  // The source asks for a filter of this operation alone, and its dates always are one.
+  // The source requests a filter of this operation alone, and its dates always are one.
   const setup = await openSetup();
   const report = await setup.run({ ...WEEK, operations: ['GetSectoralClassification'] });
   expect(report.state).toBe('completed');

@@ -3,7 +3,7 @@ import { accountsOf, coverageRows, openSetup, tally } from './support.ts';
 
 const WEEK = { from: '2025-09-08', to: '2025-09-11' };
 
-test('an exchange the key has no right to is asked once; the other finishes', async () => {
+test('an exchange the key has no right to is requested once; the other finishes', async () => {
   const setup = await openSetup({
     backend: 'redis',
     settings: { EOD_CONCURRENCY: '1' },

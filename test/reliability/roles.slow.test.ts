@@ -143,8 +143,11 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
     ]);
 
     // Of a year that has no partition yet.
-    const asked = ['GetBhavCopyCM', 'GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-12'];
-    const run = await runJson<{ state: string; inserted: number }>(['backfill', ...asked], asRole('worker'));
+    const requested = ['GetBhavCopyCM', 'GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-12'];
+    const run = await runJson<{ state: string; inserted: number }>(
+      ['backfill', ...requested],
+      asRole('worker'),
+    );
     expect(run).toMatchObject({ code: 0, json: { state: 'completed' } });
     expect(run.json.inserted).toBeGreaterThan(10);
     expect((await query(urls.owner, partitions)).map(({ name }) => name)).toContain('bhavcopy_cm_2025');
@@ -195,7 +198,7 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
       'select * from etl.response_bodies',
       'select * from etl.access_keys',
       'select * from etl.call_budget',
-      'select * from etl.answers',
+      'select * from etl.responses',
       'select * from etl.windows',
       'create table market.mine ()',
       'create table public.mine ()',
@@ -206,7 +209,7 @@ describe.each(mostly('postgres'))('the three roles of docs/security.md, the queu
   });
 });
 
-test('a worker before the first migrate is told what to do', async () => {
+test('a worker before the first migrate is shown what to do', async () => {
   const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const { urls } = await prepare();
   const env = settings(urls.worker, 'postgres', sandbox);
@@ -214,7 +217,7 @@ test('a worker before the first migrate is told what to do', async () => {
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/eod migrate/) });
 });
 
-test('a role that lacks a right is told which role has it', async () => {
+test('a role that lacks a right is shown which role has it', async () => {
   const sandbox = await openSandbox({ clock, instrumentsPerExchange: 5 });
   const { urls, grant } = await prepare();
   const cwd = temporaryFolder();

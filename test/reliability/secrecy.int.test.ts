@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { createSource } from '../../src/extract/index.ts';
 import { operationNamed } from '../../src/operations/registry.ts';
-import { askedOf, SETTINGS, serve } from '../extract/support.ts';
+import { requestedOf, SETTINGS, serve } from '../extract/support.ts';
 import { runCli } from '../support/cli.ts';
 import { testDatabase } from '../support/database.ts';
 import { spawnEod } from '../support/eod.ts';
@@ -132,8 +132,8 @@ describe.each(mostly('redis'))('the access key (queue on %s)', (backend) => {
     const stored = async () =>
       `${await postgresText(url, ['etl', `${prefix}_queue`])}\n${backend === 'redis' ? await redisText(prefix) : ''}`;
 
-    const asked = ['GetBhavCopyCM', 'GetCircuitBreakers', '--from', '2025-09-08', '--to', '2025-09-11'];
-    const eod = spawnEod(['backfill', ...asked], options);
+    const requested = ['GetBhavCopyCM', 'GetCircuitBreakers', '--from', '2025-09-08', '--to', '2025-09-11'];
+    const eod = spawnEod(['backfill', ...requested], options);
     await waitFor(() => sandbox.stats().requests >= 4, { timeoutMs: 30_000 });
     const during = await stored();
     const processes = processList();
@@ -155,8 +155,8 @@ describe.each(mostly('redis'))('the access key (queue on %s)', (backend) => {
     const commands = ['config', 'config --json', 'status', 'run 1 --json', 'runs'].map((text) =>
       text.split(' '),
     );
-    const answers = await Promise.all(commands.map((args) => runCli(args, options)));
-    for (const [at, said] of answers.entries()) {
+    const responses = await Promise.all(commands.map((args) => runCli(args, options)));
+    for (const [at, said] of responses.entries()) {
       expect(said.stdout.length).toBeGreaterThan(50);
       expectSecret(said.stdout + said.stderr, `eod ${commands[at]?.join(' ')}`);
     }
@@ -169,7 +169,7 @@ describe('errors do not tell the key', () => {
   const operation = operationNamed('GetBhavCopyCM');
   const failure = async (baseUrl: string) => {
     const source = createSource({ ...SETTINGS, accessKey: KEY, baseUrl, timeoutMs: 2_000 });
-    const error = await source.fetch(operation, askedOf(operation)).catch((caught: unknown) => caught);
+    const error = await source.fetch(operation, requestedOf(operation)).catch((caught: unknown) => caught);
     await source.close();
     expect(error).toBeInstanceOf(Error);
     expectSecret(inspect(error, { depth: 12, showHidden: true }), 'an error');
@@ -211,11 +211,11 @@ const ENCODINGS: readonly (readonly [string, (text: string) => Buffer])[] = [
 ];
 
 test.each(ENCODINGS)(
-  'a source that repeats the request in its answer does not bring the key into what is kept, in %s',
+  'a source that repeats the request in its response does not bring the key into what is kept, in %s',
   async (_, encode) => {
     const operation = operationNamed('GetSeriesChange');
-    const { asked, answer } = operation.sample;
-    const [record] = (answer as { Value: [Record<string, unknown>] }).Value;
+    const { requested, response } = operation.sample;
+    const [record] = (response as { Value: [Record<string, unknown>] }).Value;
     const echoes = [
       KEY,
       strict,
@@ -232,8 +232,8 @@ test.each(ENCODINGS)(
     const { baseUrl } = await serve((request, response) => {
       const echo = [request.url, ...echoes];
       const value = [record, { ...record, ISIN: 17, ScripId: null, Request: echo }, `not a record: ${KEY}`];
-      const answered = JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] });
-      response.end(encode(answered.replaceAll('"ESCAPED"', `"${escaped}"`)));
+      const covered = JSON.stringify({ Request: echo, Value: [...value, ...Array(10).fill(record)] });
+      response.end(encode(covered.replaceAll('"ESCAPED"', `"${escaped}"`)));
     });
     const { url } = await testDatabase();
     const pipeline = await openPipeline({
@@ -242,10 +242,10 @@ test.each(ENCODINGS)(
       settings: { EOD_ACCESS_KEY: KEY, EOD_MAX_REJECT_SHARE: '50%' },
     });
     const scope = {
-      from: asked.from,
-      to: asked.to,
+      from: requested.from,
+      to: requested.to,
       operations: [operation.name],
-      exchanges: [asked.exchange],
+      exchanges: [requested.exchange],
     };
     const report = await runToEnd(pipeline, backfill(scope));
     expect(report).toMatchObject({ state: 'completed', rejected: 2, inserted: 1 });
@@ -253,10 +253,10 @@ test.each(ENCODINGS)(
     expectSecret(stored, 'what is stored');
     const { rows } = await pipeline.db.pool.query(
       `select r.problems, w.warnings, b.encoding, b.body from etl.rejects r join etl.windows w on w.id = r.window_id
-         join etl.answers a on a.window_id = w.id join etl.response_bodies b on b.hash = a.hash`,
+         join etl.responses a on a.window_id = w.id join etl.response_bodies b on b.hash = a.hash`,
     );
     expect(rows).toHaveLength(2);
-    const note = 'the answer held the access key; [redacted] stands in its place';
+    const note = 'the response held the access key; [redacted] stands instead of it';
     for (const { problems, warnings, encoding, body } of rows) {
       expect(problems).toContainEqual({ path: '', message: note });
       expect(warnings).toContain(note);
@@ -285,11 +285,11 @@ test('what the source sends cannot steer the terminal; JSON keeps it', async () 
     DATABASE_URL: (await testDatabase()).url,
   };
   const options = { env, cwd: temporaryFolder() };
-  const asked = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
+  const requested = ['GetSeriesChange', '--from', '2025-09-11', '--to', '2025-09-11'];
   const results = [
-    await runCli(['backfill', ...asked], options),
+    await runCli(['backfill', ...requested], options),
     await runCli(['runs', '1'], options),
-    await runCli(['gaps', ...asked], options),
+    await runCli(['gaps', ...requested], options),
     await runCli(['runs', '1', '--json'], options),
   ];
   for (const { stdout, stderr } of results) {

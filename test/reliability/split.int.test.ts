@@ -16,7 +16,7 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
     const pieces = windows.filter(({ parent }) => parent !== null);
     expect(report).toMatchObject({ state: 'completed', windows: { loaded: pieces.length } });
     expect(wide.map(({ state }) => state)).toEqual(['split', 'split']);
-    // The newest was first; the other wide window was split without being asked.
+    // The newest was first; the other wide window was split without being requested.
     expect(wide.map(({ requests }) => requests)).toEqual([0, 1]);
     expect(pieces.every((piece) => span(piece) <= 5 && piece.requests === 1)).toBe(true);
     for (const parent of wide) {
@@ -37,7 +37,7 @@ describe.each(mostly('postgres'))('a range that is refused with its limit (queue
   });
 });
 
-test('the first day beyond the history of the source blocks all that wait of older days: they cost no call', async () => {
+test('the first day too old for the source blocks all that wait of older days: they cost no call', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' }, behaviour: { historyDays: 20 } });
   const report = await setup.run({ ...MONTH, operations: ['GetBhavCopyCM'], exchanges: ['BSE'] });
   const sessions = calendar.sessions('BSE', MONTH.from, MONTH.to);

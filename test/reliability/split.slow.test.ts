@@ -42,39 +42,39 @@ test('days too far back, refused with the number of days that are kept, are no l
     behaviour: { historyDays: 30, namesHistory: true },
   });
   // Three windows of thirty days; it is the twelfth of September.
-  const asked = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
-  const report = await setup.run(asked);
+  const requested = { ...HIGHLIGHTS, from: '2025-06-15', to: '2025-09-12' };
+  const report = await setup.run(requested);
   expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
   for (const { day, state } of await coverageRows(setup)) {
     if (state !== 'holiday') expect([day, state]).toEqual([day, day >= '2025-08-13' ? 'loaded' : 'blocked']);
   }
   expect(await limitsOf(setup)).toEqual([]);
   expect(report.requests).toBeLessThan(20);
-  const next = await start(setup, { ...asked, force: true });
+  const next = await start(setup, { ...requested, force: true });
   expect((await windowsOf(setup, next)).map(span)).toContain(30);
 });
 
 /**
- * A sandbox behind a server that answers some ranges only, and refuses the others with this line, whatever length it
+ * A sandbox behind a server that serves some ranges only, and refuses the others with this line, whatever length it
  * names. `refused` are the first days of those.
  */
-async function sourceThat(answers: (from: string, to: string) => boolean, line: string) {
+async function sourceThat(responses: (from: string, to: string) => boolean, line: string) {
   const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
   const refused: string[] = [];
-  const source = { url: '', refused, answers };
+  const source = { url: '', refused, responses };
   source.url = await startServer(async (request, response) => {
     const url = new URL(request.url ?? '', sandbox.url);
     const [from = '', to = ''] = ['from', 'to'].map((name) =>
       dayAt(Number(url.searchParams.get(name)), 'Asia/Kolkata'),
     );
-    if (!source.answers(from, to)) {
+    if (!source.responses(from, to)) {
       refused.push(from);
       response.end(line);
       return;
     }
-    const answer = await fetch(url);
-    response.setHeader('content-type', answer.headers.get('content-type') ?? '');
-    response.end(await answer.text());
+    const upstream = await fetch(url);
+    response.setHeader('content-type', upstream.headers.get('content-type') ?? '');
+    response.end(await upstream.text());
   });
   return source;
 }
@@ -94,8 +94,8 @@ const CASES: [operation: string, calls: string][][] = [
 
 describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   const REACH = '2025-07-30';
-  const asked = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
-  const sessions = () => calendar.sessions('BSE', asked.from, asked.to);
+  const requested = { from: '2025-06-30', to: '2025-08-22', exchanges: ['BSE'] };
+  const sessions = () => calendar.sessions('BSE', requested.from, requested.to);
   const expectAllInReach = async (setup: Setup) => {
     const coverage = (await coverageRows(setup)).filter(({ state }) => state !== 'holiday');
     expect(coverage.map(({ day }) => day)).toEqual(sessions());
@@ -110,15 +110,15 @@ describe.each(LINES)('days too far back, refused with "%s"', (line) => {
       const source = await sourceThat((from) => from >= REACH, line);
       const settings = { EOD_CONCURRENCY: calls };
       const setup = await openSetup({ sourceUrl: source.url, settings });
-      const report = await setup.run({ ...asked, operations: [name] });
+      const report = await setup.run({ ...requested, operations: [name] });
       expect(report).toMatchObject({ state: 'failed', windows: { failed: 0 } });
       await expectAllInReach(setup);
-      // Each worker may ask for a window before the first day is refused.
-      const most = Number(calls) * Math.ceil(Math.log2(span(asked)));
+      // Each worker may request a window before the first day is refused.
+      const most = Number(calls) * Math.ceil(Math.log2(span(requested)));
       expect(source.refused.length).toBeLessThanOrEqual(most);
       expect(await limitsOf(setup)).toEqual([]);
 
-      const again = { ...asked, operations: [name], to: '2025-07-29' };
+      const again = { ...requested, operations: [name], to: '2025-07-29' };
       const next = await ended(setup, await start(setup, again));
       expect(next).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 0 } });
       expect(next.requests).toBeLessThanOrEqual(most);
@@ -128,7 +128,7 @@ describe.each(LINES)('days too far back, refused with "%s"', (line) => {
   test('a range that is out of reach as a whole costs few calls, on an empty database too', async () => {
     const source = await sourceThat((from) => from >= REACH, line);
     const setup = await openSetup({ sourceUrl: source.url });
-    const highlights = { ...asked, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
+    const highlights = { ...requested, to: '2025-07-25', operations: ['GetTotalTradeHighlights'] };
     const report = await setup.run(highlights);
     expect(report).toMatchObject({ state: 'failed', windows: { failed: 0, loaded: 0 } });
     expect(source.refused.length).toBeLessThanOrEqual(4 * Math.ceil(Math.log2(26)));
@@ -139,7 +139,7 @@ test('a source that reaches further back by now is noticed by the next run', asy
   const source = await sourceThat((from) => from >= '2025-09-02', LINES[0] as string);
   const setup = await openSetup({ sourceUrl: source.url });
   expect(await setup.run(HIGHLIGHTS)).toMatchObject({ state: 'failed' });
-  source.answers = () => true;
+  source.responses = () => true;
   const next = await ended(setup, await start(setup, HIGHLIGHTS));
   expect(next).toMatchObject({ state: 'completed' });
 });
@@ -153,7 +153,7 @@ test('a source that has one past day only, as that of a trial key: the day is fo
   expect(loaded.map(({ day }) => day)).toEqual([only]);
 });
 
-test('a limit that is not named is found, stored once it is proven, and raised by a longer answer', async () => {
+test('a limit that is not named is found, stored once it is proven, and raised by a longer response', async () => {
   const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: {
@@ -161,7 +161,7 @@ test('a limit that is not named is found, stored once it is proven, and raised b
     },
   });
   await setup.run(HIGHLIGHTS);
-  // Halves of 26 days: 13 were refused, 7 answered.
+  // Halves of 26 days: 13 were refused, 7 covered.
   expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 7 }]);
   const plan = async () =>
     Math.max(...(await windowsOf(setup, await start(setup, { ...HIGHLIGHTS, force: true }))).map(span));
@@ -170,7 +170,7 @@ test('a limit that is not named is found, stored once it is proven, and raised b
   // After a week the whole length is tried again.
   await setup.db.pool.query("update etl.range_limits set learned_at = learned_at - interval '8 days'");
   expect(await plan()).toBe(26);
-  // Meanwhile the source has no limit: what is answered raises ours.
+  // Meanwhile the source has no limit: what is covered raises ours.
   const { rows } = await setup.db.pool.query('select max(id)::int as id from etl.runs');
   await ended(setup, rows[0].id);
   expect(await limitsOf(setup)).toEqual([{ operation: 'GetTotalTradeHighlights', days: 26 }]);
@@ -203,7 +203,7 @@ test('a refusal that names no limit is halved; days beyond the reach end as bloc
 });
 
 const FAULTS: [string, Behaviour['faults'][number], Record<string, string>, number][] = [
-  ['no answer in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
+  ['no response in time', { kind: 'hang', minDays: 8 }, { EOD_TIMEOUT_MS: '400' }, 7],
   ['half a JSON', { kind: 'half-json', minDays: 4 }, {}, 3],
   ['half of its records', { kind: 'half-list', minDays: 4 }, {}, 3],
   ['a connection that breaks in the body', { kind: 'truncate', minDays: 2 }, {}, 1],
@@ -218,10 +218,10 @@ describe('a long range that does not come whole is split in half, as often as it
     const windows = await windowsOf(setup, report.runId);
     const [whole, ...rest] = windows;
     expect(whole).toMatchObject({ state: 'split', ...MONTH });
-    const asked = rest.filter(({ state }) => state !== 'split');
-    expectWhole(asked, MONTH);
-    expect(Math.max(...asked.map(span))).toBeLessThanOrEqual(longest);
-    // Every piece is about half of its parent, and each window was asked once.
+    const requested = rest.filter(({ state }) => state !== 'split');
+    expectWhole(requested, MONTH);
+    expect(Math.max(...requested.map(span))).toBeLessThanOrEqual(longest);
+    // Every piece is about half of its parent, and each window was requested once.
     for (const piece of rest) {
       const parent = windows.find(({ id }) => id === piece.parent);
       expect(span(piece)).toBeLessThanOrEqual(Math.ceil(span(parent ?? piece) / 2));
@@ -232,7 +232,7 @@ describe('a long range that does not come whole is split in half, as often as it
     await accountsOf(setup, report);
   });
 
-  test('an answer larger than the cap', async () => {
+  test('a response larger than the cap', async () => {
     const setup = await openSetup({ instruments: 200, settings: { EOD_MAX_RESPONSE_MB: '1' } });
     const report = await setup.run({ ...MONTH, operations: ['GetConsolidatedPledge'], exchanges: ['BSE'] });
     expect(report.state).toBe('completed');
@@ -241,7 +241,7 @@ describe('a long range that does not come whole is split in half, as often as it
   });
 });
 
-test('an error page or nothing at all is asked again as it was: less would not bring more', async () => {
+test('an error page or nothing at all is requested again as it was: less would not bring more', async () => {
   const setup = await openSetup({
     settings: { EOD_CONCURRENCY: '1' },
     behaviour: {

@@ -7,13 +7,18 @@ import { applyFailure } from '../../src/jobs/worker/apply-failure.ts';
 import { claimWindow } from '../../src/load/state/windows/claim.ts';
 import { coverageRows, openSetup, type Setup, start, windowsOf } from './support.ts';
 
-const ASKED = { from: '2025-09-08', to: '2025-09-09', operations: ['GetSeriesChange'], exchanges: ['NSE'] };
+const REQUESTED = {
+  from: '2025-09-08',
+  to: '2025-09-09',
+  operations: ['GetSeriesChange'],
+  exchanges: ['NSE'],
+};
 
 /** Claims a window as a worker does. */
 async function claim(setup: Setup, windowId: number) {
   const callLimit = callLimitOf(setup.config, setup.clock, createSourceClock(setup));
   const claimed = await claimWindow(setup.db.drizzle, windowId, { ...callLimit, probeUntil: callLimit.now });
-  if (claimed.outcome !== 'claimed') throw new Error(`the claim was answered with ${claimed.outcome}`);
+  if (claimed.outcome !== 'claimed') throw new Error(`the claim was responded with ${claimed.outcome}`);
   return { window: claimed.window, callLimit };
 }
 
@@ -26,24 +31,26 @@ const ACTIONS: readonly FailureAction[] = [
 
 test('a worker that seemed lost and comes back with a failure leaves its window to the one that has it now', async () => {
   const setup = await openSetup();
-  const runId = await start(setup, ASKED);
+  const runId = await start(setup, REQUESTED);
   const [planned] = await windowsOf(setup, runId);
   const job = { database: setup.queues.databaseId, runId, windowId: planned?.id ?? 0 };
   const lost = await claim(setup, job.windowId);
   const holder = await claim(setup, job.windowId);
-  const error = new PipelineError('the source is away', { kind: 'network' });
+  const error = new PipelineError('the source is unreachable', { kind: 'network' });
   for (const action of ACTIONS) {
     await applyFailure(setup, { job, ...lost, error, action });
     expect(await windowsOf(setup, runId)).toMatchObject([{ state: 'running', attempts: 2, error: null }]);
   }
   expect(await coverageRows(setup)).toEqual([]);
   await applyFailure(setup, { job, ...holder, error, action: { act: 'retry', delayMs: 1 } });
-  expect(await windowsOf(setup, runId)).toMatchObject([{ state: 'pending', error: 'the source is away' }]);
+  expect(await windowsOf(setup, runId)).toMatchObject([
+    { state: 'pending', error: 'the source is unreachable' },
+  ]);
 });
 
 test('a run that is cancelled while a call of it is refused as too old gets no further window', async () => {
   const setup = await openSetup();
-  const runId = await start(setup, { ...ASKED, operations: ['GetBhavCopyCM'], to: '2025-09-08' });
+  const runId = await start(setup, { ...REQUESTED, operations: ['GetBhavCopyCM'], to: '2025-09-08' });
   const [planned] = await windowsOf(setup, runId);
   const job = { database: setup.queues.databaseId, runId, windowId: planned?.id ?? 0 };
   const claimed = await claim(setup, job.windowId);

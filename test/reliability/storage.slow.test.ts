@@ -13,7 +13,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { startWebhook } from '../support/webhook.ts';
 import { openSetup, type Setup, start, windowsOf } from './support.ts';
 
-const ASKED = { from: '2025-08-01', to: '2025-09-10', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
+const REQUESTED = { from: '2025-08-01', to: '2025-09-10', operations: ['GetBhavCopyCM'], exchanges: ['NSE'] };
 const cwd = temporaryFolder();
 
 /**
@@ -31,18 +31,18 @@ async function fillDisk({ db }: Setup, table: string): Promise<() => void> {
   const [found] = rows;
   if (found === undefined) throw new Error(`${table} has no partition`);
   const file = join(found.folder, found.file);
-  // Everything about the partition is written before its file is taken away.
+  // Everything about the partition is written before its file is removed.
   await db.pool.query('checkpoint');
   renameSync(file, `${file}.empty`);
   symlinkSync('/dev/full', file);
   return () => renameSync(`${file}.empty`, file);
 }
 
-/** The answer of a process to GET /readyz, and its number of waiting answers in GET /metrics. */
+/** The response of a process to GET /readyz, and its number of waiting responses in GET /metrics. */
 async function health(url: string) {
   const ready = await fetch(`${url}/readyz`);
   const metrics = await (await fetch(`${url}/metrics`)).text();
-  const waiting = /^eod_answers_waiting (\d+)$/m.exec(metrics)?.[1];
+  const waiting = /^eod_responses_waiting (\d+)$/m.exec(metrics)?.[1];
   return { status: ready.status, facts: (await ready.json()) as object, waiting: Number(waiting) };
 }
 
@@ -51,11 +51,11 @@ test('while the disk is full no call is made beyond those in flight, everybody s
   const setup = await openSetup({ settings: { EOD_ALERT_WEBHOOK: webhook.url, EOD_CONCURRENCY: '3' } });
   const server = await serve(setup, ['worker']);
   const free = await fillDisk(setup, 'bhavcopy_cm');
-  const runId = await start(setup, ASKED);
+  const runId = await start(setup, REQUESTED);
   await setup.work();
   await waitFor(() => webhook.heard.length > 0, { what: 'the alert' });
   expect(webhook.heard).toMatchObject([
-    { kind: 'cannot_store', message: expect.stringMatching(/^Postgres cannot store answers .*53100/) },
+    { kind: 'cannot_store', message: expect.stringMatching(/^Postgres cannot store responses .*53100/) },
   ]);
 
   const { requests } = setup.sandbox.stats();
@@ -68,11 +68,11 @@ test('while the disk is full no call is made beyond those in flight, everybody s
   expect(windows.filter(({ error }) => error !== null)).toHaveLength(requests);
   expect(await health(server.url)).toMatchObject({
     status: 503,
-    facts: { isReady: false, database: 'ok', storage: 'refuses', waitingAnswers: requests },
+    facts: { isReady: false, database: 'ok', storage: 'refuses', waitingResponses: requests },
     waiting: requests,
   });
   const env = { DATABASE_URL: setup.db.url, EOD_QUEUE_PREFIX: setup.config.EOD_QUEUE_PREFIX };
-  const cannot = /answers cannot be stored since .*, and no call is made until they can: .*53100/;
+  const cannot = /responses cannot be stored since .*, and no call is made until they can: .*53100/;
   for (const command of [['status'], ['doctor', '--offline']]) {
     const { stdout } = await runCli(command, { cwd, env });
     expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(cannot);
@@ -90,10 +90,10 @@ test('while the disk is full no call is made beyond those in flight, everybody s
   expect(await health(server.url)).toMatchObject({ status: 200, facts: { storage: 'ok' }, waiting: 0 });
 });
 
-test('an answer that is kept is given up when its worker stops, and its window is asked for again', async () => {
+test('a response that is kept is given up when its worker stops, and its window is requested again', async () => {
   const setup = await openSetup({ settings: { EOD_CONCURRENCY: '1' } });
   const free = await fillDisk(setup, 'bhavcopy_cm');
-  const runId = await start(setup, { ...ASKED, from: ASKED.to });
+  const runId = await start(setup, { ...REQUESTED, from: REQUESTED.to });
   const worker = await startWorker(setup);
   await waitFor(async () => (await readStatus(setup)).workers.cannotStore !== null, { what: 'a refusal' });
   await worker.stop(100);
@@ -103,7 +103,7 @@ test('an answer that is kept is given up when its worker stops, and its window i
   expect(await ended(setup, runId)).toMatchObject({ state: 'completed', windows: { loaded: 1 } });
 });
 
-test('a server that is read-only after a failover is waited for, and the answer in hand is stored then', async () => {
+test('a server that is read-only after a failover is waited for, and the response in hand is stored then', async () => {
   const setup = await openSetup({
     backend: 'redis',
     settings: { EOD_CONCURRENCY: '2' },
@@ -118,12 +118,12 @@ test('a server that is read-only after a failover is waited for, and the answer 
     );
   const status = () => runCli(['status'], { cwd, env: { DATABASE_URL: setup.db.url } });
   // The first command stores the calendar.
-  expect((await status()).stdout).not.toContain('answers cannot be stored');
-  const runId = await start(setup, { ...ASKED, from: '2025-09-04' });
+  expect((await status()).stdout).not.toContain('responses cannot be stored');
+  const runId = await start(setup, { ...REQUESTED, from: '2025-09-04' });
   await setup.work();
   await waitFor(() => setup.sandbox.stats().requests > 0, { what: 'a call' });
   await setReadOnly(true);
-  expect((await status()).stdout).toMatch(/^answers cannot be stored, .*: Postgres:/m);
+  expect((await status()).stdout).toMatch(/^responses cannot be stored, .*: Postgres:/m);
   const { requests } = setup.sandbox.stats();
   const report = await reportRun(setup, runId);
   expect(report.windows.failed).toBe(0);

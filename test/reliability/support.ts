@@ -32,13 +32,13 @@ export interface SetupOptions {
   readonly instruments?: number;
 }
 
-/** A sandbox that misbehaves as told, and all a real worker needs to meet it. */
+/** A sandbox that misbehaves as reported, and all a real worker needs to meet it. */
 export interface Setup extends WorkContext {
   readonly sandbox: Sandbox;
   /** Starts workers; they are stopped after the test. */
   work(workers?: number): Promise<void>;
   /** Plans a run, works on it and waits for its end. */
-  run(asked: Asked): Promise<RunReport>;
+  run(requested: Requested): Promise<RunReport>;
 }
 
 /** The setup of one test, on a database of its own. Everything is closed after the test. */
@@ -73,25 +73,25 @@ export async function openSetup(options: SetupOptions = {}): Promise<Setup> {
     ...pipeline,
     sandbox,
     work,
-    async run(asked) {
-      const runId = await start(pipeline, asked);
+    async run(requested) {
+      const runId = await start(pipeline, requested);
       await work();
       return ended(pipeline, runId);
     },
   };
 }
 
-/** A test that may ask for a setup with nothing special about it. */
+/** A test that may use a setup with nothing special about it. */
 export const test = base.extend('setup', () => openSetup());
 
-export interface Asked extends BackfillOptions {
+export interface Requested extends BackfillOptions {
   /** A scheduled run: its tick. */
   readonly tick?: string;
 }
 
 /** Plans a run and gives its number; nobody works on it yet. */
-export async function start(context: WorkContext, { tick, ...asked }: Asked): Promise<number> {
-  const request = backfill(asked);
+export async function start(context: WorkContext, { tick, ...requested }: Requested): Promise<number> {
+  const request = backfill(requested);
   const runId =
     tick === undefined
       ? await startRun(context, request)

@@ -23,14 +23,14 @@ export const FAULTS: StrikingFault[] = [
     // Five in a row count as an outage, which a backfill waits out for a sixtieth of this.
     { EOD_OUTAGE_PATIENCE_MS: '1000' },
   ],
-  ['a body that breaks off', { kind: 'truncate' }, /in the middle of the answer/, {}],
+  ['a body that breaks off', { kind: 'truncate' }, /in the middle of the response/, {}],
   [
     'a slow body',
     { kind: 'slow', value: '5000' },
-    /no complete answer within 300 ms/,
+    /no complete response within 300 ms/,
     { EOD_TIMEOUT_MS: '300' },
   ],
-  ['no answer', { kind: 'hang' }, /no complete answer within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
+  ['no response', { kind: 'hang' }, /no complete response within 300 ms/, { EOD_TIMEOUT_MS: '300' }],
   ['an HTML page', { kind: 'html' }, /HTML page/, {}],
   ['half a JSON', { kind: 'half-json' }, /broken JSON/, {}],
   ['200 with nothing', { kind: 'empty-body' }, /it is empty/, {}],

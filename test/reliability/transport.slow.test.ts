@@ -11,19 +11,19 @@ test.each(FAULTS.filter(([name]) => !USUAL_FAULTS.includes(name)))(
   expectRetried,
 );
 
-test('a CSV without its last line end is incomplete where other answers of the operation have it', async () => {
+test('a CSV without its last line end is incomplete where other responses of the operation have it', async () => {
   const days = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09-09' };
   const setup = await openSetup({
     settings: { EOD_FORMAT: 'Csv', EOD_CONCURRENCY: '1', EOD_ATTEMPTS: '2' },
     behaviour: { faults: [{ kind: 'no-line-end', every: 3 }] },
   });
-  // Nothing is known of the operation's answers yet; the third one is asked again, and is whole then.
+  // Nothing is known of the operation's responses yet; the third one is requested again, and is whole then.
   const report = await setup.run({ ...days, to: '2025-09-11' });
   expect(report).toMatchObject({ state: 'completed', requests: 4, windows: { loaded: 3 } });
   await accountsOf(setup, report);
 });
 
-test('a CSV without its last line end is whole where no answer of the operation has it', async () => {
+test('a CSV without its last line end is whole where no response of the operation has it', async () => {
   const setup = await openSetup({
     settings: { EOD_FORMAT: 'Csv' },
     behaviour: { faults: [{ kind: 'no-line-end' }] },
@@ -66,7 +66,7 @@ async function tlsDoor(target: () => string, garbled: number) {
     { cert: readFileSync(new URL('cert.pem', TLS)), key: readFileSync(new URL('key.pem', TLS)) },
     (request, response) => {
       fetch(`${target()}${request.url}`)
-        .then((answer) => answer.text())
+        .then((response) => response.text())
         .then((text) => response.end(text))
         .catch(() => response.destroy());
     },

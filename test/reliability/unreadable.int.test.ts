@@ -1,21 +1,21 @@
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { prune } from '../../src/load/state/answers/answers.ts';
+import { prune } from '../../src/load/state/responses/responses.ts';
 import { startServer } from '../support/http-server.ts';
 import { openSetup, windowsOf } from './support.ts';
 
 const decompress = promisify(brotliDecompress);
 
 const DAY = '2025-09-10';
-const ASKED = { from: DAY, to: DAY, operations: ['GetTotalTradeHighlights'], exchanges: ['BSE'] };
+const REQUESTED = { from: DAY, to: DAY, operations: ['GetTotalTradeHighlights'], exchanges: ['BSE'] };
 /** Broken as one of the service's published samples is. */
 const BROKEN = '{"Value":[\n{ "TradeHighlights": ""Total"",\n"ScripsNo": 4471}\n]}';
 
-test('an answer that cannot be read is kept for people, says where it breaks, and is in no replay’s way', async () => {
+test('a response that cannot be read is kept for people, says where it breaks, and is in no replay’s way', async () => {
   const sourceUrl = await startServer((_request, response) => void response.end(BROKEN));
   const setup = await openSetup({ sourceUrl, settings: { EOD_ATTEMPTS: '2', EOD_BACKOFF_MS: '1' } });
-  const { runId } = await setup.run(ASKED);
+  const { runId } = await setup.run(REQUESTED);
   const [window] = await windowsOf(setup, runId);
   expect(window).toMatchObject({ state: 'failed', error: expect.stringMatching(/line 2, character \d+/) });
   const { pool } = setup.db;
@@ -29,9 +29,9 @@ test('an answer that cannot be read is kept for people, says where it breaks, an
   const [kept] = await bodies();
   expect(kept?.encoding).toBe('br');
   expect((await decompress(kept?.body ?? Buffer.alloc(0))).toString()).toBe(BROKEN);
-  expect((await pool.query('select from etl.answers')).rowCount).toBe(0);
+  expect((await pool.query('select from etl.responses')).rowCount).toBe(0);
 
-  // It is pruned with the answers of its time, and not before.
+  // It is pruned with the responses of its time, and not before.
   await prune(setup.db, new Date(Date.now() - 60_000));
   expect(await bodies()).toHaveLength(1);
   await prune(setup.db, new Date(Date.now() + 60_000));

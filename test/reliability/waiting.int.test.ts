@@ -7,7 +7,7 @@ const WEEK = { operations: ['GetBhavCopyCM'], exchanges: ['NSE'], from: '2025-09
 const NOT_READY = 'Authentication request received. Try request data in next moment.';
 
 describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (backend) => {
-  test('is asked for again, more often than a failure would be', async () => {
+  test('is requested again, more often than a failure would be', async () => {
     const setup = await openSetup({ backend, settings: { EOD_ATTEMPTS: '2' }, behaviour: { notReady: 5 } });
     const report = await setup.run(WEEK);
     expect(report).toMatchObject({ state: 'completed', requests: 24, windows: { loaded: 4 } });

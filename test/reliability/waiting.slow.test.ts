@@ -43,7 +43,7 @@ describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (back
     expect(await ended(setup, runId)).toMatchObject({ state: 'completed', windows: { loaded: 4 } });
   });
 
-  test('is fetched before anything new is asked for', async () => {
+  test('is fetched before anything new is requested', async () => {
     const setup = await openSetup({
       backend,
       // So many calls an hour that none is worth waiting for.
@@ -60,12 +60,12 @@ describe.each(mostly('redis'))('data that is not ready yet (queue on %s)', (back
     const response = await fetch(`${setup.sandbox.url}/_sandbox/requests?last=200`);
     const requests = (await response.json()) as SeenRequest[];
     const days = requests.sort((a, b) => a.number - b.number).map(({ params }) => params.from);
-    // Behind every day that was not asked for yet it would be the 33rd call.
+    // Behind every day that was not requested yet it would be the 33rd call.
     expect(days.findIndex((day, at) => days.indexOf(day) < at)).toBeLessThan(16);
   });
 });
 
-test('an hour of calls buys a window with every second one, where each answer must be prepared', async () => {
+test('an hour of calls buys a window with every second one, where each response must be prepared', async () => {
   const clock = manualClock(Date.parse('2025-09-12T22:10:00+05:30'));
   const setup = await openSetup({
     clock,
@@ -80,7 +80,7 @@ test('an hour of calls buys a window with every second one, where each answer mu
   });
   await waitFor(async () => (await windowsOf(setup, runId)).every(({ state }) => state !== 'running'));
   const { loaded } = tally((await windowsOf(setup, runId)).map(({ state }) => state));
-  // Each of the four workers may have asked for one more.
+  // Each of the four workers may have requested one more.
   expect(loaded).toBeGreaterThanOrEqual((40 - 4) / 2);
 });
 
@@ -95,7 +95,7 @@ describe('text nobody knows', () => {
   });
 });
 
-test('once the hour is used up, nobody asks before the next clock hour, and no attempt is used up', async () => {
+test('once the hour is used up, nothing requests before the next clock hour, and no attempt is used up', async () => {
   const line = 'Calls per hour are limited.';
   const clock = manualClock(Date.parse('2025-09-12T22:59:56+05:30'));
   const setup = await openSetup({
@@ -112,7 +112,7 @@ test('once the hour is used up, nobody asks before the next clock hour, and no a
     return found.rows[0]?.diagnostic;
   });
   expect(closed).toBe(line);
-  // Both workers saw the door closed; the clock has not moved, so nothing is asked.
+  // Both workers saw the door closed; the clock has not moved, so nothing is requested.
   await waitFor(async () => (await windowsOf(setup, runId)).every(({ state }) => state === 'pending'));
   expect(setup.sandbox.stats().requests).toBe(1);
   clock.moveTo(Date.parse('2025-09-12T23:00:03+05:30'));

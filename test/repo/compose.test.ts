@@ -120,7 +120,7 @@ describe('docker-compose.yml', () => {
   test('everything that stays up is watched, and starts in order', () => {
     for (const name of ['postgres', 'redis'] as const)
       expect(services[name].healthcheck?.test?.[0]).toBe('CMD');
-    // The roles inherit the image's check of /healthz; the migration ends by itself.
+    // The roles inherit the image's check of /healthz; the migration ends automatically.
     for (const name of ROLES) expect(services[name].healthcheck).toBeUndefined();
     expect(services.migrate.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
     for (const name of ROLES) {
@@ -151,7 +151,9 @@ describe('docker-compose.yml', () => {
       );
       expect(given.filter((setting) => !known.includes(setting))).toEqual([]);
     }
-    const asked = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string);
-    expect(asked.filter((variable) => !known.includes(variable) && !OTHERS.includes(variable))).toEqual([]);
+    const requested = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string);
+    expect(requested.filter((variable) => !known.includes(variable) && !OTHERS.includes(variable))).toEqual(
+      [],
+    );
   });
 });

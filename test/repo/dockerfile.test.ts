@@ -68,14 +68,14 @@ describe('Dockerfile', () => {
     expect(given).toEqual(['REVISION=""', 'CREATED=""', `VERSION=${version}`]);
   });
 
-  test('asks /healthz whether it is well, without a process of Node', async () => {
+  test('requests /healthz whether it is well, without a process of Node', async () => {
     const [program, ...args] = JSON.parse(/HEALTHCHECK[^[]*(\[.*\])$/m.exec(text)?.[1] ?? '') as string[];
     // Debian has it; the image has neither curl nor wget.
     expect(program).toBe('bash');
     let status = 200;
-    const asked: (string | undefined)[] = [];
+    const requested: (string | undefined)[] = [];
     const address = await startServer((request, response) => {
-      asked.push(`${request.method} ${request.url} ${request.headers.host}`);
+      requested.push(`${request.method} ${request.url} ${request.headers.host}`);
       response.writeHead(status).end('{}');
     });
     const check = (port: string) =>
@@ -85,7 +85,7 @@ describe('Dockerfile', () => {
       });
     const { port } = new URL(address);
     expect(await check(port)).toBe(0);
-    expect(asked).toEqual(['GET /healthz 127.0.0.1']);
+    expect(requested).toEqual(['GET /healthz 127.0.0.1']);
     status = 503;
     expect(await check(port)).toBe(1);
     // Nothing listens there.

@@ -25,7 +25,7 @@ test('no two files of src have one name, but for those that are the entry of a f
   expect(all.filter((_, at) => names.indexOf(nameOf(all[at] ?? '')) !== at)).toEqual([]);
 });
 
-test('no file finds others from its own place, which the build changes: those start from CODE and PACKAGE', () => {
+test('no file finds others from its own folder, which the build changes: those start from CODE and PACKAGE', () => {
   const isKept = (code: string) =>
     code
       .replaceAll('sampleOf(import.meta.url)', '')
@@ -46,7 +46,7 @@ test.each(['jobs', 'cli', 'web'])(
   },
 );
 
-test.each(['jobs', 'cli', 'web'])('no file of %s asks the tables of market in SQL', (folder) => {
+test.each(['jobs', 'cli', 'web'])('no file of %s requests the tables of market in SQL', (folder) => {
   const statement = /\b(?:from|join|into|update|table)\s+market(?:_history)?\./i;
   expect('select 1 from market.bhavcopy_cm').toMatch(statement);
   expect(filesOf(folder).filter((file) => statement.test(codeOf(file)))).toEqual([]);
@@ -64,7 +64,7 @@ async function vocabulary(): Promise<{ commands: string[]; flags: string[] }> {
   };
 }
 
-test('what pages tell people to type are commands with flags that they have', async () => {
+test('what pages show people to type are commands with flags that they have', async () => {
   const { commands, flags } = await vocabulary();
   const texts = [
     ...Object.values(typed.COMMANDS),
@@ -90,8 +90,8 @@ test('only the command line names commands and flags', async () => {
   const folders = ['core', 'operations', 'calendar', 'extract', 'load', 'jobs', 'web', 'sandbox'];
   const found = folders
     .flatMap(filesOf)
-    // The flags of the simulated source are declared with it, settings and tables with what they mean; pages tell people what
-    // to type.
+    // The flags of the simulated source are declared with it, settings and tables with what they mean; pages show
+    // people what to type.
     .filter(
       (file) =>
         !file.startsWith('load/state/schema/') &&

@@ -21,7 +21,7 @@ test('package-lock.json knows the builds for every platform', () => {
   expect(missing).toEqual([]);
 });
 
-test('package-lock.json fixes contents, not a place to get them from', () => {
+test('package-lock.json fixes contents, not a location to get them from', () => {
   const installed = packages.filter(([path]) => path !== '');
   expect(installed.filter(([, { integrity }]) => integrity === undefined).map(([path]) => path)).toEqual([]);
   expect(installed.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path)).toEqual([]);

@@ -20,7 +20,7 @@ test('migrations/ says what the declarations say: nothing is left to generate', 
   const kit = join(ROOT, 'node_modules/drizzle-kit/bin.cjs');
   const { stdout } = await promisify(execFile)(process.execPath, [kit, 'generate', `--config=${file}`], {
     cwd: ROOT,
-    // It asks when it cannot distinguish a new column from a renamed one, and nobody is here to answer.
+    // It requests when it cannot distinguish a new column from a renamed one, and nobody is here to respond.
     timeout: 30_000,
   });
   const made = readdirSync(out).filter((name) => name.endsWith('.sql') && !known.includes(name));

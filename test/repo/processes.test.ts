@@ -11,9 +11,9 @@ const EXEMPT = /^(?:support|chaos)\b/;
 /** Tests of files that name the launcher and do not start it. */
 const READERS = ['dockerfile.test.ts', basename(import.meta.filename)];
 
-test('tests start eod as a process in nineteen places at most', () => {
+test('tests start eod as a process nineteen times at most', () => {
   const folder = join(import.meta.dirname, '..');
-  const places = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const positions = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter(
       (file) => /\.(?:ts|tsx|mjs)$/.test(file) && !EXEMPT.test(file) && !READERS.includes(basename(file)),
     )
@@ -22,9 +22,9 @@ test('tests start eod as a process in nineteen places at most', () => {
       return (text.match(STARTS) ?? []).map((found) => `${file}: ${found}`);
     });
   expect(
-    places.length,
-    `run the command in this process (runCli, startCli), unless the test is about signals, kills, several processes at once, exit codes, memory, packaging, or a shell that starts it:\n${places.join('\n')}`,
+    positions.length,
+    `run the command in this process (runCli, startCli), unless the test is about signals, kills, several processes at once, exit codes, memory, packaging, or a shell that starts it:\n${positions.join('\n')}`,
   ).toBeLessThanOrEqual(19);
   // That they are found at all.
-  expect(places.length).toBeGreaterThan(6);
+  expect(positions.length).toBeGreaterThan(6);
 });

@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../src/operations/registry.ts';
-import { answerFields } from '../../src/sandbox/answer/record.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
+import { responseFields } from '../../src/sandbox/response/record.ts';
 import { ask, manualClock, midnight, NOW, plainRequest, range, records, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
@@ -11,7 +11,7 @@ const NOT_READY = 'Authentication request received. Try request data in next mom
 const LIMITED = 'Calls per hour are limited.';
 const one = { instrumentIdentifiers: 'TCS', ...range(DAY) };
 
-async function answered(
+async function sent(
   behaviour: Partial<Behaviour>,
   operation = 'GetBhavCopyCM',
   params: Record<string, string> = one,
@@ -27,13 +27,13 @@ describe('keys and envelopes', () => {
     ['lower', '{"value":[{"symbol":"TCS","sctysrs":', '"isin":', '"oichng":', '"ttq":'],
     ['mixed', '{"vAlUe":[{"sYmBoL":"TCS","sCtYsRs":', '"iSiN":', '"oIcHnG":', '"tTq":'],
   ] as const)('%s', async (casing, start, ...keys) => {
-    const body = await answered({ casing });
+    const body = await sent({ casing });
     expect(body.startsWith(start)).toBe(true);
     for (const key of keys) expect(body).toContain(key);
   });
 
   test('acronyms of the ratios', async () => {
-    const body = await answered({}, 'GetFinRatioEOD', { instrumentIdentifier: 'TCS', date: midnight(DAY) });
+    const body = await sent({}, 'GetFinRatioEOD', { instrumentIdentifier: 'TCS', date: midnight(DAY) });
     for (const key of ['EODClosePrice', 'EPS', 'EBIT', 'PeRatio', 'Week52High'])
       expect(body).toContain(`"${key}":`);
   });
@@ -47,14 +47,14 @@ describe('keys and envelopes', () => {
     ['bare-list', /^\[\{.*\}\]$/, '[]'],
     ['bare-object', /^\{"Symbol".*\}$/, '{"Value":[]}'],
   ] as const)('%s', async (envelope, pattern, empty) => {
-    expect(await answered({ envelope })).toMatch(pattern);
-    expect(await answered({ envelope }, 'GetBhavCopyCM', range(SUNDAY))).toBe(empty);
+    expect(await sent({ envelope })).toMatch(pattern);
+    expect(await sent({ envelope }, 'GetBhavCopyCM', range(SUNDAY))).toBe(empty);
   });
 
   test('ratios come bare unless an envelope is chosen', async () => {
-    const asked = { instrumentIdentifier: 'TCS' };
-    expect(await answered({}, 'GetFinRatioSnapshot', asked)).toMatch(/^\{"Year"/);
-    expect(await answered({ envelope: 'value' }, 'GetFinRatioSnapshot', asked)).toMatch(
+    const requested = { instrumentIdentifier: 'TCS' };
+    expect(await sent({}, 'GetFinRatioSnapshot', requested)).toMatch(/^\{"Year"/);
+    expect(await sent({ envelope: 'value' }, 'GetFinRatioSnapshot', requested)).toMatch(
       /^\{"Value":\[\{"Year"/,
     );
   });
@@ -82,7 +82,7 @@ describe('formats', () => {
       expect(rows).toHaveLength(json.length);
       for (const [at, row] of rows.entries()) {
         const record = json[at] ?? {};
-        for (const [place, key] of header.slice(0, row.length).entries()) {
+        for (const [position, key] of header.slice(0, row.length).entries()) {
           const value = record[key];
           const expected =
             value === null || value === undefined
@@ -92,7 +92,7 @@ describe('formats', () => {
                   ? 'True'
                   : 'False'
                 : String(value).trim();
-          expect(row[place]?.trim(), `${operation.name} ${key}`).toBe(expected);
+          expect(row[position]?.trim(), `${operation.name} ${key}`).toBe(expected);
         }
       }
     }
@@ -137,13 +137,13 @@ test.each(
     .map((operation) => [operation.name, operation] as const),
 )('the declared shape of %s', async (name, operation) => {
   const source = await sandbox({ instrumentsPerExchange: 500, behaviour: { shapes: 'declared' } });
-  const asked = {
+  const requested = {
     ...plainRequest(operation, 'BSE', DAY),
     ...(operation.request.dates === 'range' ? range('2025-09-01', DAY) : {}),
   };
-  const found = await records(source, name, asked);
+  const found = await records(source, name, requested);
   const [shape] = operation.shapes;
-  const names = answerFields(shape.table).map((field) => field.source.toLowerCase());
+  const names = responseFields(shape.table).map((field) => field.source.toLowerCase());
   const required = names.filter(
     (field) => shape.table.name === 'corporate_actions' || !['receivedat', 'savedat'].includes(field),
   );
@@ -158,20 +158,20 @@ test.each(
 });
 
 describe('limits and rights', () => {
-  test('the first calls of each request are answered with not ready', async () => {
+  test('the first calls of each request are given not ready', async () => {
     const source = await sandbox({ behaviour: { notReady: 2 } });
-    const answers: string[] = [];
-    for (let i = 0; i < 3; i++) answers.push(await textOf(source, 'GetSeriesChange', range(DAY)));
-    expect(answers).toEqual([NOT_READY, NOT_READY, '{"Value":[]}']);
+    const responses: string[] = [];
+    for (let i = 0; i < 3; i++) responses.push(await textOf(source, 'GetSeriesChange', range(DAY)));
+    expect(responses).toEqual([NOT_READY, NOT_READY, '{"Value":[]}']);
     expect(await textOf(source, 'GetSeriesChange', range(SUNDAY))).toBe(NOT_READY);
   });
 
   test('a quota lasts until the next clock hour in India', async () => {
     const clock = manualClock(Date.parse('2025-09-12T22:59:59+05:30'));
     const source = await sandbox({ clock, behaviour: { callsPerHour: 2 } });
-    const answers: string[] = [];
-    for (let i = 0; i < 4; i++) answers.push(await textOf(source, 'GetSeriesChange', range(DAY)));
-    expect(answers).toEqual(['{"Value":[]}', '{"Value":[]}', LIMITED, LIMITED]);
+    const responses: string[] = [];
+    for (let i = 0; i < 4; i++) responses.push(await textOf(source, 'GetSeriesChange', range(DAY)));
+    expect(responses).toEqual(['{"Value":[]}', '{"Value":[]}', LIMITED, LIMITED]);
     clock.moveTo(Date.parse('2025-09-12T23:00:00+05:30'));
     expect(await textOf(source, 'GetSeriesChange', range(DAY))).toBe('{"Value":[]}');
     expect(source.stats()).toMatchObject({
@@ -184,14 +184,17 @@ describe('limits and rights', () => {
     const source = await sandbox({
       behaviour: { maxRangeDays: { GetSeriesChange: 1, GetTotalTradeHighlights: 5 }, historyDays: 30 },
     });
-    const asked = (operation: string, from: string, to: string) => textOf(source, operation, range(from, to));
-    expect(await asked('GetSeriesChange', '2025-09-11', DAY)).toBe('Date is out of allowed range of 1 day.');
-    expect(await asked('GetTotalTradeHighlights', '2025-09-07', DAY)).toBe(
+    const requested = (operation: string, from: string, to: string) =>
+      textOf(source, operation, range(from, to));
+    expect(await requested('GetSeriesChange', '2025-09-11', DAY)).toBe(
+      'Date is out of allowed range of 1 day.',
+    );
+    expect(await requested('GetTotalTradeHighlights', '2025-09-07', DAY)).toBe(
       'Date is out of allowed range of 5 days.',
     );
-    expect(await asked('GetTotalTradeHighlights', '2025-09-08', DAY)).toMatch(/^\{"Value":\[\{/);
-    expect(await asked('GetConsolidatedPledge', '2025-08-13', '2025-08-13')).toMatch(/^\{"Value":\[\{/);
-    expect(await asked('GetConsolidatedPledge', '2025-08-12', '2025-08-13')).toBe(
+    expect(await requested('GetTotalTradeHighlights', '2025-09-08', DAY)).toMatch(/^\{"Value":\[\{/);
+    expect(await requested('GetConsolidatedPledge', '2025-08-13', '2025-08-13')).toMatch(/^\{"Value":\[\{/);
+    expect(await requested('GetConsolidatedPledge', '2025-08-12', '2025-08-13')).toBe(
       'Date is out of allowed range.',
     );
   });

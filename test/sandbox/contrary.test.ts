@@ -9,13 +9,13 @@ import {
   sandboxOptionsFromFlags,
 } from '../../src/sandbox/index.ts';
 import { catalogue } from '../support/catalogue.ts';
-import { type Answered, ask, midnight, plainRequest, range, records, sandbox, textOf } from './support.ts';
+import { ask, midnight, plainRequest, range, records, type SentRecord, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
 const one = { instrumentIdentifiers: 'TCS', ...range(DAY) };
 
-/** The records of an answer of a sandbox that differs in one reading. */
-const answered = async (
+/** The records of a response of a sandbox that differs in one reading. */
+const sent = async (
   behaviour: Partial<Behaviour>,
   operation: string,
   params: Readonly<Record<string, string>>,
@@ -23,7 +23,7 @@ const answered = async (
 
 /** The first record of a bhav copy, and what another reading makes of it. */
 const both = async (behaviour: Partial<Behaviour>, params: Readonly<Record<string, string>> = one) =>
-  Promise.all([{}, behaviour].map(async (each) => (await answered(each, 'GetBhavCopyCM', params))[0]));
+  Promise.all([{}, behaviour].map(async (each) => (await sent(each, 'GetBhavCopyCM', params))[0]));
 
 describe('flags', () => {
   /** The options of one point's flag, as typed. */
@@ -52,8 +52,8 @@ describe('flags', () => {
     for (const { behaviour } of OPEN_POINTS) expect(CONTRARY).toMatchObject(behaviour);
   });
 
-  test('a contrary source answers every operation in every format', async () => {
-    // Without the points that make some answers empty.
+  test('a contrary source serves every operation in every format', async () => {
+    // Without the points that make some responses empty.
     const full = { trialDay: undefined, classificationByChange: false, withdrawnRatios: false };
     const source = await sandbox({ behaviour: { ...CONTRARY, ...full } });
     const plain = await sandbox();
@@ -74,8 +74,8 @@ describe('values', () => {
   test('a corporate action has the id 0, the names and the times of the published sample', async () => {
     const params = { ...range(DAY), instrumentIdentifier: 'TCS' };
     const [[plain], [other]] = await Promise.all([
-      answered({ shapes: 'declared' }, 'GetConsolidatedPledge', params),
-      answered({ shapes: 'declared', actionIdZero: true }, 'GetConsolidatedPledge', params),
+      sent({ shapes: 'declared' }, 'GetConsolidatedPledge', params),
+      sent({ shapes: 'declared', actionIdZero: true }, 'GetConsolidatedPledge', params),
     ]);
     expect(plain).toMatchObject({ Symbol: 'TCS', AnnouncementDate: '09-12-2025' });
     expect(plain).not.toHaveProperty('ScripId');
@@ -94,8 +94,8 @@ describe('values', () => {
 
   test('a series change has the suffix of the old series, except EQ', async () => {
     const params = { exchange: 'NSE', ...range('2025-08-01', DAY) };
-    const plain = await answered({}, 'GetSeriesChange', params);
-    const other = await answered({ oldSeriesSuffix: true }, 'GetSeriesChange', params);
+    const plain = await sent({}, 'GetSeriesChange', params);
+    const other = await sent({ oldSeriesSuffix: true }, 'GetSeriesChange', params);
     expect(other.map(({ ScripId }) => ScripId)).toEqual(
       plain.map(({ ScripId, PrevSeries }) => (PrevSeries === 'EQ' ? ScripId : `${ScripId}.${PrevSeries}`)),
     );
@@ -103,7 +103,7 @@ describe('values', () => {
   });
 
   test('src is spelled in two other ways', async () => {
-    const list = await answered({ srcCodes: true }, 'GetBhavCopyCM', range(DAY));
+    const list = await sent({ srcCodes: true }, 'GetBhavCopyCM', range(DAY));
     expect(list.slice(0, 2).map(({ Src }) => Src)).toEqual(['XBSE', 'bse']);
   });
 
@@ -113,14 +113,14 @@ describe('values', () => {
     expect(filled).toEqual({ ...plain, ...blank, OI: 0.5, OIChng: '-' });
     const [, missing] = await both({ missingKeys: true });
     expect(missing).not.toHaveProperty('StrikePrice');
-    expect(Object.values(missing as Answered)).not.toContain(null);
-    expect(plain).toMatchObject(missing as Answered);
-    expect(Object.keys(missing as Answered).length).toBeLessThan(Object.keys(plain as Answered).length);
+    expect(Object.values(missing as SentRecord)).not.toContain(null);
+    expect(plain).toMatchObject(missing as SentRecord);
+    expect(Object.keys(missing as SentRecord).length).toBeLessThan(Object.keys(plain as SentRecord).length);
   });
 
   test('the stock price of ratios has a space in its key', async () => {
     const params = { instrumentIdentifier: 'TCS', type: 'Quarter', period: 'Latest' };
-    const [record] = await answered({ spacedKeys: true }, 'GetFinancialRatios', params);
+    const [record] = await sent({ spacedKeys: true }, 'GetFinancialRatios', params);
     expect(record).toHaveProperty('Stock Price');
     expect(record).not.toHaveProperty('StockPrice');
   });
@@ -196,7 +196,7 @@ describe('requests', () => {
     expect(await (await fetch(url.replace(source.url, strict.url))).text()).toMatch(/^Access Denied/);
   });
 
-  test('a day is answered only if it is asked for from its first to its last second', async () => {
+  test('a day is served only if it is requested from its first to its last second', async () => {
     const source = await sandbox({ behaviour: { exactTimes: true } });
     const { from, to } = range(DAY);
     const rows = async (params: Readonly<Record<string, string>>) =>

@@ -7,7 +7,7 @@ const NAME = 'GetCorporateActions';
 /** From a week before the newest session to a month after it. */
 const DAYS = range('2025-09-05', '2025-10-12');
 
-const answered = async (
+const sent = async (
   behaviour: Partial<Behaviour>,
   params: Readonly<Record<string, string>> = {},
   days = DAYS,
@@ -20,8 +20,8 @@ const answered = async (
 const dayOf = (text: unknown) => String(text).replace(/^(\d\d)-(\d\d)-(\d{4}).*/, '$3-$1-$2');
 
 test('actions have the form of the published sample, or the declared one', async () => {
-  const [published = {}] = await answered({});
-  const { Value: [sample = {}] = [] } = operationNamed(NAME).sample.answer as { Value?: object[] };
+  const [published = {}] = await sent({});
+  const { Value: [sample = {}] = [] } = operationNamed(NAME).sample.response as { Value?: object[] };
   expect(Object.keys(published).sort()).toEqual(Object.keys(sample).sort());
   expect(published).toMatchObject({
     ActionId: 0,
@@ -30,37 +30,35 @@ test('actions have the form of the published sample, or the declared one', async
     ScripFaceValue: expect.stringMatching(/^\d+\.0$/),
   });
   for (const behaviour of [{ shapes: 'declared' }, { actionIdZero: true }] as const) {
-    const [declared] = await answered(behaviour);
+    const [declared] = await sent(behaviour);
     expect(declared).toMatchObject({ Symbol: published.ScripId, CompanyName: published.ScripName });
     expect(declared?.ActionId).not.toBe(0);
   }
 });
 
-test('a range selects ex-dates, also to come, or announcements; nothing is answered before it is announced', async () => {
-  const byExDate = (await answered({})).map(({ ProvXdate }) => dayOf(ProvXdate));
+test('a range selects ex-dates, also to come, or announcements; nothing is sent before it is announced', async () => {
+  const byExDate = (await sent({})).map(({ ProvXdate }) => dayOf(ProvXdate));
   expect(byExDate.every((day) => day >= '2025-09-05' && day <= '2025-10-12')).toBe(true);
   expect(byExDate.some((day) => day > '2025-09-12')).toBe(true);
   const behaviour = { actionsByAnnouncement: true };
-  const byAnnouncement = (await answered(behaviour)).map((action) => dayOf(action.AnnouncementDate));
+  const byAnnouncement = (await sent(behaviour)).map((action) => dayOf(action.AnnouncementDate));
   expect(byAnnouncement.length).toBeGreaterThan(0);
   expect(byAnnouncement.every((day) => day >= '2025-09-05' && day <= '2025-09-12')).toBe(true);
-  expect(await answered(behaviour, {}, range('2025-09-13', '2025-10-12'))).toEqual([]);
+  expect(await sent(behaviour, {}, range('2025-09-13', '2025-10-12'))).toEqual([]);
 });
 
 test('actions are selected by their kind, their code and the instrument', async () => {
-  const all = await answered({});
+  const all = await sent({});
   const [split] = all.filter(({ CorporateActionType }) => CorporateActionType === 'Stock Split');
   expect(split).toMatchObject({ PurposeCode: 'SS ', RatioAmount: '5:1' });
-  expect(await answered({}, { actionType: 'Stock Split' })).toEqual(
+  expect(await sent({}, { actionType: 'Stock Split' })).toEqual(
     all.filter(({ PurposeCode }) => PurposeCode === 'SS '),
   );
-  expect(await answered({}, { purposeCode: 'SS' })).toEqual(
-    await answered({}, { actionType: 'Stock Split' }),
-  );
+  expect(await sent({}, { purposeCode: 'SS' })).toEqual(await sent({}, { actionType: 'Stock Split' }));
   const symbol = String(split?.ScripId);
-  const own = await answered({}, { instrumentIdentifier: symbol });
+  const own = await sent({}, { instrumentIdentifier: symbol });
   expect(own).toEqual(all.filter(({ ScripId }) => ScripId === symbol));
-  const coded = await answered({ codedRatios: true }, { actionType: 'Stock Split' });
+  const coded = await sent({ codedRatios: true }, { actionType: 'Stock Split' });
   expect(new Set(coded.map(({ RatioAmount }) => RatioAmount))).toEqual(new Set(['00050001 ']));
 });
 
@@ -68,10 +66,10 @@ test('its splits are those of the market, and nothing else changes prices', asyn
   const source = await sandbox({ instrumentsPerExchange: 300, splits: true });
   const week = ['2025-09-08', '2025-09-12'] as const;
   const found = await records(source, NAME, range(...week));
-  const told = found.flatMap(({ ScripId, ProvXdate, RatioAmount, PurposeCode }) =>
+  const reported = found.flatMap(({ ScripId, ProvXdate, RatioAmount, PurposeCode }) =>
     ['SS ', 'CS '].includes(String(PurposeCode)) ? [[ScripId, dayOf(ProvXdate), RatioAmount].join(' ')] : [],
   );
   const splits = source.splits(...week).map(({ symbol, exDate, ratio }) => `${symbol} ${exDate} ${ratio}`);
-  expect(told.sort()).toEqual(splits.sort());
+  expect(reported.sort()).toEqual(splits.sort());
   expect(found.filter(({ PurposeCode }) => ['BN ', 'DM ', 'RT '].includes(String(PurposeCode)))).toEqual([]);
 });

@@ -19,7 +19,7 @@ function folder(): string {
   return made;
 }
 
-/** UDiFF column → key of the live answer, for every column that is passed on. */
+/** UDiFF column → key of the live response, for every column that is passed on. */
 const KEYS: Readonly<Record<string, string>> = {
   Sgmt: 'Sgmt',
   Src: 'Src',

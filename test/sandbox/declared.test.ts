@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
-import { buildUrl, readAnswer } from '../../src/extract/index.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import { buildUrl, readResponse } from '../../src/extract/index.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import { answer } from '../../src/sandbox/answer/answer.ts';
 import { DEFAULT_BEHAVIOUR } from '../../src/sandbox/behaviour.ts';
 import { readQuery } from '../../src/sandbox/http/parameters.ts';
 import { Market } from '../../src/sandbox/market/market.ts';
-import { askedOf, raw, SETTINGS } from '../extract/support.ts';
+import { createResponse } from '../../src/sandbox/response/source-response.ts';
+import { raw, requestedOf, SETTINGS } from '../extract/support.ts';
 import { contracts, deals, details, items } from '../support/declared.ts';
 import { manualClock } from './support.ts';
 
@@ -26,41 +26,41 @@ const LIMITS = { maxRangeDays: undefined, historyDays: undefined, namesHistory: 
 const queryOf = (operation: Operation, search: URLSearchParams) =>
   readQuery(operation, search, DEFAULT_BEHAVIOUR, LIMITS, market);
 
-/** What the sandbox answers to the pipeline's own request, read again. */
-async function answered(
+/** What the sandbox responses to the pipeline's own request, read again. */
+async function sent(
   operation: Operation,
-  changes: Partial<AskedFor>,
+  changes: Partial<Requested>,
   format: 'Json' | 'Xml' | 'Csv' = 'Json',
 ) {
-  const asked = askedOf(operation, { calledOn: TODAY, ...changes });
+  const requested = requestedOf(operation, { calledOn: TODAY, ...changes });
   const settings = { ...SETTINGS, format };
-  const query = queryOf(operation, new URL(buildUrl(settings, operation, asked)).searchParams);
-  const { body } = await answer(market, query, DEFAULT_BEHAVIOUR, new Map());
-  const { batches, ...facts } = readAnswer(operation, asked, raw(body), settings);
+  const query = queryOf(operation, new URL(buildUrl(settings, operation, requested)).searchParams);
+  const { body } = await createResponse(market, query, DEFAULT_BEHAVIOUR, new Map());
+  const { batches, ...facts } = readResponse(operation, requested, raw(body), settings);
   return { ...facts, body, rows: batches.flatMap(({ rows }) => [...rows]) };
 }
 
 test.each(['Json', 'Xml', 'Csv'] as const)('a span has the records of its sessions: %s', async (format) => {
   const days = { from: '2025-09-10', to: '2025-09-11' };
-  const { rows, rejects, warnings } = await answered(deals, days, format);
+  const { rows, rejects, warnings } = await sent(deals, days, format);
   expect(rejects).toEqual([]);
   expect([...new Set(rows.map((row) => row.deal_date))]).toEqual(['2025-09-10', '2025-09-11']);
   expect(warnings).toEqual([
-    expect.stringMatching(/^\d+ records are of days that were not asked for, and left out$/),
+    expect.stringMatching(/^\d+ records are of days that were not requested, and left out$/),
   ]);
 });
 
-test('instruments that are asked for are those of the records', async () => {
+test('instruments that are requested are those of the records', async () => {
   const range = { from: '2024-01-01', to: TODAY };
-  const { rows, rejects } = await answered(items, { ...range, instruments: ['TCS', 'INFY'] });
+  const { rows, rejects } = await sent(items, { ...range, instruments: ['TCS', 'INFY'] });
   expect(rejects).toEqual([]);
   expect([...new Set(rows.map((row) => row.symbol))]).toEqual(['TCS', 'INFY']);
-  const { rows: own } = await answered(deals, { from: TODAY, to: TODAY, instruments: ['M&M'] });
+  const { rows: own } = await sent(deals, { from: TODAY, to: TODAY, instruments: ['M&M'] });
   expect([...new Set(own.map((row) => row.symbol))]).toEqual(['M&M']);
 });
 
-test('any question about a row is answered, each with its own facts', async () => {
-  const ask = (year: string) => answered(details, { params: { year, natureOfReport: 'Standalone' } });
+test('any request about a row is sent, each with its own facts', async () => {
+  const ask = (year: string) => sent(details, { params: { year, natureOfReport: 'Standalone' } });
   const [one, again, other] = [await ask('2024'), await ask('2024'), await ask('2023')];
   expect(one.rows.length).toBeGreaterThan(1);
   expect(one.rejects).toEqual([]);
@@ -69,7 +69,7 @@ test('any question about a row is answered, each with its own facts', async () =
 });
 
 test('a segment, in an envelope of its own', async () => {
-  const { body, rows, rejects } = await answered(contracts, {});
+  const { body, rows, rejects } = await sent(contracts, {});
   expect(body).toMatch(/^\{"INSTRUMENTS":\[/);
   expect(rejects).toEqual([]);
   expect([...new Set(rows.map((row) => row.exchange))]).toEqual(['BFO']);

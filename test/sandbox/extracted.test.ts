@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { createSource, type Extracted, type Row, type SourceSettings } from '../../src/extract/index.ts';
-import type { AskedFor } from '../../src/operations/fields.ts';
+import type { Requested } from '../../src/operations/fields.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { operations } from '../../src/operations/registry.ts';
 import type { Behaviour } from '../../src/sandbox/index.ts';
@@ -8,14 +8,14 @@ import { sandbox } from './support.ts';
 
 const DAY = '2025-09-12';
 
-function asked(operation: Operation): AskedFor {
+function requested(operation: Operation): Requested {
   const { windows, sample } = operation;
   return {
     exchange: operation.exchanges[0] ?? 'BSE',
     from: windows.per === 'range' ? '2025-09-08' : DAY,
     to: DAY,
     instruments: windows.per === 'instrument' ? ['M&M'] : [],
-    params: sample.asked.params,
+    params: sample.requested.params,
     calledOn: DAY,
   };
 }
@@ -58,7 +58,7 @@ async function extract(
   try {
     const found: Found[] = [];
     for (const operation of operations) {
-      const about = asked(operation);
+      const about = requested(operation);
       const { batches, rejects, fetched, unknownFields } = source.read(
         operation,
         about,
@@ -91,7 +91,7 @@ const CASES: [string, Partial<Behaviour>, Partial<SourceSettings>][] = [
   ],
   ['other content types, nothing compressed', { contentType: 'json', gzip: false }, {}],
   ['ISO dates in requests', { dialect: 'iso-date' }, { dateDialect: 'iso-date' }],
-  ['epoch seconds in answers', {}, { dateFormat: 'Epoch' }],
+  ['epoch seconds in responses', {}, { dateFormat: 'Epoch' }],
   ['CSV', {}, { format: 'Csv' }],
   ['XML', {}, { format: 'Xml' }],
   ['XML, epoch seconds, a byte order mark', { bom: true }, { format: 'Xml', dateFormat: 'Epoch' }],

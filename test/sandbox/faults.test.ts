@@ -3,7 +3,7 @@ import { type Fault, parseFault, sandboxFlags, sandboxOptionsFromFlags } from '.
 import { ask, range, sandbox, textOf } from './support.ts';
 
 const DAY = '2025-09-12';
-const asked = range(DAY);
+const requested = range(DAY);
 const withFault = (...faults: Fault[]) => sandbox({ behaviour: { faults } });
 
 describe('faults', () => {
@@ -12,17 +12,17 @@ describe('faults', () => {
       { kind: 'status', value: '502', first: 1 },
       { kind: 'retry-after', value: '7', first: 2 },
     );
-    const first = await ask(source, 'GetBhavCopyCM', asked);
-    const second = await ask(source, 'GetBhavCopyCM', asked);
+    const first = await ask(source, 'GetBhavCopyCM', requested);
+    const second = await ask(source, 'GetBhavCopyCM', requested);
     expect([first.status, second.status, second.headers.get('retry-after')]).toEqual([502, 429, '7']);
-    expect((await ask(source, 'GetBhavCopyCM', asked)).status).toBe(200);
+    expect((await ask(source, 'GetBhavCopyCM', requested)).status).toBe(200);
     expect(source.stats().byFault).toEqual({ status: 1, 'retry-after': 1 });
   });
 
   test('html, nothing, half a JSON and a line, all with status 200', async () => {
-    const good = await textOf(await sandbox(), 'GetBhavCopyCM', asked);
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', requested);
     const body = async (fault: Fault) => {
-      const response = await ask(await withFault(fault), 'GetBhavCopyCM', asked);
+      const response = await ask(await withFault(fault), 'GetBhavCopyCM', requested);
       expect(response.status).toBe(200);
       return response.text();
     };
@@ -33,25 +33,29 @@ describe('faults', () => {
   });
 
   test('connections that break off, before and in the middle of the body', async () => {
-    await expect(ask(await withFault({ kind: 'reset' }), 'GetBhavCopyCM', asked)).rejects.toThrow();
-    const response = await ask(await withFault({ kind: 'truncate' }), 'GetBhavCopyCM', asked);
+    await expect(ask(await withFault({ kind: 'reset' }), 'GetBhavCopyCM', requested)).rejects.toThrow();
+    const response = await ask(await withFault({ kind: 'truncate' }), 'GetBhavCopyCM', requested);
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow();
   });
 
-  test('no answer at all, until the client gives up or the sandbox closes', async () => {
+  test('no response at all, until the client gives up or the sandbox closes', async () => {
     const source = await withFault({ kind: 'hang' });
-    await expect(ask(source, 'GetBhavCopyCM', asked, { signal: AbortSignal.timeout(150) })).rejects.toThrow();
-    const waiting = expect(ask(source, 'GetBhavCopyCM', asked)).rejects.toThrow();
+    await expect(
+      ask(source, 'GetBhavCopyCM', requested, { signal: AbortSignal.timeout(150) }),
+    ).rejects.toThrow();
+    const waiting = expect(ask(source, 'GetBhavCopyCM', requested)).rejects.toThrow();
     await expect.poll(() => source.stats().requests).toBe(2);
     await source.close();
     await waiting;
   });
 
   test('a slow body comes whole in the end', async () => {
-    const good = await textOf(await sandbox(), 'GetBhavCopyCM', asked);
+    const good = await textOf(await sandbox(), 'GetBhavCopyCM', requested);
     const started = performance.now();
-    expect(await textOf(await withFault({ kind: 'slow', value: '200' }), 'GetBhavCopyCM', asked)).toBe(good);
+    expect(await textOf(await withFault({ kind: 'slow', value: '200' }), 'GetBhavCopyCM', requested)).toBe(
+      good,
+    );
     expect(performance.now() - started).toBeGreaterThan(190);
   });
 
@@ -59,7 +63,7 @@ describe('faults', () => {
     const statuses = async (faults: Fault[], seed: number, count: number, operation = 'GetSeriesChange') => {
       const source = await sandbox({ behaviour: { faults, seed } });
       const found: number[] = [];
-      for (let i = 0; i < count; i++) found.push((await ask(source, operation, asked)).status);
+      for (let i = 0; i < count; i++) found.push((await ask(source, operation, requested)).status);
       return found;
     };
     expect(await statuses([{ kind: 'status', every: 3 }], 1, 7)).toEqual([200, 200, 503, 200, 200, 503, 200]);

@@ -3,7 +3,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { loadCalendar } from '../../src/calendar/calendar.ts';
 import { operations } from '../../src/operations/registry.ts';
-import { answerFields } from '../../src/sandbox/answer/record.ts';
+import { responseFields } from '../../src/sandbox/response/record.ts';
 import {
   ask,
   manualClock,
@@ -22,7 +22,7 @@ const shared = sharedSandbox();
 /** With a calendar of its own it shares nothing with the other. */
 const another = sharedSandbox({ calendar: loadCalendar() });
 
-/** Declared fields that live answers of an operation do not have. */
+/** Declared fields that live responses of an operation do not have. */
 const NOT_SENT: Readonly<Record<string, readonly string[]>> = {
   GetCircuitBreakers: ['receivedat', 'savedat'],
   GetSeriesChange: ['receivedat', 'savedat'],
@@ -38,13 +38,13 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     test('carries every declared field of the sample shape', async () => {
       const source = shared();
       const [exchange = 'BSE'] = operation.exchanges;
-      const answered = await records(source, name, plainRequest(operation, exchange, DAY));
-      expect(answered.length).toBeGreaterThan(0);
-      const sent = new Set(answered.flatMap((record) => Object.keys(record).map((key) => key.toLowerCase())));
+      const found = await records(source, name, plainRequest(operation, exchange, DAY));
+      expect(found.length).toBeGreaterThan(0);
+      const sent = new Set(found.flatMap((record) => Object.keys(record).map((key) => key.toLowerCase())));
       const shape = operation.shapes.at(-1);
       // By any of the names of a field.
-      const declared = (shape === undefined ? [] : answerFields(shape.table)).map(({ source, orElse = [] }) =>
-        [source, ...orElse].map((field) => field.toLowerCase()),
+      const declared = (shape === undefined ? [] : responseFields(shape.table)).map(
+        ({ source, orElse = [] }) => [source, ...orElse].map((field) => field.toLowerCase()),
       );
       const absent = declared.filter((names) => !names.some((field) => sent.has(field)));
       expect(absent.map(([field]) => field).sort()).toEqual([...(NOT_SENT[name] ?? [])].sort());
@@ -54,14 +54,14 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     test('names its keys as the sample of the operation does', async () => {
       const source = shared();
       const [exchange = 'BSE'] = operation.exchanges;
-      const answered = await records(source, name, plainRequest(operation, exchange, DAY));
-      const sample = operation.sample.answer as { Value?: object[] };
+      const found = await records(source, name, plainRequest(operation, exchange, DAY));
+      const sample = operation.sample.response as { Value?: object[] };
       const expected = Object.keys(sample.Value?.[0] ?? sample);
-      const sent = new Set(answered.flatMap((record) => Object.keys(record)));
+      const sent = new Set(found.flatMap((record) => Object.keys(record)));
       expect(expected.filter((key) => !sent.has(key))).toEqual([]);
     });
 
-    test('answers the same to the same request, byte for byte, from another sandbox too', async () => {
+    test('responds the same to the same request, byte for byte, from another sandbox too', async () => {
       const params = plainRequest(operation, 'NSE', DAY);
       expect(await textOf(shared(), name, params)).toBe(await textOf(another(), name, params));
     });
@@ -142,7 +142,7 @@ describe('instruments', () => {
     expect(new Set(bse.map((row) => row.SctySrs))).toEqual(new Set(['A', 'B', 'X', 'T', 'M', 'F']));
   });
 
-  test('answers an unknown symbol with nothing', async () => {
+  test('responds to an unknown symbol with nothing', async () => {
     const source = shared();
     const none = { instrumentIdentifier: 'NOSUCH' };
     expect(await textOf(source, 'GetFinRatioSnapshot', none)).toBe('{"Value":[]}');
@@ -163,7 +163,7 @@ describe('instruments', () => {
 });
 
 describe('the server', () => {
-  test('answers 404 for unknown paths and 405 for other methods', async () => {
+  test('responds with 404 for unknown paths and 405 for other methods', async () => {
     const source = shared();
     expect((await ask(source, 'GetNothing', {})).status).toBe(404);
     expect((await ask(source, 'GetBhavCopyCM/x', {})).status).toBe(404);
@@ -174,8 +174,8 @@ describe('the server', () => {
     const source = shared();
     const socket = connect(source.port, '127.0.0.1');
     socket.end('GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    const answer = await readAll(socket);
-    expect(answer).toMatch(/^HTTP\/1\.1 40[04] /);
+    const response = await readAll(socket);
+    expect(response).toMatch(/^HTTP\/1\.1 40[04] /);
     expect((await ask(source, 'GetCorporateActionsCategories', {})).status).toBe(200);
   });
 

@@ -133,7 +133,7 @@ describe('what the pipeline builds, the sandbox reads', () => {
   });
   const limits = { maxRangeDays: undefined, historyDays: undefined, namesHistory: false };
   const symbol = fc.constantFrom('TCS', 'M&M', 'A+B', "L'OR", 'BAJAJ-AUTO', '500325');
-  const asking = fc.record({
+  const requesting = fc.record({
     operation: fc.constantFrom(...operations, ...catalogue),
     dateDialect: fc.constantFrom('epoch', 'iso-date'),
     dateFormat: fc.constantFrom('String', 'Epoch'),
@@ -143,21 +143,21 @@ describe('what the pipeline builds, the sandbox reads', () => {
     symbols: fc.uniqueArray(symbol, { maxLength: 5 }),
   });
 
-  test('for every operation, whatever is asked for', () => {
-    forAll([asking], { numRuns: 400 }, (one) => {
+  test('for every operation, whatever is requested', () => {
+    forAll([requesting], { numRuns: 400 }, (one) => {
       const { operation, exchange, ends } = one;
       const { request, sample } = operation;
       const most = { none: 0, one: 1, many: 25 }[request.instruments];
       const to = addDays(TODAY, -ends[0]);
       const from = request.dates === 'day' ? to : addDays(to, -ends[1]);
       fc.pre(request.dates !== 'spans' || spanOf(operation, { from, to }, TODAY) !== undefined);
-      const asked = { ...sample.asked, exchange, from, to, calledOn: TODAY };
+      const requested = { ...sample.requested, exchange, from, to, calledOn: TODAY };
       const instruments = one.symbols.slice(0, most);
       // Some requests need the instruments of their sample. A space within one of a list is read as the end of it.
-      const known = sample.asked.instruments.filter((name) => most === 1 || !name.includes(' '));
+      const known = sample.requested.instruments.filter((name) => most === 1 || !name.includes(' '));
       const named = instruments.length === 0 ? known : instruments;
       const settings = { ...SETTINGS, ...one };
-      const url = new URL(buildUrl(settings, operation, { ...asked, instruments: named }));
+      const url = new URL(buildUrl(settings, operation, { ...requested, instruments: named }));
       const readings = { ...DEFAULT_BEHAVIOUR, dialect: one.dateDialect };
       const query = readQuery(operation, url.searchParams, readings, limits, market);
       expect(query).toMatchObject({ operation, segment: exchange, format: one.format });
@@ -173,7 +173,7 @@ describe('what the pipeline builds, the sandbox reads', () => {
           [query.range?.from, from, to, query.range?.to].map(String).toSorted(),
         );
       for (const { param, fallback } of request.options)
-        expect(query.options[param]).toBe(asked.params[param] ?? fallback);
+        expect(query.options[param]).toBe(requested.params[param] ?? fallback);
       if (dateFormatParam(operation) !== null) expect(query.dates).toBe(one.dateFormat);
     });
   });

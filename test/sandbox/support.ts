@@ -69,15 +69,15 @@ export async function textOf(
   return (await ask(from, operation, params)).text();
 }
 
-export type Answered = Record<string, string | number | boolean | null>;
+export type SentRecord = Record<string, string | number | boolean | null>;
 
-/** Records of an answer in the default envelope, or the bare object in a list. */
+/** Records of a response in the default envelope, or the bare object in a list. */
 export async function records(
   from: Sandbox,
   operation: string,
   params: Readonly<Record<string, string>>,
-): Promise<Answered[]> {
-  const body = JSON.parse(await textOf(from, operation, params)) as { Value?: Answered[] } & Answered;
+): Promise<SentRecord[]> {
+  const body = JSON.parse(await textOf(from, operation, params)) as { Value?: SentRecord[] } & SentRecord;
   return body.Value ?? [body];
 }
 

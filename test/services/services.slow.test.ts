@@ -7,7 +7,7 @@ import { BSE_UDIFF, importInto, NSE_UDIFF, openStore } from '../jobs/import-supp
 import { replay, rowsOf } from '../jobs/replay-support.ts';
 import { bhavRow, loadBhav, openPool } from '../load/support.ts';
 import { closeAfterFile } from '../support/closing.ts';
-import { SMALL_BACKUP } from '../support/copy-answers.ts';
+import { SMALL_BACKUP } from '../support/copy-responses.ts';
 import { testDatabase } from '../support/database.ts';
 import { hasSystemPostgres15, POSTGRES_15, startSystemPostgres15 } from '../support/postgres-15.ts';
 import { query } from '../support/query.ts';
@@ -49,7 +49,7 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
   await importInto(source, [BSE_UDIFF]);
   await importInto(source, [NSE_UDIFF]);
   const fresh = await openStore((await testDatabase(adminUrl)).url);
-  const dump = join(temporaryFolder(), 'answers.dump');
+  const dump = join(temporaryFolder(), 'responses.dump');
   const [from = '', to = ''] = [source.config.DATABASE_URL, fresh.config.DATABASE_URL];
   run('pg_dump', '--format=custom', '--data-only', `--file=${dump}`, `--table=${SMALL_BACKUP.tables}`, from);
   run('pg_restore', '--exit-on-error', `--dbname=${to}`, dump);
@@ -58,7 +58,7 @@ async function checkSmallBackup(adminUrl: string): Promise<void> {
   run('psql', '--single-transaction', '--set=ON_ERROR_STOP=1', ...commands, to);
   expect(await replay(fresh, {})).toMatchObject({ state: 'completed', inserted: 200 });
   expect(await rowsOf(fresh, 'market')).toEqual(await rowsOf(source, 'market'));
-  // The next answer has a number of its own.
+  // The next response has a number of its own.
   expect(await importInto(fresh, [NSE_UDIFF], { force: true })).toMatchObject({ unchanged: 100 });
 }
 

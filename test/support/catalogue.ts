@@ -6,7 +6,7 @@ import type { Operation } from '../../src/operations/operation.ts';
 
 export const FOLDER = new URL('../../src/operations/catalogue/', import.meta.url);
 
-/** The operations that come with the project and are not asked for until they are enabled, in alphabetical order. */
+/** The operations that come with the project and are not requested until they are enabled, in alphabetical order. */
 export const catalogue: readonly Operation[] = await Promise.all(
   readdirSync(FOLDER)
     .filter((file) => /^Get\w+\.ts$/.test(file))

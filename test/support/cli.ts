@@ -7,14 +7,14 @@ import { closeAfterFile } from './closing.ts';
 import { patience, waitFor } from './wait-for.ts';
 
 export interface CliOptions {
-  /** Settings on top of nothing: those of whoever runs the tests do not count. */
+  /** Settings on top of nothing: those of the person who runs the tests do not count. */
   readonly env?: Readonly<Record<string, string>>;
   /** Where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
   readonly cwd?: string;
   /** The folder of the package; default: `cwd` is the checkout. */
   readonly root?: string;
-  /** What is typed when the command asks; without it there is no terminal to ask on. Questions go to stderr. */
-  readonly answer?: string;
+  /** What is typed when the command requests; without it there is no terminal to ask on. Questions go to stderr. */
+  readonly response?: string;
   /** Whether stdout is a terminal. */
   readonly isTTY?: boolean;
   /** Stop it and fail after this long; default 55 s, below the test timeout. */
@@ -38,7 +38,7 @@ export interface CapturedCli {
 
 /** Surroundings of a command that keep what it prints. */
 export function captureCli(options: CliOptions = {}): CapturedCli {
-  const { env = {}, cwd = process.cwd(), root = cwd, isTTY = false, answer } = options;
+  const { env = {}, cwd = process.cwd(), root = cwd, isTTY = false, response } = options;
   const printed = { stdout: '', stderr: '' };
   const keep = (name: 'stdout' | 'stderr') => ({
     write(text: string) {
@@ -52,11 +52,11 @@ export function captureCli(options: CliOptions = {}): CapturedCli {
     exit: () => undefined,
     stderr,
   });
-  const type = async (question: string) => {
-    stderr.write(`${question}${answer}\n`);
-    return answer ?? '';
+  const type = async (request: string) => {
+    stderr.write(`${request}${response}\n`);
+    return response ?? '';
   };
-  const ask = answer === undefined ? undefined : type;
+  const ask = response === undefined ? undefined : type;
   return {
     cli: { env, cwd, root, stdout: { ...keep('stdout'), isTTY }, stderr, ask, life, exitCode: 0 },
     stdout: () => printed.stdout,
@@ -99,7 +99,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Whoever expects a document says so; here is only what there is.
+    // Anyone who expects a document says so; here is only what there is.
     return null;
   }
 }
@@ -143,13 +143,13 @@ export function startCli(args: readonly string[], options: CliOptions = {}): Run
 }
 
 /** Runs a command that prints JSON; fails with its stderr when it prints anything else. */
-export async function runJson<Answer>(
+export async function runJson<Response>(
   args: readonly string[],
   options: CliOptions,
-): Promise<CliResult & { json: Answer }> {
+): Promise<CliResult & { json: Response }> {
   const result = await runCli([...args, '--json'], options);
   try {
-    return { ...result, json: JSON.parse(result.stdout) as Answer };
+    return { ...result, json: JSON.parse(result.stdout) as Response };
   } catch {
     throw new Error(`eod ${args.join(' ')} did not print JSON:\n${result.stdout}\n${result.stderr}`);
   }

@@ -5,7 +5,7 @@ import { execute, templateName, withDatabase } from './template.ts';
 
 export interface TestDatabase {
   readonly url: string;
-  /** Throws out whoever is still connected. */
+  /** Disconnects every client that is still connected. */
   drop(): Promise<void>;
 }
 

@@ -56,12 +56,12 @@ export const deals: Operation = defineOperation({
   },
   windows: { per: 'range', days: 30, everyDay: false },
   sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: { Value: [] },
+    requested: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    response: { Value: [] },
   },
 });
 
-/** Statements that a company has, 25 companies a call, by the years; each row is a question of `details`. */
+/** Statements that a company has, 25 companies a call, by the years; each row is a request of `details`. */
 export const items: Operation = defineOperation({
   ...COMMON,
   name: 'GetTestItems',
@@ -96,11 +96,11 @@ export const items: Operation = defineOperation({
   windows: {
     per: 'instrument',
     days: 'none',
-    questions: ({ to }) => [{ from: `${to.slice(0, 4)}-01-01`, to, variant: '', params: {} }],
+    requests: ({ to }) => [{ from: `${to.slice(0, 4)}-01-01`, to, variant: '', params: {} }],
   },
   sample: {
-    asked: { exchange: 'BSE', from: '2025-01-01', to: '2025-02-27', instruments: ['TCS'], params: {} },
-    answer: { Value: [{ Instrument: 'TCS', Year: 2024, Nature: 'Standalone' }] },
+    requested: { exchange: 'BSE', from: '2025-01-01', to: '2025-02-27', instruments: ['TCS'], params: {} },
+    response: { Value: [{ Instrument: 'TCS', Year: 2024, Nature: 'Standalone' }] },
   },
 });
 
@@ -136,14 +136,14 @@ export const details: Operation = defineOperation({
     params: { year: 'year', natureOfReport: 'nature' },
   },
   sample: {
-    asked: {
+    requested: {
       exchange: 'BSE',
       from: '2025-02-27',
       to: '2025-02-27',
       instruments: ['TCS'],
       params: { year: '2024', natureOfReport: 'Standalone' },
     },
-    answer: { Value: [{ Label: 'Revenue', Value: 1.5 }] },
+    response: { Value: [{ Label: 'Revenue', Value: 1.5 }] },
   },
 });
 
@@ -175,8 +175,8 @@ export const contracts: Operation = defineOperation({
   windows: { per: 'once' },
   envelope: 'INSTRUMENTS',
   sample: {
-    asked: { exchange: 'BFO', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: { INSTRUMENTS: [{ TRADESYMBOL: 'SENSEX25FEB', EXCHANGE: 'BFO', VALUE: 1 }] },
+    requested: { exchange: 'BFO', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    response: { INSTRUMENTS: [{ TRADESYMBOL: 'SENSEX25FEB', EXCHANGE: 'BFO', VALUE: 1 }] },
   },
 });
 

@@ -7,7 +7,7 @@ import { patience, waitFor } from './wait-for.ts';
 const LAUNCHER = fileURLToPath(new URL('../../bin/eod.mjs', import.meta.url));
 
 export interface EodOptions {
-  /** Settings on top of a bare environment: those of whoever runs the tests do not count. */
+  /** Settings on top of a bare environment: those of the person who runs the tests do not count. */
   readonly env?: Readonly<Record<string, string>>;
   /** Also where `.env` and `.eod/` are looked for; give a temporary folder unless the test is about this one. */
   readonly cwd?: string;
@@ -127,7 +127,7 @@ process.once('exit', killAll);
 process.once('disconnect', killAll);
 
 /**
- * Runs a command with a terminal, and types this when it asks whether to go on.
+ * Runs a command with a terminal, and types this when it requests whether to go on.
  *
  * @returns what the terminal showed.
  */

@@ -32,13 +32,13 @@ export const backends: readonly Backend[] = ['postgres', 'redis'];
  */
 export const mostly = (backend: Backend): readonly Backend[] => (isSlowLayer ? backends : [backend]);
 
-/** An address at which nobody answers. */
+/** An address at which nobody responds. */
 const NOBODY = 'http://127.0.0.1:9';
 
 export interface PipelineOptions {
   /** A database that is there; a new one when not given. */
   readonly databaseUrl?: string;
-  /** The source; where neither this nor a sandbox is given, an address at which nobody answers. */
+  /** The source; where neither this nor a sandbox is given, an address at which nobody responds. */
   readonly sourceUrl?: string;
   /** A sandbox of its own to ask, at the same time of day if it is given no other. */
   readonly sandbox?: SandboxOptions;
@@ -138,29 +138,29 @@ export interface BackfillOptions {
   readonly to: string;
   /** Names; all when not given. */
   readonly operations?: readonly string[];
-  /** Asked of these where the operation knows them; its own when not given. */
+  /** Requested of these where the operation knows them; its own when not given. */
   readonly exchanges?: readonly string[];
   readonly instruments?: readonly string[];
   readonly options?: Readonly<Record<string, string>>;
   readonly force?: boolean;
 }
 
-/** What `eod backfill` asks for. */
-export function backfill({ from, to, ...asked }: BackfillOptions): RunRequest {
-  const chosen = asked.operations?.map(operationNamed) ?? operations;
+/** What `eod backfill` requests. */
+export function backfill({ from, to, ...requested }: BackfillOptions): RunRequest {
+  const chosen = requested.operations?.map(operationNamed) ?? operations;
   return {
     kind: 'backfill',
     targets: chosen.flatMap((operation) =>
-      (asked.exchanges ?? operation.exchanges).map((exchange) => ({
+      (requested.exchanges ?? operation.exchanges).map((exchange) => ({
         operation: operation.name,
         exchange,
         from,
         to,
-        refetchFrom: asked.force === true ? from : null,
+        refetchFrom: requested.force === true ? from : null,
       })),
     ),
-    instruments: asked.instruments ?? [],
-    options: asked.options ?? {},
+    instruments: requested.instruments ?? [],
+    options: requested.options ?? {},
     live: false,
   };
 }
@@ -172,7 +172,7 @@ export async function start(context: QueueContext, request: RunRequest): Promise
   return runId;
 }
 
-/** Waits until a run has ended, whoever works on it. */
+/** Waits until a run has ended, no matter who works on it. */
 export async function ended(context: QueueContext, runId: number, timeoutMs = 40_000): Promise<RunReport> {
   return waitFor(
     async () => {

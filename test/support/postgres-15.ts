@@ -16,7 +16,7 @@ export const POSTGRES_15 = '/usr/lib/postgresql/15/bin';
 export const hasSystemPostgres15 = existsSync(join(POSTGRES_15, 'postgres'));
 
 /**
- * Starts a throw-away cluster of the system's Postgres 15, ready for `testDatabase(url)`.
+ * Starts a temporary cluster of the system's Postgres 15, ready for `testDatabase(url)`.
  *
  * @throws Error where there is no Postgres 15; ask `hasSystemPostgres15` before, and say so when not.
  */

@@ -6,12 +6,12 @@ import { listen } from './http-server.ts';
 export interface Proxy {
   /** Without the password. */
   readonly url: string;
-  /** What was asked of it: `CONNECT service.example:4532`, `GET http://service.example/…`. */
-  readonly asked: string[];
+  /** What was requested of it: `CONNECT service.example:4532`, `GET http://service.example/…`. */
+  readonly requested: string[];
 }
 
 interface ProxyOptions {
-  /** `user:password`, without which it answers 407. */
+  /** `user:password`, without which it responds with 407. */
   readonly credentials?: string;
 }
 
@@ -24,7 +24,7 @@ export async function startProxy(
   hosts: Readonly<Record<string, string>>,
   { credentials }: ProxyOptions = {},
 ): Promise<Proxy> {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const sockets = new Set<Socket>();
   const refusal = ({ headers }: IncomingMessage, host: string) => {
     const expected = `Basic ${Buffer.from(credentials ?? '').toString('base64')}`;
@@ -32,21 +32,21 @@ export async function startProxy(
     return host in hosts ? null : 403;
   };
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
+    requested.push(`${request.method} ${request.url}`);
     const url = new URL(request.url ?? '', 'http://none');
     const host = `${url.hostname}:${url.port || 80}`;
     const status = refusal(request, host);
     if (status !== null) return void response.writeHead(status).end();
     const { method, headers } = request;
     const onward = httpRequest(new URL(url.pathname + url.search, hosts[host]), { method, headers });
-    onward.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
+    onward.on('response', (upstream) => {
+      response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+      upstream.pipe(response);
     });
     request.pipe(onward);
   });
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
-    asked.push(`CONNECT ${request.url}`);
+    requested.push(`CONNECT ${request.url}`);
     const host = request.url ?? '';
     const status = refusal(request, host);
     if (status !== null) return void socket.end(`HTTP/1.1 ${status} Refused\r\n\r\n`);
@@ -62,5 +62,5 @@ export async function startProxy(
   closeAfterTest(() => {
     for (const socket of sockets) socket.destroy();
   });
-  return { url: await listen(server), asked };
+  return { url: await listen(server), requested };
 }

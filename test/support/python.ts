@@ -13,7 +13,7 @@ const execute = promisify(execFile);
  *
  * Installing them takes minutes, so this is done only where EOD_TEST_PYTHON is 1.
  *
- * @returns its path; null where it is not asked for, there is no Python or the packages cannot be had, which is said.
+ * @returns its path; null where it is not requested, there is no Python or the packages cannot be had, which is said.
  */
 export async function pythonWith(packages: readonly string[]): Promise<string | null> {
   if (process.env.EOD_TEST_PYTHON !== '1') {
@@ -49,11 +49,11 @@ export async function pythonWith(packages: readonly string[]): Promise<string | 
 }
 
 /** Runs a script. @returns the JSON it prints. */
-export async function runPython<Answer>(
+export async function runPython<Response>(
   python: string,
   script: string,
   args: readonly string[],
-): Promise<Answer> {
+): Promise<Response> {
   const { stdout } = await execute(python, ['-c', script, ...args], { maxBuffer: 1e9, timeout: 120_000 });
-  return JSON.parse(stdout) as Answer;
+  return JSON.parse(stdout) as Response;
 }

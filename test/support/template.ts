@@ -37,7 +37,7 @@ export async function prepareTemplate(adminUrl: string): Promise<void> {
   await execute(adminUrl, `alter database ${draft} rename to ${template}`);
 }
 
-/** Speed for a server that is thrown away after the run: nothing has to survive a power cut, or to grow old. */
+/** Speed for a server that is discarded after the run: nothing has to survive a power cut, or to grow old. */
 export async function makeDisposable(adminUrl: string): Promise<void> {
   for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum']) {
     await execute(adminUrl, `alter system set ${setting} = off`);

@@ -32,8 +32,8 @@ export default defineOperation({
   schedule: { at: '21:45', on: 'daily', hasLookback: true },
   emptyIsNormal: true,
   sample: {
-    asked: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
-    answer: { Value: [{ MeetingDate: '02-27-2025', Symbol: 'TCS', VotesFor: 12345 }] },
+    requested: { exchange: 'BSE', from: '2025-02-27', to: '2025-02-27', instruments: [], params: {} },
+    response: { Value: [{ MeetingDate: '02-27-2025', Symbol: 'TCS', VotesFor: 12345 }] },
   },
 });
 `;

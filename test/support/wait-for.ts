@@ -9,32 +9,32 @@ export const patience = { times: 1 };
 export interface WaitOptions {
   /** Give up after this long; default 20 s. */
   readonly timeoutMs?: number;
-  /** Ask again after this long; default 25 ms. */
+  /** Request again after this long; default 25 ms. */
   readonly everyMs?: number;
   /** What is waited for, for the error; default: the condition's source. */
   readonly what?: string;
 }
 
 /**
- * Asks until the answer is neither false, null nor undefined, and gives it back.
+ * Requests until the response is neither false, null nor undefined, and gives it back.
  *
- * @throws Error that names what was waited for, the last answer and the last error, when time is up.
+ * @throws Error that names what was waited for, the last response and the last error, when time is up.
  */
-export async function waitFor<Answer>(
-  condition: () => Answer | Promise<Answer>,
+export async function waitFor<Response>(
+  condition: () => Response | Promise<Response>,
   options: WaitOptions = {},
-): Promise<Exclude<Answer, false | null | undefined>> {
+): Promise<Exclude<Response, false | null | undefined>> {
   const { everyMs = 25, what = condition.toString() } = options;
   const timeoutMs = (options.timeoutMs ?? 20_000) * patience.times;
   const deadline = Date.now() + timeoutMs;
   let last = '';
   do {
     try {
-      const answer = await condition();
-      if (answer !== false && answer !== null && answer !== undefined) {
-        return answer as Exclude<Answer, false | null | undefined>;
+      const response = await condition();
+      if (response !== false && response !== null && response !== undefined) {
+        return response as Exclude<Response, false | null | undefined>;
       }
-      last = `the last answer was ${answer}`;
+      last = `the last response was ${response}`;
     } catch (error) {
       last = `the last try failed: ${error instanceof Error ? error.message : String(error)}`;
     }

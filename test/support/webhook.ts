@@ -16,8 +16,8 @@ export interface Webhook {
   readonly heard: Heard[];
   /** The same as they came. */
   readonly requests: { readonly headers: IncomingHttpHeaders; readonly body: string }[];
-  /** Status of the answers from now on; null never answers. */
-  answers: number | null;
+  /** Status of the responses from now on; null never responds. */
+  responses: number | null;
 }
 
 /** A server that takes alerts and remembers them; closed after the test. */
@@ -31,8 +31,8 @@ export async function startWebhook(): Promise<Webhook> {
     webhook.heard.push(alert);
     // Names of JSON are a contract.
     if (misnamedBooleans(alert).length > 0) response.writeHead(500).end(`${misnamedBooleans(alert)}`);
-    else if (webhook.answers !== null) response.writeHead(webhook.answers).end('ok');
+    else if (webhook.responses !== null) response.writeHead(webhook.responses).end('ok');
   });
-  const webhook: Webhook = { url: `${url}/services/kiwi-0815`, heard: [], requests: [], answers: 200 };
+  const webhook: Webhook = { url: `${url}/services/kiwi-0815`, heard: [], requests: [], responses: 200 };
   return webhook;
 }

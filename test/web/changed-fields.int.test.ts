@@ -6,12 +6,12 @@ test('a field that the source has begun to send is on the page and in the metric
   const context = await openPipeline({});
   const { url } = await serve(context, ['web']);
   const page = async () => (await fetch(`${url}/quality`)).text();
-  expect(await page()).toContain('The source has not changed the fields of its answers.');
+  expect(await page()).toContain('The source has not changed the fields of its responses.');
   // Of the first run, and of a later one: an old one, and one of today with a name that is no HTML.
   const field = (name: string) =>
     JSON.stringify([{ name, plain: name.toLowerCase(), type: 'number', example: '1' }]);
   await context.db.pool.query(
-    `insert into etl.answer_layouts (operation, exchange, layout, fields, first_place, first_run_id, last_place, last_run_id, answers, counts)
+    `insert into etl.response_layouts (operation, exchange, layout, fields, first_position, first_run_id, last_position, last_run_id, responses, counts)
      values ('GetCircuitBreakers', 'NSE', 1, $1, now() - interval '50 days', 1, now(), 3, 9, '{9,9}'),
             ('GetCircuitBreakers', 'NSE', 2, $2, now() - interval '40 days', 2, now(), 3, 9, '{9,9}'),
             ('GetCircuitBreakers', 'NSE', 3, $3, now(), 3, now(), 3, 1, '{1,1}')`,

@@ -13,7 +13,7 @@ test('Tonight says what is missing and why', async () => {
       .replace(/<[^>]*>/g, ' ')
       .replace(/\s+/g, ' ');
   expect(await text()).toMatch(/Last night is not complete/);
-  expect(await text()).toMatch(/GetBhavCopyCM BSE 2025-09-12: never asked/);
+  expect(await text()).toMatch(/GetBhavCopyCM BSE 2025-09-12: not requested yet/);
   expect(await text()).toMatch(/GetSeriesChange NSE 2025-09-12: /);
   const calendar = await (await fetch(`${url}/coverage/GetSeriesChange/NSE`)).text();
   expect(calendar).toContain('2025-09-10: missing, failed');
@@ -37,13 +37,13 @@ describe('buttons', () => {
     const quality = await (await fetch(`${actionsUrl}/quality`, { headers: { cookie } })).text();
     const token = /name="token" value="([\w-]+)"/.exec(quality)?.[1] ?? '';
     const post = async (fields: Record<string, string>, headers: Record<string, string>) => {
-      const answer = await fetch(`${actionsUrl}/actions/events`, {
+      const response = await fetch(`${actionsUrl}/actions/events`, {
         method: 'POST',
         redirect: 'manual',
         headers: { origin: actionsUrl, cookie, ...headers },
         body: new URLSearchParams({ event: 'NSE:NONE:2024-02-05:split', decision: 'ignore', ...fields }),
       });
-      return { status: answer.status, text: await answer.text() };
+      return { status: response.status, text: await response.text() };
     };
     expect(await post({}, {})).toMatchObject({ status: 403, text: expect.stringContaining('out of date') });
     expect(await post({ token: `${token}x` }, {})).toMatchObject({ status: 403 });
@@ -64,16 +64,16 @@ describe('buttons', () => {
   });
 });
 
-test('a password is asked for where it is set, and guessing is of no use', async () => {
+test('a password is requested where it is set, and guessing is of no use', async () => {
   const closed = await serve(pipeline, { EOD_WEB_PASSWORD: 'correct horse', EOD_WEB_ACTIONS: true });
   const status = async (path: string, password?: string) => {
     const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
-    const answer = await fetch(
+    const response = await fetch(
       `${closed}${path}`,
       password === undefined ? {} : { headers: { authorization } },
     );
-    await answer.text();
-    return answer.status;
+    await response.text();
+    return response.status;
   };
   for (const path of ['/', '/runs', '/queues', '/assets/x', '/nowhere']) expect(await status(path)).toBe(401);
   expect(await status('/healthz')).toBe(200);
@@ -84,12 +84,12 @@ test('a password is asked for where it is set, and guessing is of no use', async
   expect(logged.join('\n')).not.toContain('correct horse');
 });
 
-test('behind a proxy, whoever guesses keeps out only themselves', async () => {
+test('behind a proxy, anyone who guesses keeps out only themselves', async () => {
   const status = async (at: string, visitor: string, password: string) => {
     const authorization = `Basic ${Buffer.from(`ravi:${password}`).toString('base64')}`;
-    const answer = await fetch(at, { headers: { authorization, 'x-forwarded-for': visitor } });
-    await answer.text();
-    return answer.status;
+    const response = await fetch(at, { headers: { authorization, 'x-forwarded-for': visitor } });
+    await response.text();
+    return response.status;
   };
   const settings = { EOD_WEB_PASSWORD: 'correct horse' };
   const known = await serve(pipeline, { ...settings, EOD_TRUSTED_PROXIES: ['127.0.0.1'] });
@@ -131,13 +131,13 @@ test('eod web serves it beside a running one, and refuses settings that are not 
   });
 });
 
-test('another name for this machine is refused, and every answer carries the policy', async () => {
+test('another name for this machine is refused, and every response carries the policy', async () => {
   const { port } = new URL(url);
   const ask = (path: string, host: string) =>
     new Promise<{ status: number | undefined; headers: Record<string, unknown> }>((resolve, reject) => {
-      httpRequest({ port, host: '127.0.0.1', path, headers: { host } }, (answer) => {
-        answer.resume();
-        resolve({ status: answer.statusCode, headers: answer.headers });
+      httpRequest({ port, host: '127.0.0.1', path, headers: { host } }, (response) => {
+        response.resume();
+        resolve({ status: response.statusCode, headers: response.headers });
       })
         .on('error', reject)
         .end();

@@ -66,8 +66,8 @@ describe('every page', () => {
       const { page, wrong } = await watch(context);
       for (const path of PATHS) {
         await page.setViewportSize({ width, height: 900 });
-        const answer = await page.goto(`${actionsUrl}${path}`);
-        expect([path, answer?.status()]).toEqual([path, path === '/no-such-page' ? 404 : 200]);
+        const response = await page.goto(`${actionsUrl}${path}`);
+        expect([path, response?.status()]).toEqual([path, path === '/no-such-page' ? 404 : 200]);
         expect(await page.locator('h1').count()).toBe(1);
         expect([path, await isWide(page)]).toEqual([path, false]);
         expect([path, await accessibilityProblems(page, rules)]).toEqual([path, []]);
@@ -120,7 +120,7 @@ describe('every page', () => {
     await page.goto(`${url}/coverage/GetBhavCopyCM/NSE`);
     await page.getByRole('link', { name: /^11 September 2025: complete/ }).click();
     expect(new URL(page.url()).pathname).toBe(`/coverage/GetBhavCopyCM/NSE/${DAY}`);
-    expect(await page.locator('main').innerText()).toMatch(/Kept answers[\s\S]*SHA-256/);
+    expect(await page.locator('main').innerText()).toMatch(/Kept responses[\s\S]*SHA-256/);
     await context.close();
   });
 });
@@ -165,16 +165,16 @@ describe('buttons', () => {
     expect(await press('/runs/1', 'Cancel')).toBe('Run 1 is cancelled; what it has loaded stays.');
     expect((await reportRun(pipeline, 1)).state).toBe('cancelled');
 
-    expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ asks for what is missing\.$/);
+    expect(await press('/', 'Fill gaps')).toMatch(/^Run \d+ requests what is missing\.$/);
     const { rows } = await pool.query("select id, requested_by from etl.runs where kind = 'gap_fill'");
     expect(rows).toEqual([{ id: expect.any(String), requested_by: 'anybody@127.0.0.1 (dashboard)' }]);
     await press(`/runs/${rows[0].id}`, 'Cancel');
 
-    // Those that the page shows have no answer that is kept.
+    // Those that the page shows have no response that is kept.
     expect(await press('/quality', 'Retry rejects')).toMatch('There is no reject that can be read again');
     await pool.query(
-      `update etl.rejected_records r set first_seen_at = a.place, last_seen_at = a.place
-         from etl.answers a where a.window_id = r.window_id and a.hash is not null`,
+      `update etl.rejected_records r set first_seen_at = a.position, last_seen_at = a.position
+         from etl.responses a where a.window_id = r.window_id and a.hash is not null`,
     );
     const [, retry] = /^Run (\d+) is reading the rejected records again\.$/.exec(
       await press('/quality', 'Retry rejects'),
@@ -240,8 +240,8 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   expect(new URL(plain.url()).pathname).toBe('/runs');
   await still.close();
   for (const path of ['pause', 'backfill/pause', 'backfill/retry/failed', 'backfill/empty']) {
-    const answer = await fetch(`${served}/queues/api/queues/${path}`, { method: 'PUT' });
-    expect(answer.status).toBe(405);
+    const response = await fetch(`${served}/queues/api/queues/${path}`, { method: 'PUT' });
+    expect(response.status).toBe(405);
   }
   expect(await context.queues.windows.backfill.isPaused()).toBe(false);
   expect((await fetch(`${served}/queues/static/../../package.json`)).status).toBe(404);
@@ -260,7 +260,7 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   const quality = async () => (await fetch(`${served}/quality`)).text();
   const heading = 'The data sets do not contradict each other.';
   await context.db.pool.query(
-    "insert into etl.coverage (operation, exchange, day, last_place, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
+    "insert into etl.coverage (operation, exchange, day, last_position, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
   );
   const unchecked = await quality();
   expect(unchecked).toContain('No check has run yet.');
@@ -270,7 +270,7 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
   expect(await quality()).toContain(heading);
 
-  // A database that is away is told as such, without its name.
+  // A database that is unreachable is reported as such, without its name.
   await database.drop();
   const away = await fetch(served);
   expect(away.status).toBeGreaterThanOrEqual(500);

@@ -10,11 +10,11 @@ import { backends, openPipeline } from '../support/pipeline.ts';
 import { serve } from '../support/serve.ts';
 
 async function ask(url: string, method = 'GET') {
-  const answer = await fetch(url, { method });
-  return { status: answer.status, body: (await answer.json()) as object };
+  const response = await fetch(url, { method });
+  return { status: response.status, body: (await response.json()) as object };
 }
 
-test.each(backends)('tells whether database and queue answer, with the queue on %s', async (backend) => {
+test.each(backends)('shows whether database and queue respond, with the queue on %s', async (backend) => {
   const database = await testDatabase();
   const context = await openPipeline({ databaseUrl: database.url, backend });
   const stopping = new AbortController();
@@ -30,7 +30,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
       database: 'ok',
       queue: 'ok',
       storage: 'ok',
-      waitingAnswers: 0,
+      waitingResponses: 0,
       isStopping: false,
     },
   };
@@ -44,7 +44,7 @@ test.each(backends)('tells whether database and queue answer, with the queue on 
 
   await database.drop();
   const { status, body } = await ask(`${health.url}/readyz`);
-  expect({ status, body }).toMatchObject({ status: 503, body: { isReady: false, database: 'no answer' } });
+  expect({ status, body }).toMatchObject({ status: 503, body: { isReady: false, database: 'no response' } });
   expect(JSON.stringify(body)).not.toContain('eod_test');
 });
 
@@ -57,7 +57,7 @@ test('a malformed request is refused, and the server goes on', async () => {
   expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 });
 
-/** The first line of the answer to a request whose target `fetch` would not send. */
+/** The first line of the response to a request whose target `fetch` would not send. */
 async function statusOf(url: string, target: string): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -133,8 +133,8 @@ test.each([[], ['web']])(
         return;
       }
       socket.end(request.text, 'latin1');
-      const answer = await text(socket).catch(() => '');
-      expect(answer).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
+      const response = await text(socket).catch(() => '');
+      expect(response).toMatch(/^$|^HTTP\/1\.1 (100|200|4\d\d|503) /);
     });
     expect((await ask(`${health.url}/healthz`)).status).toBe(200);
     expect((await ask(`${health.url}/readyz`)).status).toBe(200);
@@ -155,7 +155,7 @@ test.runIf(isSlowLayer)('requests that are never finished do not keep others out
   expect((await ask(`${health.url}/healthz`)).status).toBe(200);
 });
 
-test('a port that is taken is told as such', async () => {
+test('a port that is taken is reported as such', async () => {
   const context = await openPipeline({});
   const first = await serve(context);
   const config = { ...context.config, EOD_HTTP_PORT: Number(new URL(first.url).port) };

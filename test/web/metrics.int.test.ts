@@ -85,7 +85,7 @@ test.each(mostly('redis'))(
     expect(after('eod_last_complete_session_timestamp_seconds', NSE)).toBe(
       Date.parse('2025-09-11T00:00:00+05:30') / 1000,
     );
-    // The 12th should be there by now, and nobody has asked for it.
+    // The 12th should be there by now, and nothing has been requested for it.
     expect(after('eod_late_sessions', NSE)).toBe(1);
     expect(after('eod_missing_sessions', { ...FAILING, reason: 'failed' })).toBe(1);
     // Of every pair as many as the status says, which counts from the first stored session on.
@@ -99,7 +99,7 @@ test.each(mostly('redis'))(
         sessions: after('eod_missing_sessions', labels),
       })),
     ).toEqual(missing);
-    expect(after('eod_missing_sessions', { ...NSE, reason: 'never_asked' })).toBe(1);
+    expect(after('eod_missing_sessions', { ...NSE, reason: 'not_requested' })).toBe(1);
     expect(own('eod_rows_total', { ...NSE, outcome: 'inserted' })).toBe(report.inserted);
     expect(own('eod_rows_total', { ...NSE, outcome: 'rejected' })).toBe(0);
     expect(own('eod_windows_ended_total', { ...NSE, state: 'loaded' })).toBe(2);
@@ -142,7 +142,7 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   const promtool = (args: string[], input?: string) => {
     const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
     expect(stdout + stderr).toBeDefined();
-    return { status, told: stdout + stderr };
+    return { status, reported: stdout + stderr };
   };
   const at = (path: string) => fileURLToPath(new URL(`../../deploy/prometheus/${path}`, import.meta.url));
   expect(promtool(['check', 'rules', at('rules.yml')])).toMatchObject({ status: 0 });
@@ -154,7 +154,7 @@ test.runIf(isSlowLayer)('promtool takes rules and metrics (it is in the package 
   // A label has one value, never a list of them.
   expect(text).not.toMatch(/="[^"]*,[^"]*"/);
   const own = text.split('\n').filter((line) => /^(?:# \w+ )?eod_/.test(line));
-  expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, told: '' });
+  expect(promtool(['check', 'metrics'], `${own.join('\n')}\n`)).toEqual({ status: 0, reported: '' });
   // Each rule has a test in which it fires.
   const alerts = [...file('deploy/prometheus/rules.yml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const tested = file('deploy/prometheus/rules.test.yml');
@@ -172,9 +172,9 @@ test('what a worker alone reports is its own: the database is read for the sched
   };
   const [worker, scheduler, web] = [await names('worker'), await names('scheduler'), await names('web')];
   expect(worker.toSorted()).toEqual([
-    'eod_answers_waiting',
     'eod_build_info',
     'eod_database_up',
+    'eod_responses_waiting',
     'eod_role',
     'eod_rows_total',
     'eod_source_call_duration_seconds',
@@ -187,7 +187,7 @@ test('what a worker alone reports is its own: the database is read for the sched
 });
 
 test.each([[['worker']], [['scheduler']]])(
-  'a database that is away takes what it tells with it, and not what the process knows itself (%j)',
+  'a database that is unreachable takes what it states with it, and not what the process knows itself (%j)',
   async (roles) => {
     const database = await testDatabase();
     const context = await openPipeline({

@@ -1,5 +1,5 @@
 import { requesterName } from '../../core/environment.ts';
-import { readToFold } from '../../jobs/responses/store-answer.ts';
+import { readToFold } from '../../jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../load/market/accept-withdrawal.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
@@ -10,7 +10,7 @@ export async function accept(cli: Cli, id: number, flags: JsonFlag): Promise<voi
   const context = await openContext(cli);
   const accepted = await acceptWithdrawal(context.db, id, {
     by: requesterName(),
-    readAgain: (answer) => readToFold(context, answer),
+    readAgain: (response) => readToFold(context, response),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
   if (accepted === null) throw notFound(id);

@@ -31,7 +31,7 @@ async function changeOperations(
 ): Promise<void> {
   const config = await loadSettings(cli);
   const texts = named.flatMap((text) => text.split(',')).filter((text) => text !== '');
-  // A mistake is told before a database is opened, or created.
+  // A mistake is reported before a database is opened, or created.
   const declared = isEnabled ? await findDeclaredNames(config, texts, true) : [];
   if (!isEnabled) await findDeclaredNames(config, texts.filter(isDefault), false);
   const db = await openStore(cli, config, openLog(cli, config), 'short');
@@ -96,9 +96,9 @@ interface Changed {
   readonly isEnabled: boolean;
   /** Whether it was in that state before. */
   readonly isUnchanged: boolean;
-  /** None if its file is away. */
+  /** None if its file is missing. */
   readonly tables: readonly string[];
-  /** Null if its file is away. */
+  /** Null if its file is missing. */
   readonly schedule: { readonly at: string; readonly on: string } | null;
 }
 

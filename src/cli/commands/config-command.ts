@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { defaultDataFolder } from '../../core/data-folder.ts';
 import { SECRET_SETTINGS, settingOrigins, shownSecret } from '../../core/environment.ts';
 import { settings } from '../../core/settings.ts';
-import { clusterPlace } from '../../load/database/embedded/account.ts';
+import { clusterLocation } from '../../load/database/embedded/account.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { type Column, table } from '../output.ts';
 
@@ -42,7 +42,7 @@ const isSecret = (name: string) => (SECRET_SETTINGS as readonly string[]).includ
 async function currentSettings(cli: Cli): Promise<Setting[]> {
   const config: Record<string, unknown> = await loadSettings(cli);
   const originOf = settingOrigins(cli.env, cli.cwd);
-  const { path, why } = clusterPlace(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
+  const { path, why } = clusterLocation(resolve(cli.cwd, String(config.EOD_DATA_DIR), 'postgres'));
   const isElsewhere = config.DATABASE_URL === undefined && why !== null;
   return Object.keys(settings).map((name) => {
     const [from, value] = [originOf(name), config[name] ?? null];

@@ -19,7 +19,7 @@ interface Flags extends JsonFlag {
 }
 
 export async function importPaths(cli: Cli, paths: readonly string[], flags: Flags): Promise<void> {
-  // A wrong path is told before a database is opened, or created.
+  // A wrong path is reported before a database is opened, or created.
   await findFiles(paths, cli.cwd);
   const context = await openContext(cli, { wait: 'short' });
   let view: ReturnType<typeof progressView> | undefined;
@@ -37,7 +37,7 @@ export async function importPaths(cli: Cli, paths: readonly string[], flags: Fla
       const table = `market.${shapes[0].table.name}`;
       logStderr(
         cli,
-        `eod: created ${table} for these files; the source is asked for it after "eod operations enable ${name}"`,
+        `eod: created ${table} for these files; the source is called for it after "eod operations enable ${name}"`,
       );
     },
   }).finally(() => view?.end());

@@ -103,7 +103,7 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
   const one = describeDataSet(found);
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));
-  if (one.sample !== null) printRecord(cli, one.sample.answer);
+  if (one.sample !== null) printRecord(cli, one.sample.response);
 }
 
 function descriptionText(one: DataSetDescription): string {
@@ -119,13 +119,13 @@ function descriptionText(one: DataSetDescription): string {
       ? [`comes from   ${one.windows}`]
       : [
           `exchanges    ${one.exchanges.join(', ')} when none are named`,
-          `asked by     ${one.windows}`,
+          `windows      ${one.windows}`,
           `instruments  ${one.instruments}`,
           `scheduled    ${one.schedule.on} at ${one.schedule.at}`,
         ]),
     ...(options.length === 0 ? [] : ['options', ...options]),
     ...one.tables.flatMap(tableText),
-    ...(one.sample === null ? [] : ['', bold('sample answer')]),
+    ...(one.sample === null ? [] : ['', bold('sample response')]),
   ].join('\n');
 }
 

@@ -6,7 +6,7 @@ import { readLostDays } from '../../load/market/checks/count-checks.ts';
 import { severities } from '../../load/market/checks/index.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
-import { clockLead } from '../../load/state/place-sql.ts';
+import { clockLead } from '../../load/state/position-sql.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { bounded, type Check, failed, ok, warning } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
@@ -69,9 +69,9 @@ function summary({ from, to }: DayRange, days: number, results: readonly CheckRe
 /** Time limit of each check, longer than those of its queries. */
 const LIMIT_MS = 120_000;
 
-/** Checks that what is known of the answers agrees with itself and with the rows, on all days. */
+/** Checks that what is known of the responses agrees with itself and with the rows, on all days. */
 async function storeChecks(db: Database): Promise<readonly Check[]> {
-  const checks = { rows: lostDaysCheck, coverage: coverageCheck, places: placesCheck };
+  const checks = { rows: lostDaysCheck, coverage: coverageCheck, positions: positionsCheck };
   const made: Check[] = [];
   for (const [name, check] of Object.entries(checks)) {
     const found = await bounded(name, LIMIT_MS, 'see "eod doctor"', () => check(db));
@@ -84,7 +84,7 @@ async function storeChecks(db: Database): Promise<readonly Check[]> {
 const some = (list: readonly string[]) =>
   list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
 
-/** Looks for days that count as loaded and have no row: nothing else asks for them again. */
+/** Looks for days that count as loaded and have no row: nothing else requests them again. */
 async function lostDaysCheck(db: Database): Promise<Check> {
   const name = 'rows';
   const lost = await readLostDays(db.pool);
@@ -94,18 +94,18 @@ async function lostDaysCheck(db: Database): Promise<Check> {
     ({ operation, exchange, days, from, to }) =>
       `${operation} ${exchange}, ${plural(days, 'day')} from ${from} to ${to}`,
   );
-  const asked = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
+  const requested = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
   return failed(
     name,
     `some days count as loaded, but have no row: ${found.join('; ')}`,
-    `"eod replay ${asked}" loads the kept answers again, "eod backfill ${asked} --force" asks for them; "eod findings" lists the days that were checked`,
+    `"eod replay ${requested}" loads the kept responses again, "eod backfill ${requested} --force" requests them; "eod findings" lists the days that were checked`,
   );
 }
 
-/** How long all coverage is compared with what is kept of the answers. */
+/** How long all coverage is compared with what is kept of the responses. */
 const SUMS_MS = 60_000;
 
-/** Checks that the coverage is the sum of what is kept with the answers. */
+/** Checks that the coverage is the sum of what is kept with the responses. */
 async function coverageCheck(db: Database): Promise<Check> {
   const name = 'coverage';
   const { differing, left } = await compareSums(db, SUMS_MS);
@@ -113,33 +113,36 @@ async function coverageCheck(db: Database): Promise<Check> {
   const unknown =
     left.length === 0
       ? ''
-      : `; too many questions to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
+      : `; too many entries to compare in ${SUMS_MS / 1_000} s more than those of the last day: ${some(left)}`;
   if (first === undefined) {
-    return ok(name, `the coverage is what its answers said${unknown}`);
+    return ok(name, `the coverage is what its responses said${unknown}`);
   }
   const found = differing.map(
-    ({ operation, exchange, questions, day, instrument, variant, registers }) =>
-      `${plural(questions, 'question')} of ${operation} ${exchange}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
+    ({ operation, exchange, entries, day, instrument, variant, registers }) =>
+      `${plural(entries, 'entry')} of ${operation} ${exchange}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
   );
   const { operation, exchange, day } = first;
   return failed(
     name,
-    `the coverage is not what the answers said: ${found.join('; ')}${unknown}`,
-    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept answers of a day again`,
+    `the coverage is not what the responses said: ${found.join('; ')}${unknown}`,
+    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept responses of a day again`,
   );
 }
 
-/** From this on, places are ahead because the clock was set back: otherwise they are as many microseconds ahead as were taken at once. */
+/**
+ * From this on, positions are ahead because the clock was set back: otherwise they are as many microseconds ahead as
+ * were taken at once.
+ */
 const CLOCK_LEAPT_MS = 1_000;
 
-/** Checks that the places of new answers are the times of their calls. */
-async function placesCheck(db: Database): Promise<Check> {
-  const name = 'places';
+/** Checks that the positions of new responses are the times of their calls. */
+async function positionsCheck(db: Database): Promise<Check> {
+  const name = 'positions';
   const lead = await clockLead(db.drizzle);
-  if (lead < CLOCK_LEAPT_MS) return ok(name, 'answers get the times of their calls as places in their order');
+  if (lead < CLOCK_LEAPT_MS) return ok(name, 'responses are ordered');
   return warning(
     name,
-    `the last answer has a place ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
-    'correct the clock of that machine if it is wrong now. The order of answers stays right: until the clock has caught up, each gets a place a microsecond after the one before, which does not tell the time of its call',
+    `the last response has a position ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
+    'correct the clock of that machine if it is wrong now. The order of responses stays right: until the clock has caught up, each gets a position a microsecond after the one before, which does not tell the time of its call',
   );
 }

@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'reject', cell: (one) => one.id },
   ...columnsOf<OpenReject>('operation', 'exchange'),
   { head: 'days', cell: (one) => rangeText(one) },
-  { head: 'place', cell: (one) => one.position },
+  { head: 'position', cell: (one) => one.position },
   { head: 'why', cell: (one) => whyText(one) },
 ];
 
@@ -71,11 +71,11 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
 
 function detailText(reject: RejectDetail, timeZone: string): string {
   const { id, operation, exchange, position, runId, windowId, resolvedAt, file } = reject;
-  const what = file === null ? 'answer' : 'file';
+  const what = file === null ? 'response' : 'file';
   const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
     `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}`,
-    `record ${position} of ${file ?? 'the answer'}`,
+    `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
     `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,
     reject.responseId === null ? `its ${what} is not kept` : `its ${what} is kept (${reject.responseId})`,

@@ -2,8 +2,8 @@ import { systemClock } from '../../core/clock.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Context } from '../../jobs/context.ts';
 import { planReplay } from '../../jobs/replay/plan-replay.ts';
-import type { AnswerFilter } from '../../load/state/answers/to-replay.ts';
 import { pastsOfRun } from '../../load/state/loads/versions.ts';
+import type { ResponseFilter } from '../../load/state/responses/to-replay.ts';
 import { type Cli, type JsonFlag, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { confirm, type YesFlag } from '../confirm.ts';
 import { openContext } from '../open-context.ts';
@@ -22,7 +22,7 @@ export async function replay(cli: Cli, names: readonly string[], flags: Flags): 
   const filterOf = parsedLate(
     names,
     config,
-    (): AnswerFilter => ({
+    (): ResponseFilter => ({
       operations: names.length === 0 ? undefined : parseDataSets(names),
       exchanges: parseExchanges(flags.exchange),
       ...parseOpenRange(flags, { config, clock: systemClock }),
@@ -32,7 +32,7 @@ export async function replay(cli: Cli, names: readonly string[], flags: Flags): 
   const filter = filterOf();
   if (flags.rebuild === true) {
     const which = names.length === 0 ? 'all data sets' : (filter.operations?.join(', ') ?? '');
-    const what = `Rows and history of ${which} become those of the kept answers; where the history differs, states from before cannot be shown any more.`;
+    const what = `Rows and history of ${which} become those of the kept responses; where the history differs, states from before cannot be shown any more.`;
     if (!(await confirm(cli, what, flags))) return;
   }
   const runId = await planReplay(context, filter, {
@@ -44,9 +44,9 @@ export async function replay(cli: Cli, names: readonly string[], flags: Flags): 
     await logPast(cli, context, runId, flags.rebuild === true);
     return;
   }
-  if (flags.rejects !== true) throw usageError('nothing to replay: no kept answer matches');
+  if (flags.rejects !== true) throw usageError('nothing to replay: no kept response matches');
   if (flags.json === true) printJson(cli, null);
-  else print(cli, 'nothing to replay: no open reject has a kept answer');
+  else print(cli, 'nothing to replay: no open reject has a kept response');
 }
 
 /** Says which versions can be shown after a run that has replaced history. */

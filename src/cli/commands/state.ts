@@ -29,7 +29,7 @@ export async function showState(cli: Cli, flags: Flags): Promise<void> {
   if (flags.json === true) return printJson(cli, { state: version, committedAt, ...more });
   if (committedAt === null) return print(cli, 'database state 0: nothing has been loaded yet');
   const when = momentText(committedAt, config.EOD_TIMEZONE);
-  const digests = Object.entries(more).map(([name, digest]) => `\n${name} ${digest ?? 'not worked out'}`);
+  const digests = Object.entries(more).map(([name, digest]) => `\n${name} ${digest ?? 'not computed'}`);
   print(
     cli,
     `database state ${version}, since ${when} (${config.EOD_TIMEZONE})\nmarket_history.<table>_at(${version}) shows it${digests.join('')}`,

@@ -27,7 +27,7 @@ const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exc
 
 const COLUMNS: readonly Column<OperationStatus>[] = [
   ...columnsOf<OperationStatus>('operation', 'exchange'),
-  { head: 'complete to', cell: (one) => one.completeTo ?? 'nothing' },
+  { head: 'complete to', cell: (one) => one.completeTo ?? 'no complete day yet' },
   { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
 ];
 
@@ -40,7 +40,7 @@ const RUN_COLUMNS: readonly Column<OpenRunProgress>[] = [
 ];
 
 const STATE_NAMES: Readonly<Record<string, string>> = {
-  never: 'never asked',
+  never: 'not requested yet',
   not_published: 'not published',
 };
 
@@ -166,7 +166,7 @@ function recentText({ recent }: OperationStatus, sessions: number): string {
   return `of the last ${sessions} sessions ${states.join(', ')}`;
 }
 
-/** States of a session that need no look; a session that was never asked for counts as missing, where it is. */
+/** States of a session that need no look; a session that was not requested yet counts as missing, where it is. */
 const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {

@@ -55,7 +55,7 @@ export async function wait(cli: Cli, flags: Flags): Promise<void> {
   cli.exitCode = found.isThere ? EXIT.done : (cli.life.cutShort() ?? EXIT.failed);
 }
 
-/** Is it there now? */
+/** True if it is there now. */
 async function look(context: Context, night: Day | null, wanted: number): Promise<Awaited> {
   const { version: state } = await versionAt(context.db.drizzle, null);
   if (night === null) return { isThere: state >= wanted, state };

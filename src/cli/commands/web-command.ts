@@ -27,6 +27,6 @@ export async function serve(cli: Cli, context: QueueContext, roles: readonly str
 export async function logDashboard(cli: Cli, config: Config, url: string): Promise<void> {
   logNote(cli, `dashboard: ${url}/`);
   if (isOpenToNetwork(config)) {
-    logNote(cli, 'eod: whoever reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
+    logNote(cli, 'eod: anyone who reaches this address can read the dashboard; EOD_WEB_PASSWORD closes it');
   }
 }

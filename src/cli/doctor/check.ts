@@ -22,7 +22,7 @@ export interface Check {
 
 /** What checks find out and later ones need. */
 export interface Found {
-  /** A database that answers, and how far its clock is ahead of ours, in milliseconds. */
+  /** A database that responses, and how far its clock is ahead of ours, in milliseconds. */
   server: { readonly db: Database; readonly facts: ServerFacts; readonly clockAheadMs: number };
   /** The database, if our tables are there in this version and can be used. */
   tables: Database;
@@ -43,7 +43,7 @@ export interface Outcome {
   readonly ms: number;
   readonly date: ObservedDate | null;
   readonly counted: boolean;
-  /** The other day of which all records of its answer are. */
+  /** The other day of which all records of its response are. */
   readonly trialDay?: string | undefined;
 }
 
@@ -75,7 +75,7 @@ interface RedisFacts {
   readonly isReplica: boolean;
 }
 
-/** What of that which this installation asks for the key may not have, by name. */
+/** What of that which this installation requests the key may not have, by name. */
 interface Forbidden {
   readonly operations: readonly string[];
   readonly exchanges: readonly string[];
@@ -117,10 +117,10 @@ export function certainLead(
   return Math.sign(lead) * Math.max(0, Math.abs(lead) - half);
 }
 
-/** Is a version lower than another? */
+/** True if a version is lower than another. */
 export function isBelow(version: string, other: string): boolean {
   const [own, least] = [version, other].map((text) => text.split('.').map(Number)) as [number[], number[]];
-  const at = least.findIndex((part, place) => part !== (own[place] ?? 0));
+  const at = least.findIndex((part, position) => part !== (own[position] ?? 0));
   return at !== -1 && (own[at] ?? 0) < (least[at] ?? 0);
 }
 
@@ -138,7 +138,7 @@ export async function bounded(
   try {
     return [await within(work(), milliseconds)].flat();
   } catch (error) {
-    return [failed(name, messageOf(error) || 'no answer', remedy)];
+    return [failed(name, messageOf(error) || 'no response', remedy)];
   }
 }
 

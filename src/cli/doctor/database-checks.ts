@@ -6,7 +6,7 @@ import { within } from '../../core/waits.ts';
 import { QUEUE_CONNECTIONS, queueSchema } from '../../jobs/queue/queue.ts';
 import { DEFAULT_TIMEOUTS, openDatabase } from '../../load/database/database.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
-import { clusterPlace } from '../../load/database/embedded/account.ts';
+import { clusterLocation } from '../../load/database/embedded/account.ts';
 import {
   readRoleRights,
   readServerFacts,
@@ -21,7 +21,7 @@ import { useStoredOperations } from '../../load/state/enabled-operations.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Cli } from '../cli.ts';
 import { poolSize } from '../open-context.ts';
-import { placeOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
+import { locationOf, reasonOf, SHARED_SESSIONS } from '../reachable.ts';
 import {
   type Check,
   certainLead,
@@ -37,8 +37,8 @@ import {
 
 type With<Name extends keyof Found> = Examination & Pick<Found, Name>;
 
-/** Each query must be answered within this time. */
-const ANSWER_MS = 8_000;
+/** Each query must return within this time. */
+const RESPONSE_MS = 8_000;
 const CONNECT_MS = 5_000;
 
 /** The private Postgres may have to recover from a crash first. */
@@ -56,30 +56,30 @@ async function checkDatabase(found: Examination): Promise<Check> {
     url,
     connections: 4,
     connectWithinMs: CONNECT_MS,
-    timeouts: { ...DEFAULT_TIMEOUTS, lockMs: ANSWER_MS, statementMs: ANSWER_MS },
+    timeouts: { ...DEFAULT_TIMEOUTS, lockMs: RESPONSE_MS, statementMs: RESPONSE_MS },
   });
   // A server that hangs must not keep the process alive: closing gets one second.
   await cli.life.open(
     async () => db,
     () => within(db.close(), 1_000).catch(() => undefined),
   );
-  const place =
+  const location =
     config.DATABASE_URL === undefined
       ? `the private Postgres in ${folderOf(cli, config)}`
-      : `Postgres at ${placeOf(url)}`;
+      : `Postgres at ${locationOf(url)}`;
   try {
     // The first query opens the connection, which must not count as a difference of the clocks.
-    await within(readServerTime(db.pool), ANSWER_MS);
+    await within(readServerTime(db.pool), RESPONSE_MS);
     const sentAt = Date.now();
-    const facts = await within(readServerFacts(db.pool), ANSWER_MS);
+    const facts = await within(readServerFacts(db.pool), RESPONSE_MS);
     const clockAheadMs = -certainLead({ sentAt, receivedAt: Date.now() }, facts.now);
     found.server = { db, facts, clockAheadMs };
-    return serverCheck(facts, place);
+    return serverCheck(facts, location);
   } catch (error) {
     const { cause } = databaseError(error);
     return failed(
       'database',
-      `${place}: ${reasonOf(cause ?? error)}`,
+      `${location}: ${reasonOf(cause ?? error)}`,
       'start the server, or correct host, port, database, user and password in DATABASE_URL; a pooler in front of it must use pool_mode = session',
     );
   }
@@ -87,7 +87,7 @@ async function checkDatabase(found: Examination): Promise<Check> {
 
 /** The folder of the private Postgres as it is set, or the one that is used instead; the check `disk` says why. */
 function folderOf({ cwd }: Cli, { EOD_DATA_DIR }: Config): string {
-  const { path, why } = clusterPlace(resolve(cwd, EOD_DATA_DIR, 'postgres'));
+  const { path, why } = clusterLocation(resolve(cwd, EOD_DATA_DIR, 'postgres'));
   return why === null ? EOD_DATA_DIR : path;
 }
 
@@ -128,8 +128,8 @@ function schemasOf(config: Config): string[] {
   return ['etl', 'market', 'market_history', ...queue];
 }
 
-function serverCheck({ version, major, encoding, readOnly }: ServerFacts, place: string): Check {
-  const found = `${place}: version ${version}`;
+function serverCheck({ version, major, encoding, readOnly }: ServerFacts, location: string): Check {
+  const found = `${location}: version ${version}`;
   if (major < OLDEST_SERVER) {
     return failed('database', `${found} is too old`, `upgrade it: ${OLDEST_SERVER} or newer is needed`);
   }

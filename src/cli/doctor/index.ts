@@ -7,7 +7,7 @@ import type { Config } from '../../core/config.ts';
 import { readEnvironment } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { supportedNode } from '../../core/version.ts';
-import { clusterPlace } from '../../load/database/embedded/account.ts';
+import { clusterLocation } from '../../load/database/embedded/account.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import {
@@ -30,7 +30,7 @@ import { calendarCheck, nightCheck, postgresVariablesCheck, settingsChecks } fro
 import { sourceChecks } from './source-checks.ts';
 
 const GB = 1024 ** 3;
-/** A year of all operations takes about this much with its kept answers; with less there is no room for a rebuild. */
+/** A year of all operations takes about this much with its kept responses; with less there is no room for a rebuild. */
 const ROOMY_BYTES = 5 * GB;
 /** Postgres stops when it cannot write its log (WAL). */
 const LEAST_BYTES = 0.5 * GB;
@@ -84,12 +84,12 @@ export async function examine(
     checks: [],
     key: null,
     lacks: {
-      server: 'the database does not answer',
+      server: 'the database does not respond',
       tables: 'see the checks of the database',
-      redis: 'there is no Redis that answers',
+      redis: 'there is no Redis that responses',
       queue: 'see the check of the queue',
       call: 'see the check of the source',
-      acceptedKey: 'not asked, since the key was not seen to be accepted',
+      acceptedKey: 'not requested, since the key was not seen to be accepted',
     },
   };
   for (const one of CHECKS) for (const check of await made(one, found)) found.checks.push(check);
@@ -124,18 +124,18 @@ export function nodeCheck(running: string, engines: string): Check {
 async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
   const isPrivate = DATABASE_URL === undefined;
   const folder = resolve(cwd, EOD_DATA_DIR);
-  const place = isPrivate ? clusterPlace(resolve(folder, 'postgres')) : null;
-  let seen = place === null || place.why === null ? folder : place.path;
+  const position = isPrivate ? clusterLocation(resolve(folder, 'postgres')) : null;
+  let seen = position === null || position.why === null ? folder : position.path;
   while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
   const what = isPrivate
-    ? `the private Postgres${place?.why ? `, because ${place.why}` : ''}`
+    ? `the private Postgres${position?.why ? `, because ${position.why}` : ''}`
     : 'files of this machine; the disk of Postgres cannot be seen from here';
   try {
     if (!statSync(seen).isDirectory()) {
       return failed(
         'disk',
         `${seen} is not a folder`,
-        'set EOD_DATA_DIR to a folder, or remove the file in its place',
+        'set EOD_DATA_DIR to a folder, or remove the file instead of it',
       );
     }
     const { bavail, bsize } = await statfs(seen);

@@ -17,23 +17,23 @@ const SESSIONS_A_MONTH = 23;
 const WEEKS_A_MONTH = 5;
 
 export function keyReport(limitation: Limitation, config: Config): KeyReport {
-  const asked = askedOf(config);
+  const requested = requestedOf(config);
   const listed = limitation.exchanges?.map(({ name }) => name.toUpperCase()) ?? [];
   return {
     ...limitation,
     forbidden: {
-      operations: asked.flatMap((operation) =>
+      operations: requested.flatMap((operation) =>
         mayCall(limitation, operation) === false ? [operation.name] : [],
       ),
       // An empty list forbids nothing that was not refused.
-      exchanges: exchangesAsked(asked, config).filter(
+      exchanges: exchangesRequested(requested, config).filter(
         (exchange) => listed.length > 0 && !listed.includes(exchange),
       ),
     },
   };
 }
 
-/** Checks what the key may do against what the nights of this installation ask for. */
+/** Checks what the key may do against what the nights of this installation request. */
 export function limitationChecks(
   report: KeyReport,
   config: Config,
@@ -92,7 +92,7 @@ function expiryCheck({ expiresAt }: KeyReport, config: Config, clock: Clock): Ch
 }
 
 function rightsCheck(report: KeyReport, config: Config): Check {
-  const asked = askedOf(config);
+  const requested = requestedOf(config);
   const { forbidden, exchanges } = report;
   const problems = [
     ...(report.isEnabled === false ? ['the service says that the key is disabled'] : []),
@@ -100,23 +100,23 @@ function rightsCheck(report: KeyReport, config: Config): Check {
     // A list without any of our operations is about another product, and says nothing about them.
     ...problem(
       'it does not list',
-      asked.some((one) => mayCall(report, one) !== null) ? unlisted(report, asked) : [],
+      requested.some((one) => mayCall(report, one) !== null) ? unlisted(report, requested) : [],
     ),
     ...problem('it lists no exchange', forbidden.exchanges),
   ];
   if (problems.length > 0) {
-    const isAll = asked.length > 0 && forbidden.operations.length === asked.length;
+    const isAll = requested.length > 0 && forbidden.operations.length === requested.length;
     return (isAll ? failed : warning)(
       'key rights',
-      `${problems.join('; ')} (${plural(asked.length, 'operation')} of ${exchangesAsked(asked, config).join(', ')} are asked for)`,
+      `${problems.join('; ')} (${plural(requested.length, 'operation')} of ${exchangesRequested(requested, config).join(', ')} are requested)`,
       'ask the service for what you need; the rest is loaded without it. EOD_EXCHANGES and EOD_OPERATION_EXCHANGES leave exchanges out',
     );
   }
-  const known = asked.filter((operation) => mayCall(report, operation) !== null).length;
+  const known = requested.filter((operation) => mayCall(report, operation) !== null).length;
   const operationsText =
     known === 0
       ? 'the service does not say which operations are allowed'
-      : `all ${plural(known, 'operation')} that are asked for are allowed`;
+      : `all ${plural(known, 'operation')} that are requested are allowed`;
   const names = exchanges?.map(({ name, instruments }) =>
     typeof instruments === 'number' ? `${name} (${plural(instruments, 'instrument')})` : name,
   );
@@ -129,10 +129,10 @@ function rightsCheck(report: KeyReport, config: Config): Check {
 const problem = (text: string, names: readonly string[]) =>
   names.length === 0 ? [] : [`${text} ${names.join(', ')}`];
 
-const unlisted = (report: KeyReport, asked: readonly Operation[]) =>
-  asked.flatMap((operation) => (mayCall(report, operation) === null ? [operation.name] : []));
+const unlisted = (report: KeyReport, requested: readonly Operation[]) =>
+  requested.flatMap((operation) => (mayCall(report, operation) === null ? [operation.name] : []));
 
-/** May the key call this operation, or the one that is asked instead? Null: the service does not say. */
+/** True if the key may call this operation, or the one that is requested instead. Null: the service does not say. */
 function mayCall(limitation: Limitation, { name, instead }: Operation): boolean | null {
   const stated = [name, instead?.operation].map(
     (one) =>
@@ -142,10 +142,10 @@ function mayCall(limitation: Limitation, { name, instead }: Operation): boolean 
   return stated.includes(true) ? true : (stated[0] ?? null);
 }
 
-/** The operations that nights ask for. */
-const askedOf = (config: Config) =>
+/** The operations that nights request. */
+const requestedOf = (config: Config) =>
   operations.filter((operation) => exchangesOf(operation, config).length > 0);
 
-const exchangesAsked = (asked: readonly Operation[], config: Config) => [
-  ...new Set(asked.flatMap((operation) => exchangesOf(operation, config))),
+const exchangesRequested = (requested: readonly Operation[], config: Config) => [
+  ...new Set(requested.flatMap((operation) => exchangesOf(operation, config))),
 ];

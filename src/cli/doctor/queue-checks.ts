@@ -3,7 +3,7 @@ import { lostWindows } from '../../jobs/queue/enqueue.ts';
 import { openQueues, queueTablesState } from '../../jobs/queue/queue.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
-import { askRedis, placeOf, reasonOf } from '../reachable.ts';
+import { askRedis, locationOf, reasonOf } from '../reachable.ts';
 import {
   type Check,
   type Examination,
@@ -67,18 +67,18 @@ async function postgresQueueCheck({ tables, config, lacks }: Examination): Promi
 }
 
 async function redisCheck(found: Examination, url: string): Promise<Check> {
-  const place = `Redis at ${placeOf(url)}`;
+  const location = `Redis at ${locationOf(url)}`;
   try {
     found.redis = await readFacts(url);
-    return serverCheck(place, found.redis);
+    return serverCheck(location, found.redis);
   } catch (error) {
     const remedy =
       'start the server, or correct host, port and password in REDIS_URL; without REDIS_URL the queue is in Postgres';
-    return failed('queue', `${place}: ${reasonOf(error)}`, remedy);
+    return failed('queue', `${location}: ${reasonOf(error)}`, remedy);
   }
 }
 
-/** Checks whether the queue has a job for every window that is to be asked. */
+/** Checks whether the queue has a job for every window that is to be requested. */
 async function queueJobsCheck({ tables: db, config }: Examination & Pick<Found, 'tables'>): Promise<Check> {
   const name = 'queue jobs';
   const runs = await runningRuns(db.drizzle);
@@ -98,8 +98,8 @@ async function queueJobsCheck({ tables: db, config }: Examination & Pick<Found, 
   );
 }
 
-function serverCheck(place: string, { version, isReplica }: Found['redis']): Check {
-  const found = `${place}: version ${version}`;
+function serverCheck(location: string, { version, isReplica }: Found['redis']): Check {
+  const found = `${location}: version ${version}`;
   if (isBelow(version, OLDEST_REDIS)) {
     return failed('queue', `${found} is too old`, `upgrade it: ${RECOMMENDED_REDIS} or newer`);
   }

@@ -6,7 +6,7 @@ import { addDays } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { largest } from '../../core/iterables.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
-import { type CallGroup, placeCalls } from '../../jobs/policy/call-pace.ts';
+import { type CallGroup, spreadCalls } from '../../jobs/policy/call-pace.ts';
 import { classOf, worthOf } from '../../jobs/queue/call-order.ts';
 import { nightlyTarget } from '../../jobs/runs/nightly-request.ts';
 import { planTargets } from '../../jobs/runs/plan-windows.ts';
@@ -45,7 +45,7 @@ function unknownNames(config: Config): Check[] {
   allow(
     'EOD_WINDOW_DAYS',
     inRanges,
-    'which is not asked for in ranges of days: it has no effect on that',
+    'which is not requested in ranges of days: it has no effect on that',
     'it is for',
   );
   allow('EOD_OPERATION_EXCHANGES', names, 'which is no operation: it has no effect', 'the operations are');
@@ -138,13 +138,14 @@ export function callsOfNight(
   const now = today(clock, config.EOD_TIMEZONE);
   const session = calendar.lastSessions('NSE', now, 1)[0] ?? now;
   const instruments =
-    config.EOD_INSTRUMENTS ?? Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, place) => `I${place}`);
+    config.EOD_INSTRUMENTS ??
+    Array.from({ length: config.EOD_INSTRUMENT_LIMIT }, (_, position) => `I${position}`);
   const inputs = operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => {
       const watermark = calendar.lastSessions(exchange, addDays(session, -1), 1)[0] ?? addDays(session, -1);
       const state = { watermark, awaited: null, date: session, calendar, config };
       const target = nightlyTarget({ operation, exchange, ...state });
-      // Days that were answered the night before are asked for again only to catch corrections.
+      // Days that were covered the night before are requested again only to catch corrections.
       const from = target.refetchFrom ?? session;
       const { request, windows } = operation;
       return {
@@ -159,7 +160,7 @@ export function callsOfNight(
               ? instrumentsOfDay(instruments, session)
               : instruments,
         options: {},
-        answered: new Map(),
+        covered: new Map(),
         today: session,
         live: true,
         windowDays: config.EOD_WINDOW_DAYS[operation.name],
@@ -200,7 +201,7 @@ export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Ch
   const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
   // The budget of whole hours counts, not how fast they are used up.
   const pace = { perHour, leftThisHour: perHour, now: 0, hour: 0, secondsPerCall: 0 };
-  const placed = placeCalls(groups, pace, BEFORE_NEXT_NIGHT_H * HOUR_MS - 1);
+  const placed = spreadCalls(groups, pace, BEFORE_NEXT_NIGHT_H * HOUR_MS - 1);
   const left = [...placed].filter(([, { leftOver }]) => leftOver > 0);
   if (left.length > 0) {
     const named = left.map(([pair, { leftOver }]) => `${count(leftOver)} of ${pair}`).join(', ');

@@ -9,8 +9,8 @@ import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/policy/failure-policy.ts';
 import { callLimitOf, callsOf, fullHourWait } from '../../jobs/policy/quota.ts';
 import type { Database } from '../../load/database/database.ts';
-import { readKeptAnswer } from '../../load/state/answers/answers.ts';
-import { newestAnswers } from '../../load/state/answers/to-replay.ts';
+import { readKeptResponse } from '../../load/state/responses/responses.ts';
+import { newestResponses } from '../../load/state/responses/to-replay.ts';
 import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/source/access-keys.ts';
 import { closeHour, openHour, readHour, takeCall } from '../../load/state/source/call-budget.ts';
 import { readWorkers } from '../../load/state/workers.ts';
@@ -36,7 +36,7 @@ import { keyReport, limitationChecks } from './limitation-checks.ts';
 
 type WithTables = Examination & Pick<Found, 'tables'>;
 
-/** The operation with the shortest answer: a few figures about one session. */
+/** The operation with the shortest response: a few figures about one session. */
 const CHEAPEST = 'GetTotalTradeHighlights';
 
 /** Time limit of the call: somebody is waiting for the result of the check. */
@@ -97,7 +97,10 @@ async function countedCall(cli: Cli, config: Config, db: Database | null) {
   return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
 }
 
-/** Asks what the key may do, with another call that counts, and checks that. Where the service does not say, one line says so. */
+/**
+ * Requests what the key may do, with another call that counts, and checks that. Where the service does not say, one
+ * line says so.
+ */
 async function checkKeyReport(
   found: Examination & Pick<Found, 'acceptedKey'>,
 ): Promise<Check | readonly Check[]> {
@@ -107,7 +110,7 @@ async function checkKeyReport(
   const silent = `the service does not say what the key may do (${LIMITATION}`;
   try {
     const limitation = await source.limitation(cli.life.signal);
-    if (limitation === null) return skipped('key limits', `${silent}: an answer of unknown form)`);
+    if (limitation === null) return skipped('key limits', `${silent}: a response of unknown form)`);
     found.key = keyReport(limitation, config);
     return limitationChecks(found.key, config, calendar, systemClock);
   } catch (error) {
@@ -128,8 +131,12 @@ async function call(source: Source, { cli, calendar, config, tables }: Examinati
   let trialDay: string | undefined;
   try {
     const params: Record<string, string> = trial === undefined ? {} : { trialDay: trial };
-    const asked = { exchange, from: day, to: day, instruments: [], params, calledOn: now };
-    ({ trialDay } = source.read(operation, asked, await source.fetch(operation, asked, cli.life.signal)));
+    const requested = { exchange, from: day, to: day, instruments: [], params, calledOn: now };
+    ({ trialDay } = source.read(
+      operation,
+      requested,
+      await source.fetch(operation, requested, cli.life.signal),
+    ));
   } catch (caught) {
     error = caught;
   }
@@ -156,11 +163,11 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
   if (trialDay !== undefined) {
     return warning(
       'source',
-      `it answers for ${trialDay}, whatever day is asked for (${budget})`,
+      `it serves ${trialDay}, whatever day is requested (${budget})`,
       trialAddressText(trialDay),
     );
   }
-  if (error === null) return ok('source', `it answered ${CHEAPEST} in ${count(ms)} ms (${budget})`);
+  if (error === null) return ok('source', `it sent ${CHEAPEST} in ${count(ms)} ms (${budget})`);
   const kind = error instanceof PipelineError ? error.kind : 'internal';
   const found = `${kind}: ${messageOf(error)} (${budget})`;
   switch (kind) {
@@ -179,7 +186,7 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
         'check the path in EOD_BASE_URL; a status of 5xx is the service itself, try again later',
       );
     case 'credential':
-      return ok('source', `it answers, in ${count(ms)} ms (${budget})`);
+      return ok('source', `it responds, in ${count(ms)} ms (${budget})`);
     case 'hourly_quota':
     case 'monthly_quota':
       return warning(
@@ -192,12 +199,12 @@ function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {
     case 'instrument_blocked':
       return warning('source', found, `ask the service for access, if you need ${CHEAPEST}; others may work`);
     case 'not_ready':
-      return ok('source', `it answers: ${found}`);
+      return ok('source', `it responds: ${found}`);
     default:
       return warning(
         'source',
         found,
-        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the answer has no known form',
+        'check EOD_BASE_URL, EOD_FORMAT and EOD_DATE_DIALECT: the response has no known form',
       );
   }
 }
@@ -256,23 +263,23 @@ function clockCheck({ call: made, server, config }: Examination): Check {
   );
 }
 
-/** Checks that answers are asked for in the format of the newest kept one: the source prints digits by format. */
+/** Checks that responses are requested in the format of the newest kept one: the source prints digits by format. */
 async function formatCheck({ config, tables: db }: WithTables): Promise<Check> {
-  const [newest] = await newestAnswers(db.drizzle, null, 1);
-  const answer = newest === undefined ? null : await readKeptAnswer(db.drizzle, newest);
-  if (answer === null) return skipped('format', 'no answer is kept to compare with');
-  const before = formatOf(decodeText(answer.body));
-  const asked = config.EOD_FORMAT === 'CsvContent' ? 'Csv' : config.EOD_FORMAT;
-  if (before === asked)
-    return ok('format', `answers are asked for in the format of the newest one, ${before}`);
+  const [newest] = await newestResponses(db.drizzle, null, 1);
+  const response = newest === undefined ? null : await readKeptResponse(db.drizzle, newest);
+  if (response === null) return skipped('format', 'no response is kept to compare with');
+  const before = formatOf(decodeText(response.body));
+  const requested = config.EOD_FORMAT === 'CsvContent' ? 'Csv' : config.EOD_FORMAT;
+  if (before === requested)
+    return ok('format', `responses are requested in the format of the newest one, ${before}`);
   return warning(
     'format',
-    `EOD_FORMAT is ${config.EOD_FORMAT}, the newest kept answer is ${before}: the source may print numbers with other digits, and each row whose digits differ gets a revision when it is asked for again`,
+    `EOD_FORMAT is ${config.EOD_FORMAT}, the newest kept response is ${before}: the source may print numbers with other digits, and each row whose digits differ gets a revision when it is requested again`,
     `set EOD_FORMAT=${before}, unless the change is meant`,
   );
 }
 
-/** The format of an answer that was read before. */
+/** The format of a response that was read before. */
 function formatOf(text: string): 'Json' | 'Xml' | 'Csv' {
   const start = text.trimStart().slice(0, 4);
   if (start.startsWith('<')) return 'Xml';
@@ -306,12 +313,16 @@ async function quotaCheck({ config, tables: db }: WithTables): Promise<Check> {
   return nightly === 0 ? warning('quota', found, 'wait for the next clock hour') : ok('quota', found);
 }
 
-/** Checks whether Postgres stores the answers that workers have. */
+/** Checks whether Postgres stores the responses that workers have. */
 async function storageCheck({ config, tables: db }: WithTables): Promise<Check> {
   const found = cannotStoreText(await readWorkers(db.drizzle), config.EOD_TIMEZONE);
   return found === null
-    ? ok('storage', 'no worker has an answer that Postgres does not store')
-    : failed('storage', found, 'see the disk and the log of Postgres; the answers are kept and stored then');
+    ? ok('storage', 'no worker has a response that Postgres does not store')
+    : failed(
+        'storage',
+        found,
+        'see the disk and the log of Postgres; the responses are kept and stored then',
+      );
 }
 
 /** Longer than the time limits of the call and the queries. */

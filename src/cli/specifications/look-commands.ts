@@ -77,7 +77,7 @@ export const lookCommands: readonly Specification[] = [
       },
       {
         name: 'cancel',
-        summary: 'Cancel a run. What it has loaded stays; the rest is not asked for.',
+        summary: 'Cancel a run. What it has loaded stays; the rest is not requested.',
         args: [runId],
         options: [yesOption(), jsonOption()],
         examples: ['eod runs cancel 12'],
@@ -158,7 +158,7 @@ export const lookCommands: readonly Specification[] = [
     verbs: [
       {
         name: 'enable',
-        summary: 'Create the tables of operations, and ask for them every night from now on.',
+        summary: 'Create the tables of operations, and request them every night from now on.',
         args: [
           new Argument('<names...>', 'operations of the catalogue, or of your own (EOD_OPERATIONS_DIR)'),
         ],
@@ -167,7 +167,7 @@ export const lookCommands: readonly Specification[] = [
       },
       {
         name: 'disable',
-        summary: 'Ask for operations no longer. Their rows and history stay.',
+        summary: 'Request operations no longer. Their rows and history stay.',
         args: [new Argument('<names...>', 'operations that were enabled')],
         options: [jsonOption()],
         run: async () => (await import('../commands/change-operations.ts')).disable,
@@ -175,15 +175,15 @@ export const lookCommands: readonly Specification[] = [
       {
         name: 'draft',
         summary:
-          'Write the declaration of an operation from an answer that was saved, or print the lines for fields that no column of an operation reads; guesses are marked.',
+          'Write the declaration of an operation from a response that was saved, or print the lines for fields that no column of an operation reads; guesses are marked.',
         args: [
           new Argument(
-            '<answer>',
-            'JSON, XML, or CSV with a header, which has the name of the operation; or an operation with kept answers',
+            '<response>',
+            'JSON, XML, or CSV with a header, which has the name of the operation; or an operation with kept responses',
           ),
         ],
         options: [
-          new Option('--name <operation>', 'the name by which the source is asked, if the file has another'),
+          new Option('--name <operation>', 'the name by which the source is called, if the file has another'),
           new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
         ],
         run: async () => (await import('../draft-operation.ts')).draftOperation,
@@ -193,7 +193,7 @@ export const lookCommands: readonly Specification[] = [
         summary: 'Test declarations against their samples, without a database.',
         args: [new Argument('<files...>', 'modules that declare operations, or names of operations')],
         options: [
-          new Option('--answer <file>', 'read this saved answer instead of the sample'),
+          new Option('--response <file>', 'read this saved response instead of the sample'),
           jsonOption(),
         ],
         run: async () => (await import('../check-operations.ts')).checkOperations,
@@ -316,7 +316,7 @@ export const lookCommands: readonly Specification[] = [
       new Option('--digest', 'also the digest of all states up to it, which "eod verify" checks'),
       new Option(
         '--content',
-        'also the digest of its values alone, which a rebuild from the answers has too',
+        'also the digest of its values alone, which a rebuild from the responses has too',
       ),
       jsonOption(),
     ],

@@ -149,20 +149,20 @@ export const repairCommands: readonly Specification[] = [
   {
     name: 'replay',
     summary:
-      'Read kept answers and imported files again with the current code, and load them. Makes no call to the source.',
+      'Read kept responses and imported files again with the current code, and load them. Makes no call to the source.',
     args: [
       new Argument('[operations...]', 'operations, or data sets of imported files, to replay (default: all)'),
     ],
     options: [
       ...rangeOptions({
-        from: 'only answers about days from this one on, YYYY-MM-DD',
-        to: 'only answers about days up to this one, YYYY-MM-DD',
+        from: 'only responses about days from this one on, YYYY-MM-DD',
+        to: 'only responses about days up to this one, YYYY-MM-DD',
       }),
       exchangeOption(),
-      new Option('--rejects', 'only answers with rejects that are not resolved yet'),
+      new Option('--rejects', 'only responses with rejects that are not resolved yet'),
       new Option(
         '--rebuild',
-        'replace the history as well, as if all kept answers had been loaded in their order',
+        'replace the history as well, as if all kept responses had been loaded in their order',
       ).conflicts(['from', 'to', 'rejects']),
       yesOption(),
       jsonOption(),
@@ -178,7 +178,7 @@ export const repairCommands: readonly Specification[] = [
   {
     name: 'verify',
     summary:
-      'Check that the rows are as they were loaded: work out the digest of each state again, and name the loads that differ.',
+      'Check that the rows are as they were loaded: compute the digest of each state again, and name the loads that differ.',
     options: [
       integerOption('--state <n>', 'up to this state (default: the newest)', { least: 0 }),
       new Option('--digest <digest>', 'the digest that this state had, from "eod state --digest"'),
@@ -190,11 +190,11 @@ export const repairCommands: readonly Specification[] = [
   {
     name: 'prune',
     summary:
-      'Delete kept answers and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
+      'Delete kept responses and imported files older than EOD_KEEP_RAW_DAYS, and runs older than EOD_KEEP_RUNS_DAYS. Rows of tables stay.',
     options: [
       integerOption(
         '--days <n>',
-        'answers older than this many days (default: EOD_KEEP_RAW_DAYS; else they stay)',
+        'responses older than this many days (default: EOD_KEEP_RAW_DAYS; else they stay)',
         { least: 0, most: 999_999 },
       ),
       new Option('--dry-run', 'only show what would be deleted'),

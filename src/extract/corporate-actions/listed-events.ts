@@ -19,9 +19,9 @@ const AMOUNT = /^\d{1,9}(?:\.\d{1,6})?$/;
 const HARMLESS: ReadonlySet<string> = new Set(['interest', 'meeting', 'buyback']);
 
 /**
- * Reads the kind and the ratio of an event as a list states them (the columns `told_kind` and `told_ratio`): `bonus`
- * with the new shares for those held (`1:2`), `split` and `consolidation` with shares or face values in either order
- * (`5:1`, `10:2`), `dividend` with rupees per share.
+ * Reads the kind and the ratio of an event as a list states them (the columns `stated_kind` and `stated_ratio`):
+ * `bonus` with the new shares for those held (`1:2`), `split` and `consolidation` with shares or face values in either
+ * order (`5:1`, `10:2`), `dividend` with rupees per share.
  */
 export function readListedEvent(statedKind: string, text: string | null): PurposeEvent {
   const kind = EVENT_KINDS.find((one) => one === statedKind) ?? 'other';

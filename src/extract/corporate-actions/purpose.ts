@@ -43,9 +43,9 @@ export type DividendLabel = '' | 'final' | 'interim' | 'special';
 export interface Purpose {
   /** In the order of the text; at least one. */
   readonly events: readonly PurposeEvent[];
-  /** Does it say that it replaces what was announced before? */
+  /** True if it says that it replaces what was announced before. */
   readonly revised: boolean;
-  /** Does it say that something is cancelled or postponed? */
+  /** True if it says that something is cancelled or postponed. */
   readonly calledOff: boolean;
 }
 
@@ -119,7 +119,7 @@ export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'
 export const SPECIAL_DIVIDEND =
   'a special dividend may be large enough to adjust prices for it; total returns reinvest it';
 
-/** Do total returns reinvest it? */
+/** True if total returns reinvest it. */
 export const isReinvested = ({
   status,
   reason,
@@ -373,8 +373,8 @@ function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   if (found === null) return null;
   const [before, after] = [found[1] as string, found[2] as string];
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
-  const places = Math.max(decimals(before), decimals(after));
-  const scaled = (value: string) => Math.round(Number(value) * 10 ** places);
+  const positions = Math.max(decimals(before), decimals(after));
+  const scaled = (value: string) => Math.round(Number(value) * 10 ** positions);
   return ratioOf(scaled(before), scaled(after));
 }
 

@@ -1,16 +1,16 @@
 import { messageOf, usageError } from '../../core/errors.ts';
 import { columnNameFor } from '../../operations/column-names.ts';
 import { type Kind, plainName } from '../../operations/fields.ts';
-import { type DataSet, type Operation, tablesOfAnswers } from '../../operations/operation.ts';
+import { type DataSet, type Operation, tablesOfResponses } from '../../operations/operation.ts';
 import { VIEWS } from '../../operations/views.ts';
 import { decodeText } from '../body.ts';
 import { parseDecimal, unsafeNumberText } from '../decimals.ts';
-import { openAnswer } from '../envelope.ts';
+import { openResponse } from '../envelope.ts';
 import { printable } from '../sanitize.ts';
 import { type GuessedColumn, guessColumns, type SavedRecord } from './guess-columns.ts';
 
-interface DraftInput extends SavedAnswer {
-  /** The name by which the source is asked. */
+interface DraftInput extends SavedResponse {
+  /** The name by which the source is called. */
   readonly name: string;
   /** Declared elsewhere: what names of the source are called here. */
   readonly known: readonly DataSet[];
@@ -24,13 +24,13 @@ interface DraftInput extends SavedAnswer {
 /** How many records the sample has. */
 const SAMPLE = 3;
 
-/** A field by which a record is told is one of the first so many that every record has. */
+/** A field by which a record is identified is one of the first so many that every record has. */
 const MOST_TELLING = 3;
 
 interface GuessedKey {
-  /** The columns that tell the records apart, without the exchange. */
+  /** The columns that distinguish the records, without the exchange. */
   readonly columns: readonly GuessedColumn[];
-  /** Are equal records counted, because no columns tell all of them apart? */
+  /** True if equal records are counted, because no columns distinguish all of them. */
   readonly isCounted: boolean;
   readonly day: GuessedColumn | null;
   readonly instrument: GuessedColumn | null;
@@ -44,7 +44,7 @@ const MOST_TOGETHER = 3;
 
 const MOST_TRIED = 20;
 
-/** So many records rule out nearly all columns that do not tell records apart. */
+/** So many records rule out nearly all columns that do not distinguish records. */
 const MOST_AT_FIRST = 500;
 
 /** How many columns the key of a set has whose records are counted: Postgres allows 32. */
@@ -57,13 +57,13 @@ const INSTRUMENT_LIKE = /^instrument(_identifier)?$|^(trade_)?symbol|^security(_
 /** What is always in the key of facts, which have neither an instrument nor a day. */
 const OF_FACTS = ['key', 'fact_key', 'label', 'context_name', 'unit_id'];
 
-interface SavedAnswer {
+interface SavedResponse {
   readonly records: readonly SavedRecord[];
   /** The name of the list, if it is not `Value`. */
   readonly envelope: string | null;
 }
 
-/** Writes the text of a module that declares an operation, from an answer; what is guessed says so (pure). */
+/** Writes the text of a module that declares an operation, from a response; what is guessed says so (pure). */
 export function draftDeclaration(input: DraftInput): string {
   const { name, records } = input;
   const { columns, leftOut } = guessColumns(records, input);
@@ -72,7 +72,7 @@ export function draftDeclaration(input: DraftInput): string {
   const table = tableName(name, input.taken);
   const keyNames = [
     'exchange',
-    ...(areFacts ? ['symbol', 'asked_date'] : []),
+    ...(areFacts ? ['symbol', 'requested_date'] : []),
     ...key.columns.map(({ column }) => column),
     ...(key.isCounted ? ['ordinal'] : []),
   ];
@@ -89,14 +89,15 @@ export function draftDeclaration(input: DraftInput): string {
   const makers = [
     'defineOperation',
     'defineTable',
-    ...columns.flatMap(({ kind, workOut }) => (workOut === undefined ? [kind] : [kind, workOut])),
+    ...columns.flatMap(({ kind, compute }) => (compute === undefined ? [kind] : [kind, compute])),
     ...(areFacts ? ['fromRequest'] : []),
     ...(key.isCounted ? ['occurrence'] : []),
   ];
   return `// @ts-check
 import { ${[...new Set(makers)].sort().join(', ')} } from 'eod-pipeline/operations';
 
-// What was worked out from ${records.length === 1 ? 'one record' : `${records.length} records`} is marked "guessed": correct it, and remove the mark.
+// What was computed from ${records.length === 1 ? 'one record' : `${records.length} records`} is marked "guessed":
+// correct it, and remove the mark.
 const table = defineTable({
   name: ${quoted(table)}, // guessed: from the name of the operation
   comment: ${quoted(`Records of ${name}.`)}, // guessed: say what a row is
@@ -114,23 +115,23 @@ ${requestText(key, areFacts, columns)}
   shapes: [
     {
       table,
-${tellingText(columns, key)}
-      dated: ${key.day !== null}, // guessed: ${key.day === null ? 'no column has the day that was asked for' : `${key.day.column} is the day that was asked for`}
-      fullSet: 'none', // guessed: 'days' if an answer lists its days in full, so that what it lists no longer is withdrawn
+${identifyingText(columns, key)}
+      dated: ${key.day !== null}, // guessed: ${key.day === null ? 'no column has the day that was requested' : `${key.day.column} is the day that was requested`}
+      fullSet: 'none', // guessed: 'days' if a response lists its days in full, so that what it lists no longer is withdrawn
     },
   ],
 ${input.envelope === null || input.envelope.toLowerCase() === 'value' ? '' : `  envelope: ${quoted(input.envelope)},\n`}  publishedAt: '21:15', // guessed: when the data of a day can be expected
   schedule: { at: '21:45', on: 'daily', hasLookback: ${key.day !== null}${areFacts ? ", spread: 'week'" : ''} }, // guessed: ${areFacts ? 'a seventh of the instruments each night' : 'every night'}
   emptyIsNormal: true, // guessed: false if a day without records is an error
   sample: {
-    asked: ${sampleAsked(input, key, areFacts)}, // guessed: what was asked for
-    answer: ${indented(literal({ [input.envelope ?? 'Value']: sampleOf(records) }), 4)},
+    requested: ${sampleRequested(input, key, areFacts)}, // guessed: what was requested
+    response: ${indented(literal({ [input.envelope ?? 'Value']: sampleOf(records) }), 4)},
   },
 });
 `;
 }
 
-/** Are these facts, which name neither the instrument nor the day that they are of? */
+/** True if these are facts, which name neither the instrument nor the day that they are of. */
 function looksLikeFacts(columns: readonly GuessedColumn[]): boolean {
   const has = (...names: string[]) => columns.some(({ source }) => names.includes(plainName(source)));
   const isNamed = columns.some(({ column }) => ['symbol', 'scrip_code', 'isin'].includes(column));
@@ -149,9 +150,9 @@ function tableName(name: string, taken: readonly string[]): string {
 
 /** The fields of facts that only the request has. */
 const OF_REQUEST = [
-  "fromRequest('symbol', 'text', 'Instrument asked for.', ({ instruments }) => instruments[0] ?? '')",
-  "fromRequest('asked_date', 'date', 'Day asked for.', ({ to }) => to)",
-].map((field) => `${field}, // guessed: no field of the answer has it`);
+  "fromRequest('symbol', 'text', 'Instrument requested.', ({ instruments }) => instruments[0] ?? '')",
+  "fromRequest('requested_date', 'date', 'Day requested.', ({ to }) => to)",
+].map((field) => `${field}, // guessed: no field of the response has it`);
 
 /** The line for a field that is not in the key. */
 const lineOfField = (one: GuessedColumn): string =>
@@ -162,13 +163,13 @@ const leftOutText = ({ source, because }: ReturnType<typeof guessColumns>['leftO
   `// left out: ${oneLine(source)}, as ${because}`;
 
 function fieldText(one: GuessedColumn, key: GuessedKey): string {
-  const { source, column, kind, workOut, unit, because } = one;
+  const { source, column, kind, compute, unit, because } = one;
   const isKey = key.columns.includes(one);
   const hasAll = one.values.every((value) => value !== null);
   const options = [
     ...(isKey ? [hasAll ? 'required: true' : `absent: ${absentOf(kind) === 0 ? 0 : "''"}`] : []),
     ...(unit === undefined ? [] : [`unit: ${quoted(unit)}`]),
-    ...(workOut === undefined ? [] : [`workOut: ${workOut}(${quoted(source)})`]),
+    ...(compute === undefined ? [] : [`compute: ${compute}(${quoted(source)})`]),
   ];
   const meaning = one.meaning ?? `${oneLine(source)} as sent.`;
   const further = options.length === 0 ? '' : `, { ${options.join(', ')} }`;
@@ -176,10 +177,10 @@ function fieldText(one: GuessedColumn, key: GuessedKey): string {
 }
 
 function keyReason({ columns, isCounted }: GuessedKey, records: number, areFacts: boolean): string {
-  if (isCounted) return 'no few columns tell all records apart';
-  if (records === 1) return 'there is one record only; name what tells records apart';
+  if (isCounted) return 'no few columns distinguish all records';
+  if (records === 1) return 'there is one record only; name what distinguishes records';
   return areFacts || columns.length > 0
-    ? `tells the ${records} records apart`
+    ? `distinguishes the ${records} records`
     : 'there is one record a request';
 }
 
@@ -188,11 +189,11 @@ function requestText({ day }: GuessedKey, areFacts: boolean, columns: readonly G
   const request = (dates: string, instruments: string, reason: string) =>
     `  request: { dates: '${dates}', instruments: '${instruments}', dTFormat: ${hasTimes}, options: [] }, // guessed: ${reason}`;
   if (areFacts) {
-    return `${request('day', 'one', 'facts are asked for by instrument and day')}
+    return `${request('day', 'one', 'facts are requested by instrument and day')}
   windows: {
-    per: 'instrument', // guessed: with per 'row', the rows of an operation that lists filings are the questions
+    per: 'instrument', // guessed: with per 'row', the rows of an operation that lists filings are the requests
     days: 'none',
-    questions: ({ to }) => [{ from: to, to, variant: '', params: {} }],
+    requests: ({ to }) => [{ from: to, to, variant: '', params: {} }],
   },`;
   }
   return day === null
@@ -202,8 +203,8 @@ function requestText({ day }: GuessedKey, areFacts: boolean, columns: readonly G
   windows: { per: 'range', days: 30, everyDay: false }, // guessed: days is the longest range, everyDay for data of holidays`;
 }
 
-/** By which fields a record is told: of those that all have, the key's first. */
-function tellingText(columns: readonly GuessedColumn[], { columns: key }: GuessedKey): string {
+/** By which fields a record is identified: of those that all have, the key's first. */
+function identifyingText(columns: readonly GuessedColumn[], { columns: key }: GuessedKey): string {
   const ordered = [...columns].sort((a, b) => Number(key.includes(b)) - Number(key.includes(a)));
   const inAll = ordered.filter(({ isInAll }) => isInAll).slice(0, MOST_TELLING);
   const sources = (list: readonly GuessedColumn[]) => listText(list.map(({ source }) => source));
@@ -223,7 +224,7 @@ function exchangesIn(records: readonly SavedRecord[]): readonly string[] {
   return codes.length === 0 || codes.length < named.length ? ['BSE'] : [...new Set(codes)].sort();
 }
 
-function sampleAsked(input: DraftInput, { day }: GuessedKey, areFacts: boolean): string {
+function sampleRequested(input: DraftInput, { day }: GuessedKey, areFacts: boolean): string {
   const days = [...(day?.values ?? [])].map(String).sort();
   const [exchange = 'BSE'] = exchangesIn(input.records);
   const [from = input.today, to = input.today] = [days[0], days.at(-1)];
@@ -264,7 +265,7 @@ const indented = (text: string, by: number): string => text.replaceAll('\n', `\n
 
 interface FieldsInput {
   readonly operation: Operation;
-  /** The bodies of kept answers of the operation. */
+  /** The bodies of kept responses of the operation. */
   readonly bodies: readonly Buffer[];
   /** Fields to declare, as names are compared. */
   readonly fields: readonly string[];
@@ -273,13 +274,13 @@ interface FieldsInput {
   readonly timeZone: string;
 }
 
-/** Writes the lines of a declaration for fields that it does not read, from answers that have them (pure). */
+/** Writes the lines of a declaration for fields that it does not read, from responses that have them (pure). */
 export function draftFields({ operation, bodies, fields, ...context }: FieldsInput): string[] {
   const records = bodies.flatMap((body) => {
-    const opened = openAnswer(body, { operation, count: 'ignore', redact: (text) => text });
+    const opened = openResponse(body, { operation, count: 'ignore', redact: (text) => text });
     return opened.records.filter(isRecord).map((record) => onlyOf(withDigits(record), fields));
   });
-  const taken = tablesOfAnswers(operation).flatMap((table) => table.fields.map(({ column }) => column));
+  const taken = tablesOfResponses(operation).flatMap((table) => table.fields.map(({ column }) => column));
   const { columns, leftOut } = guessColumns(records, { ...context, taken });
   return [...columns.map(lineOfField), ...leftOut.map(leftOutText)];
 }
@@ -320,7 +321,7 @@ function dayOf(columns: readonly GuessedColumn[]): GuessedColumn | null {
   return days.find((one) => !isDetail(one)) ?? days[0] ?? null;
 }
 
-/** How likely a column tells records apart, by its kind and the rules of its name; figures are the last that do. */
+/** How likely a column distinguishes records, by its kind and the rules of its name; figures are the last that do. */
 function rank({ kind, column }: GuessedColumn): number {
   if (/(^|_)(price|quantity|turnover|value|percent|amount|crore|lakh|count|total)(_|$)/.test(column))
     return 9;
@@ -359,8 +360,8 @@ function* setsOf<Item>(items: readonly Item[], size: number): Generator<readonly
 }
 
 /**
- * Guesses the key: the day and the instrument, as records of others will come, and the fewest further columns that tell
- * the records apart; if none do, equal ones are counted.
+ * Guesses the key: the day and the instrument, as records of others will come, and the fewest further columns that
+ * distinguish the records; if none do, equal ones are counted.
  *
  * @param records how many there are.
  * @param areFacts whether day and instrument are in the request only.
@@ -390,23 +391,23 @@ function guessKey(columns: readonly GuessedColumn[], records: number, areFacts: 
   return { ...found, columns: [...always, ...others].slice(0, MOST_COUNTED), isCounted: true };
 }
 
-/** Opens an answer with the reader of the pipeline, to which anything, or nothing, is a record of the operation. */
+/** Opens a response with the reader of the pipeline, to which anything, or nothing, is a record of the operation. */
 function open(body: Buffer, has: readonly string[]): readonly unknown[] {
   const shapes = [{ has, table: { fields: [] } }];
   const operation = { name: 'the draft', shapes } as unknown as Operation;
-  return openAnswer(body, { operation, count: 'ignore', redact: (text) => text }).records;
+  return openResponse(body, { operation, count: 'ignore', redact: (text) => text }).records;
 }
 
 const isRecord = (value: unknown): value is SavedRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The records of an answer that was saved: JSON in an envelope with a list of any name, a bare list or object, XML, or
+ * The records of a response that was saved: JSON in an envelope with a list of any name, a bare list or object, XML, or
  * CSV with a header.
  *
  * @throws PipelineError `usage` if it has no records, and says why.
  */
-export function readSavedAnswer(body: Buffer): SavedAnswer {
+export function readSavedResponse(body: Buffer): SavedResponse {
   let records: readonly unknown[];
   let envelope: string | null = null;
   try {
@@ -425,12 +426,12 @@ export function readSavedAnswer(body: Buffer): SavedAnswer {
     }
   } catch (error) {
     throw usageError(
-      `it is no answer with records (${messageOf(error)}): save one in JSON, XML or CSV with a header`,
+      `it is no response with records (${messageOf(error)}): save one in JSON, XML or CSV with a header`,
     );
   }
   const found = records.filter(isRecord).map(withDigits);
   if (!found.some((record) => Object.keys(record).length > 0)) {
-    throw usageError('it has no records: save an answer that has some');
+    throw usageError('it has no records: save a response that has some');
   }
   return { records: found, envelope };
 }

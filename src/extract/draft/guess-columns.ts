@@ -1,33 +1,33 @@
 import { columnNameFor } from '../../operations/column-names.ts';
 import {
-  type AnswerField,
   dayFirstAsIso,
   type Kind,
   numberWithoutCommas,
   plainName,
+  type ResponseField,
 } from '../../operations/fields.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { LOAD_AUDIT, type Scalar, SOURCE_AUDIT, VALIDITY } from '../../operations/table.ts';
 import { readerOf } from '../record-schema.ts';
 import { InvalidValue, isBlank } from '../values.ts';
 
-/** A record of an answer that no declaration describes yet. */
+/** A record of a response that no declaration describes yet. */
 export type SavedRecord = Readonly<Record<string, unknown>>;
 
-/** A field of the answer, and the column that it seems to be. */
+/** A field of the response, and the column that it seems to be. */
 export interface GuessedColumn {
   readonly source: string;
   readonly column: string;
   readonly kind: Kind;
   /** The function of declarations that makes the value readable. */
-  readonly workOut?: keyof typeof WAYS;
+  readonly compute?: keyof typeof WAYS;
   readonly unit?: string;
   readonly meaning?: string;
   /** What the guess rests on. */
   readonly because: string;
   /** The value of each record as it would be stored. */
   readonly values: readonly Scalar[];
-  /** Does each record name the field, if only with a null? */
+  /** True if each record names the field, if only with a null. */
   readonly isInAll: boolean;
 }
 
@@ -58,7 +58,7 @@ const TAKEN = [
   ...Object.keys(LOAD_AUDIT),
   ...Object.keys(VALIDITY),
   'ordinal',
-  'asked_date',
+  'requested_date',
 ];
 
 /** Guesses the column of each field of these records, in the order in which the fields are first named. */
@@ -112,7 +112,7 @@ function fieldsOf(records: readonly SavedRecord[]): { source: string; sent: read
 }
 
 interface KnownField {
-  readonly field: AnswerField;
+  readonly field: ResponseField;
   readonly operation: string;
 }
 
@@ -121,7 +121,7 @@ function knownFields(dataSets: readonly DataSet[]): ReadonlyMap<string, KnownFie
   const uses = new Map<string, (KnownField & { count: number })[]>();
   for (const { name, shapes } of dataSets) {
     for (const field of shapes.flatMap(({ table }) => table.fields)) {
-      if (field.from !== 'answer' || field.workOut !== undefined) continue;
+      if (field.from !== 'response' || field.compute !== undefined) continue;
       const list = uses.get(plainName(field.source)) ?? [];
       uses.set(plainName(field.source), list);
       const same = list.find((one) => one.field.column === field.column && one.field.kind === field.kind);
@@ -144,7 +144,7 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
   for (let number = 2; ; number++) if (!taken.has(`${name}_${number}`)) return `${name}_${number}`;
 }
 
-type Guess = Pick<GuessedColumn, 'kind' | 'workOut' | 'because' | 'values'>;
+type Guess = Pick<GuessedColumn, 'kind' | 'compute' | 'because' | 'values'>;
 
 const DAY_NAME = /date|day|time|_(?:at|on)$/i;
 /** What is called a day, whatever time of day its moments have. */
@@ -169,9 +169,9 @@ function guessKind(
   const isText = (pattern: RegExp) => (value: unknown) => typeof value === 'string' && pattern.test(value);
   const isEpoch = (value: unknown) =>
     /^-?\d+(\.0+)?$/.test(String(value)) && (Number(value) === 0 || Math.abs(Number(value)) >= 1e8);
-  const read = (kind: Kind, workOut?: keyof typeof WAYS) => {
+  const read = (kind: Kind, compute?: keyof typeof WAYS) => {
     const reader = readerOf(kind, timeZone);
-    const found = sent.map((value) => reader(workOut === undefined ? value : WAYS[workOut](value)));
+    const found = sent.map((value) => reader(compute === undefined ? value : WAYS[compute](value)));
     return found.some((value) => value instanceof InvalidValue) ? null : (found as Scalar[]);
   };
   const candidates: [Kind, string, (keyof typeof WAYS)?][] = [];
@@ -209,11 +209,11 @@ function guessKind(
     candidates.push(['numeric', 'numbers with commas', 'withoutCommas']);
   }
   candidates.push(['text', values.length === 0 ? 'no record has a value' : 'texts']);
-  const fitting = candidates.flatMap(([kind, because, workOut]) => {
-    const found = read(kind, workOut);
+  const fitting = candidates.flatMap(([kind, because, compute]) => {
+    const found = read(kind, compute);
     return found === null
       ? []
-      : [{ kind, because, values: found, ...(workOut === undefined ? {} : { workOut }) }];
+      : [{ kind, because, values: found, ...(compute === undefined ? {} : { compute }) }];
   });
   const [first = null] = fitting;
   if (known === undefined || first === null || known === first.kind) return first;
@@ -222,10 +222,10 @@ function guessKind(
     (first.kind === 'int8' && ['int2', 'int4', 'numeric', 'text'].includes(known)) ||
     (first.kind === 'numeric' && known === 'text') ||
     values.length === 0;
-  const workOut = known === 'text' ? undefined : first.workOut;
-  const found = isWider ? read(known, workOut) : null;
+  const compute = known === 'text' ? undefined : first.compute;
+  const found = isWider ? read(known, compute) : null;
   if (found === null) return first;
-  return { kind: known, because: '', values: found, ...(workOut === undefined ? {} : { workOut }) };
+  return { kind: known, because: '', values: found, ...(compute === undefined ? {} : { compute }) };
 }
 
 const whyNoColumn = (sent: readonly unknown[]): string =>

@@ -105,9 +105,9 @@ export function columnsOf(
     missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
     unknown: (fields) =>
       fields
-        .filter(({ from, column }) => from === 'answer' && !audit.includes(column))
+        .filter(({ from, column }) => from === 'response' && !audit.includes(column))
         .filter((field) => {
-          const source = field.from === 'answer' ? field.source : '';
+          const source = field.from === 'response' ? field.source : '';
           return !found.has(source) || format.vague.includes(source);
         })
         .map(({ column }) => column),
@@ -124,19 +124,19 @@ function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSe
   });
 }
 
-/** The columns that tell the rows of a segment apart: without one of them, some would be taken for others. */
+/** The columns that distinguish the rows of a segment: without one of them, some would be taken for others. */
 function keyColumns({ dataSet, fields }: FileFormat, { shapes }: DataSet): string[] {
   if (dataSet !== null) return [];
   const { table } = shapes[0];
   return table.fields
     .filter((field) => table.key.includes(field.column))
-    .flatMap((field) => (field.from === 'answer' ? (fields[field.source]?.column ?? []) : []));
+    .flatMap((field) => (field.from === 'response' ? (fields[field.source]?.column ?? []) : []));
 }
 
-/** Is this field of a data set a day? */
+/** True if this field of a data set is a day. */
 const isDay = ({ shapes }: DataSet, source: string) =>
   shapes[0].table.fields.some(
-    (field) => field.from === 'answer' && field.source === source && field.kind === 'date',
+    (field) => field.from === 'response' && field.source === source && field.kind === 'date',
   );
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
@@ -157,8 +157,8 @@ const MONTH =
   /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
 
 /**
- * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of answers have.
- * In files numbers begin with the day, in answers with the month. Other texts stay as they are.
+ * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of responses have.
+ * In files numbers begin with the day, in responses with the month. Other texts stay as they are.
  */
 function fileDay(text: string): string {
   const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text) ?? [];

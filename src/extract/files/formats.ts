@@ -37,7 +37,7 @@ export interface FileFormat {
   readonly fields: Readonly<Record<string, FileField>>;
   /** Each row is also a record of another data set, unless the header lacks one of these columns. */
   readonly also?: { readonly dataSet: string; readonly fields: Readonly<Record<string, FileField>> };
-  /** Are its rows about sessions, which are stored one by one? If not, a file is stored as a whole. */
+  /** True if its rows are about sessions, which are stored one by one. If not, a file is stored as a whole. */
   readonly bySession: boolean;
   /** Of two files of a session that differ, the one whose format has the greater rank counts. */
   readonly rank: number;
@@ -47,11 +47,11 @@ export interface FileFormat {
   readonly passedOverWithout?: { readonly field: string; readonly because: string };
   /** Finds a problem of a record as a whole. */
   readonly check?: (record: Readonly<Record<string, string | null>>) => Problem | null;
-  /** Does a file list everything that was traded on its exchange that day? */
+  /** True if a file lists everything that was traded on its exchange that day. */
   readonly complete: boolean;
-  /** Does the name of the file have the date, if no column does? */
+  /** True if the name of the file has the date, because no column does. */
   readonly datedByName: boolean;
-  /** Does it identify instruments only by number, so that tickers have to come from other data? */
+  /** True if it identifies instruments only by number, so that tickers have to come from other data. */
   readonly withoutTickers: boolean;
   /** A column with tickers cut to nine characters, of which one that ends with `#` is a whole one: that of a T+0 line. */
   readonly cutTickers?: string;

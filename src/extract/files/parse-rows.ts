@@ -102,7 +102,7 @@ export function parseRows(bytes: Buffer, isList: boolean): ParsedFile {
     return { header: readHeader(text), rows: rows as FileRow[], warnings: [] };
   } catch (error) {
     if (!(error instanceof PipelineError)) throw error;
-    throw badFile(error.message.replace(/^the answer /, ''), { cause: error });
+    throw badFile(error.message.replace(/^the response /, ''), { cause: error });
   }
 }
 
@@ -119,7 +119,7 @@ const firstLine = (text: string) =>
     .trimStart()
     .split(/\r\n?|\n/, 1)[0] ?? '';
 
-/** Is it a list of changed symbols without a header? */
+/** True if it is a list of changed symbols without a header. */
 const isSymbolChanges = (text: string) => SYMBOL_CHANGE.test(firstLine(text));
 
 /** Names may contain unquoted commas, so lines are read from their end. */
@@ -192,7 +192,7 @@ const DELIVERY_COLUMNS = [
   'PERCENT_DELIVERABLE',
 ] as const;
 
-/** Is this `MTO_DDMMYYYY.DAT` of NSE, whatever it is called? */
+/** True if this is `MTO_DDMMYYYY.DAT` of NSE, whatever it is called. */
 function isDeliveryPositions(text: string): boolean {
   return FILE_HEADER.test(text.slice(0, 1_000));
 }

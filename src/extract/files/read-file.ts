@@ -21,7 +21,7 @@ interface FileContent {
   readonly bytes: Buffer;
 }
 
-/** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like an answer. */
+/** The rows of a file for one exchange and, if it has rows of sessions, one session; validated like a response. */
 export interface FileSession {
   readonly format: FileFormat['name'];
   /** Of its format among those of sessions; null for a list. */
@@ -37,11 +37,11 @@ export interface FileSession {
   /** What its rows have for another table. */
   readonly also: { readonly table: TableDefinition; readonly rows: Rows } | null;
   readonly rejects: readonly Reject[];
-  /** Is this everything that the exchange traded on that day? */
+  /** True if this is everything that the exchange traded on that day. */
   readonly complete: boolean;
   /** How many of its rejects have the cells of several rows, of which it is not known where one ends. */
   readonly joined: number;
-  /** Are its symbols scrip codes, because the file has no tickers? */
+  /** True if its symbols are scrip codes, because the file has no tickers. */
   readonly withoutTickers: boolean;
   /** Columns that the file lacks: their stored values are kept. */
   readonly unknown: readonly string[];
@@ -195,8 +195,8 @@ interface OpenGroup {
 
 function newGroup({ dataSet, format }: FileColumns, exchange: string, timeZone: string): OpenGroup {
   const { also } = format;
-  const asked = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
-  const readerOf = (one: DataSet) => createRecordReader(one, asked, timeZone);
+  const requested = { exchange, from: '', to: '', instruments: [], params: {}, calledOn: '' };
+  const readerOf = (one: DataSet) => createRecordReader(one, requested, timeZone);
   return {
     reader: readerOf(dataSet),
     byDay: new Map(),
@@ -212,7 +212,7 @@ interface DatedRow extends SourceRow {
   readonly named: string | null;
 }
 
-/** Are these cells a valid row of the file? */
+/** True if these cells are a valid row of the file. */
 function isRow(
   columns: FileColumns,
   { row, named, timeZone }: Pick<DatedRow, 'row' | 'named'> & { readonly timeZone: string },
@@ -313,7 +313,7 @@ function roundedIn(format: FileFormat): Record<string, number> {
   if (format.dataSet === null) return {};
   const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
   const columnOf = (source: string) =>
-    fields.find((field) => field.from === 'answer' && field.source === source)?.column ?? source;
+    fields.find((field) => field.from === 'response' && field.source === source)?.column ?? source;
   return Object.fromEntries(
     Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
   );

@@ -46,14 +46,14 @@ interface ScannedFile {
   readonly rejects: readonly Reject[];
 }
 
-/** Where so many rows had to be read by themselves, and half of all, it is faster to read the file as a whole. */
+/** Where so many rows had to be read one by one, and half of all, it is faster to read the file as a whole. */
 const MANY_READ = 100;
 
 const LONGEST_HEADER = 10_000;
 
 /**
  * Reads a file from its bytes to COPY text, where it holds one session of one exchange in rows without quotes that are
- * all as long as the header; rows that are odd otherwise are read by themselves.
+ * all as long as the header; rows that are odd otherwise are read one by one.
  *
  * @returns null where it is not so simple: then nothing is said about the file.
  */
@@ -77,7 +77,7 @@ export function scanFile(bytes: Buffer, timeZone: string, reading: RowReading): 
       .map((name) => name.trim());
     const positions = layout.keys.map((source) => names.indexOf(columns.nameOf(source)));
     return createRecordScanner(bytes, layout, {
-      asked: { exchange, from: day, to: day, instruments: [], params: {}, calledOn: '' },
+      requested: { exchange, from: day, to: day, instruments: [], params: {}, calledOn: '' },
       timeZone,
       valuesOf: () =>
         createCsvScanner(bytes, {

@@ -46,7 +46,7 @@ const END_OF_DIRECTORY = Buffer.from('PK\x05\x06');
 const STORED = 0;
 const DEFLATED = 8;
 
-/** Do these bytes begin like a zip archive? */
+/** True if these bytes begin like a zip archive. */
 export function isZip(bytes: Buffer): boolean {
   const start = bytes.subarray(0, 4);
   return start.equals(LOCAL_HEADER) || start.equals(END_OF_DIRECTORY);
@@ -182,7 +182,7 @@ const FIRST_BYTES = Buffer.from([0x1f, 0x8b]);
 
 const TOO_LARGE = 'the gzip data unpacks to more than may be read';
 
-/** Do these bytes begin like gzip data? */
+/** True if these bytes begin like gzip data. */
 function isGzip(bytes: Buffer): boolean {
   return bytes.subarray(0, FIRST_BYTES.length).equals(FIRST_BYTES);
 }
@@ -295,8 +295,8 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
 }
 
 /**
- * Can a file of this name be imported? Hidden files cannot, nor the files that macOS adds to archives (`._x.csv`,
- * `__MACOSX/…`).
+ * True if a file of this name can be imported. Hidden files cannot, nor the files that macOS adds to archives
+ * (`._x.csv`, `__MACOSX/…`).
  */
 export function isImportName(path: string): boolean {
   return (

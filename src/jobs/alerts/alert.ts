@@ -51,7 +51,7 @@ type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'rea
 
 const nameOf = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 
-/** A session in words: `GetBhavCopyCM NSE 2025-09-12 (never asked)`. */
+/** A session in words: `GetBhavCopyCM NSE 2025-09-12 (not requested yet)`. */
 const textOf = (session: AlertedSession) =>
   `${nameOf(session)} (${session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason })})`;
 
@@ -73,9 +73,9 @@ export function sessionAlert(
 function messageOf(kind: SessionKind, sessions: readonly AlertedSession[], workers?: number): string {
   const listed = listText(sessions.map(textOf));
   if (kind === 'gaps') return `sessions are missing after the night: ${listed}`;
-  const unasked = sessions.every(({ reason }) => reason === 'never_asked');
+  const notRequested = sessions.every(({ reason }) => reason === 'not_requested');
   const hints = [
-    ...(unasked ? ['it was never requested: are a scheduler and a worker running?'] : []),
+    ...(notRequested ? ['it was never requested: are a scheduler and a worker running?'] : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
   return `data is missing although it was due: ${[listed, ...hints].join('; ')}`;

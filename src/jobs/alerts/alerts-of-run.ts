@@ -1,7 +1,7 @@
 import { pairName } from '../../core/exchanges.ts';
-import { changeText, readSchemaChanges } from '../../load/state/answers/schema-changes.ts';
 import { readCompleteness } from '../../load/state/coverage/completeness.ts';
 import type { RunRequest } from '../../load/state/request.ts';
+import { changeText, readSchemaChanges } from '../../load/state/responses/schema-changes.ts';
 import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
@@ -15,14 +15,14 @@ import { readAlertedSessions } from './late-data.ts';
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
-  // No other run reports what is new of the fields, so that is an alert whoever looks on.
+  // No other run reports what is new of the fields, so that is an alert no matter who looks on.
   if (request?.isAttended === true)
     return [await schemaChanged(context, run)].filter((alert) => alert !== null);
   const key = await stoppedByKey(context, run);
   const alerts = [
     key,
     await failure(context, run, key),
-    await doubtedAnswers(context, run),
+    await doubtedResponses(context, run),
     await schemaChanged(context, run),
     await completion(context, run),
   ];
@@ -79,7 +79,7 @@ async function completion(context: Context, run: EndedRun): Promise<Alert | null
   };
 }
 
-async function doubtedAnswers({ db }: Context, run: EndedRun): Promise<Alert | null> {
+async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert | null> {
   const found = (await doubtedWindowsOfRuns(db.drizzle, [run.id])).map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
@@ -89,12 +89,12 @@ async function doubtedAnswers({ db }: Context, run: EndedRun): Promise<Alert | n
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} got answers that somebody should look at: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    message: `run ${run.id} got responses that somebody should look at: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
     facts: { run: run.id, windows: found },
   };
 }
 
-/** Each change is of the run whose answer shows it first, so it is told once. */
+/** Each change is of the run whose response shows it first, so it is reported once. */
 async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | null> {
   const changes = await readSchemaChanges(db.drizzle, { runId: run.id });
   if (changes.length === 0) return null;
@@ -105,13 +105,13 @@ async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | nu
       .map(({ operation, exchange, field, change }) => `${operation} ${exchange} ${field} ${change}`)
       .sort()
       .join(', '),
-    message: `the source has changed the fields of its answers: ${listText(texts)}`,
+    message: `the source has changed the fields of its responses: ${listText(texts)}`,
     facts: { run: run.id, changes: changes.map(({ runId: _, ...change }) => change) },
   };
 }
 
 /**
- * The sessions that a nightly run asked for and that are still missing. The bhav copy of its day is late then: it does
+ * The sessions that a nightly run requested and that are still missing. The bhav copy of its day is late then: it does
  * not wait for EOD_LATE_AFTER_MINUTES.
  *
  * @param key the alert of the key, if that stopped the run: what it has caused is not reported, because the key has to
@@ -119,12 +119,12 @@ async function schemaChanged({ db }: Context, run: EndedRun): Promise<Alert | nu
  */
 async function missingSessions(context: Context, run: EndedRun, key: Alert | null): Promise<Alert[]> {
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
-  const asked = (request?.targets ?? []).filter(({ operation }) => isInUse(operation));
-  const scope = { expected: asked, areNamed: true, others: false, from: run.from, to: run.to };
+  const requested = (request?.targets ?? []).filter(({ operation }) => isInUse(operation));
+  const scope = { expected: requested, areNamed: true, others: false, from: run.from, to: run.to };
   const missing = (await readCompleteness(context, scope)).filter(
     (session) =>
       session.state === 'missing' &&
-      asked.some(
+      requested.some(
         ({ from, to, ...pair }) =>
           pairName(pair) === pairName(session) && from <= session.day && session.day <= to,
       ),

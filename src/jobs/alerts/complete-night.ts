@@ -6,10 +6,10 @@ import {
   type SessionState,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
-import { changesOfNight, toldDay } from '../../load/state/loads/loads.ts';
+import { changesOfNight, reportedDay } from '../../load/state/loads/loads.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
 import { failuresOfRun, readNight } from '../../load/state/runs/outcomes.ts';
-import { tablesOfAnswers } from '../../operations/operation.ts';
+import { tablesOfResponses } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import type { Alert } from './alert.ts';
@@ -48,11 +48,11 @@ export async function alertsOfNight(context: Context): Promise<Alert[]> {
 async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
   const { version: state } = await versionAt(db.drizzle, null);
   const changed = (await changesOfNight(db.drizzle, day)).flatMap(({ operation, exchange, from, to }) =>
-    tablesOfAnswers(dataSetNamed(operation)).map(({ name }) => ({
+    tablesOfResponses(dataSetNamed(operation)).map(({ name }) => ({
       table: `market.${name}`,
       exchange,
-      from: toldDay(from),
-      to: toldDay(to),
+      from: reportedDay(from),
+      to: reportedDay(to),
     })),
   );
   return { state, changed };
@@ -68,7 +68,7 @@ export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: D
   return stateOfNight(context, { day, open: 0, completed: 1, failed: [] });
 }
 
-/** Is a night complete, and how many data sets were due on its day? */
+/** How many data sets were due on the day of a night, and whether it is complete. */
 async function stateOfNight(
   context: Pick<Context, 'config' | 'db'>,
   night: NonNullable<Awaited<ReturnType<typeof readNight>>>,
@@ -108,11 +108,11 @@ const MISSING_RIGHTS: readonly (ErrorKind | undefined)[] = [
   'instrument_blocked',
 ];
 
-/** Does a line of the source say that the key has no right to what was requested? */
+/** True if a line of the source says that the key has no right to what was requested. */
 const isMissingRight = (line: string | null) =>
   line !== null && MISSING_RIGHTS.includes(diagnose(line)?.kind);
 
-/** Did at least one of these failed runs only fail because the key has no right to something? */
+/** True if at least one of these failed runs only failed because the key has no right to something. */
 async function someLackedRightsOnly({ db }: Pick<Context, 'db'>, runs: readonly number[]): Promise<boolean> {
   for (const run of runs) {
     const failures = await failuresOfRun(db.drizzle, run, null);

@@ -49,7 +49,7 @@ export function startAlertWatch(opened: Context): { stop(): Promise<void> } {
 
 /**
  * Raises an alert for each session that was due EOD_LATE_AFTER_MINUTES ago, is not loaded and is not in an earlier alert,
- * whether a nightly run asked for it or not. Never throws: errors are logged.
+ * whether a nightly run requested it or not. Never throws: errors are logged.
  *
  * @param since when this process began to check, in epoch milliseconds. If no recent session of a data set is loaded,
  *   only those that became late after this are reported, so that a new database raises no alert for last week.

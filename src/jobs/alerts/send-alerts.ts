@@ -197,7 +197,7 @@ interface PostOptions extends SendOptions {
  * Posts an alert as JSON: `text` for Slack and compatible receivers, the other members for programs. In `text`, `&`, `<`
  * and `>` are escaped, so that Slack takes nothing in it for a mention.
  *
- * @throws Error if there is no answer within TIMEOUT_MS, or its status is not 2xx.
+ * @throws Error if there is no response within TIMEOUT_MS, or its status is not 2xx.
  */
 export async function postAlert(
   address: string,
@@ -252,15 +252,17 @@ async function send(address: string, { signal, proxies, ...options }: RequestOpt
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const dispatcher = createDispatcher(proxies, { timeoutMs: TIMEOUT_MS });
   try {
-    const answer = await request(address, {
+    const response = await request(address, {
       ...options,
       dispatcher,
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
     // The body does not matter, but a connection is freed only when it has been read.
-    await answer.body.dump();
-    if (answer.statusCode < 200 || answer.statusCode > 299) {
-      throw new Error(`${options.method === 'GET' ? 'it' : 'the webhook'} answered ${answer.statusCode}`);
+    await response.body.dump();
+    if (response.statusCode < 200 || response.statusCode > 299) {
+      throw new Error(
+        `${options.method === 'GET' ? 'it' : 'the webhook'} responded with ${response.statusCode}`,
+      );
     }
   } finally {
     await dispatcher.destroy();

@@ -3,7 +3,7 @@ import { daysBetween } from '../../core/days.ts';
 import { requesterName } from '../../core/environment.ts';
 import { EXCHANGES } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
-import type { Place } from '../../core/place.ts';
+import type { Position } from '../../core/position.ts';
 import { packageVersion } from '../../core/version.ts';
 import { NOT_STATED } from '../../extract/corporate-actions/listed-events.ts';
 import { type EventKind, isReinvested } from '../../extract/corporate-actions/purpose.ts';
@@ -27,22 +27,22 @@ import {
   readEventInputs,
   writeEventProgress,
 } from '../../load/state/events/event-progress.ts';
-import { takePlaces } from '../../load/state/place-sql.ts';
+import { takePositions } from '../../load/state/position-sql.ts';
 import { abandonRun, finishRun, insertRun, reserveRunId, runningRuns } from '../../load/state/runs/runs.ts';
 import { insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import { dataSetNamed, fromOperations, namesFilling, tables } from '../../operations/registry.ts';
 import type { Row } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { storeAnswer } from '../responses/store-answer.ts';
+import { storeResponse } from '../responses/store-response.ts';
 import {
   type CorporateEvent,
+  computeEvents,
   decide,
   eventIdOf,
   isDecided,
   type NoticeOfShare,
   priceFactor,
-  workOutEvents,
-} from './work-out-events.ts';
+} from './compute-events.ts';
 
 const DATA_SET = 'CorporateEvents';
 
@@ -53,10 +53,10 @@ const BY_RATIO: ReadonlySet<EventKind> = new Set(['split', 'consolidation', 'bon
 
 /**
  * Brings `market.corporate_events` up to date if notices, decisions or owners of symbols have changed since the last
- * time. Changes are loaded like an answer, by a run of kind `events`, so that they have revisions and a history. Safe
+ * time. Changes are loaded like a response, by a run of kind `events`, so that they have revisions and a history. Safe
  * to repeat, and to call from several processes.
  *
- * @throws PipelineError of kind `database` or `database_away`.
+ * @throws PipelineError of kind `database` or `database_unreachable`.
  */
 export async function updateCorporateEvents(context: Context): Promise<void> {
   // Checked before the lock is taken, because this is called at the end of every run.
@@ -102,11 +102,11 @@ async function readChanged({ db }: Context) {
     packageVersion(),
     ...dataSetNamed(DATA_SET).shapes[0].table.fields.map(({ column }) => column),
   ];
-  const asked = { operations: noticeSets(), decisions, rules: rules.join() };
+  const requested = { operations: noticeSets(), decisions, rules: rules.join() };
   const known: { readonly exchange: string; readonly inputs: Awaited<ReturnType<typeof readEventInputs>> }[] =
     [];
   for (const exchange of EXCHANGES) {
-    known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, asked) });
+    known.push({ exchange, inputs: await readEventInputs(db.drizzle, exchange, requested) });
   }
   const hasAny = known.some(({ inputs }) => inputs.notices_state > 0) || (await hasEventProgress(db.drizzle));
   const changed: typeof known = [];
@@ -123,7 +123,7 @@ async function eventsOfExchanges(
 ): Promise<Map<string, CorporateEvent[]>> {
   const listed = new Map<string, CorporateEvent[]>();
   for (const exchange of EXCHANGES) {
-    listed.set(exchange, workOutEvents(await noticesOfShares(context, exchange), decisions));
+    listed.set(exchange, computeEvents(await noticesOfShares(context, exchange), decisions));
   }
   return withEventsOfOtherExchange(listed, await readLinesElsewhere(context.db.pool), decisions);
 }
@@ -227,19 +227,19 @@ async function storeEvents(
     });
   });
   const { table } = dataSetNamed(DATA_SET).shapes[0];
-  const places = await takePlaces(db.drizzle, windows.length);
+  const positions = await takePositions(db.drizzle, windows.length);
   const calledAt = clock.now();
   const rowsOf = new Map(changed);
   let stored = windows.length > 0;
   for (const [at, window] of windows.entries()) {
     const rows = rowsOf.get(window.exchange) ?? [];
     const batches = [{ table, rows }];
-    const counts = await storeAnswer(context, {
+    const counts = await storeResponse(context, {
       window,
       extracted: { batches, rejects: [], fetched: rows.length, warnings: [], unknownFields: [] },
-      place: places[at] as Place,
+      position: positions[at] as Position,
       calledAt,
-      answer: { packed: null, contentType: null, calledOn: day, fetchedAt: new Date(calledAt) },
+      response: { packed: null, contentType: null, calledOn: day, fetchedAt: new Date(calledAt) },
       bytes: 0,
       trusted: true,
     });
@@ -285,7 +285,7 @@ export function withEventsOfOtherExchange(
       const empty = own.filter(isEmpty);
       const telling = own.filter((event) => !isEmpty(event));
       for (const event of listed) {
-        if (isTold(event, telling, listed)) continue;
+        if (isStated(event, telling, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
         const named = { symbol, eventId: eventIdOf({ ...event, exchange, symbol }) };
         const owner = ids.get(named.eventId) ?? holderOn(event.exDate, symbol, names);
@@ -314,7 +314,9 @@ export function withEventsOfOtherExchange(
   );
 }
 
-/** Does it say anything about the share? What was ignored by rule is a meeting or the like, or of another security. */
+/**
+ * True if it says anything about the share. What was ignored by rule is a meeting or the like, or of another security.
+ */
 const counts = (event: CorporateEvent) => event.status !== 'ignored' || isDecided(event);
 
 const isEmpty = (event: CorporateEvent) =>
@@ -326,8 +328,8 @@ const sortOf = (event: CorporateEvent): EventKind => (isReinvested(event) ? 'div
 const areNear = (a: CorporateEvent, b: CorporateEvent) =>
   Math.abs(daysBetween(a.exDate, b.exDate)) <= SAME_EVENT_DAYS;
 
-/** Is an event among a line's own, maybe with another day or, with the same ratio, under another kind? */
-function isTold(
+/** True if an event is among a line's own, maybe with another day or, with the same ratio, under another kind. */
+function isStated(
   event: CorporateEvent,
   own: readonly CorporateEvent[],
   listed: readonly CorporateEvent[],

@@ -41,7 +41,7 @@ export interface ImportOptions {
   readonly cwd?: string;
   /** Import files again that were imported completely before? */
   readonly force: boolean;
-  /** Is a file of unknown form a failure, although others were imported? */
+  /** True if a file of unknown form is a failure, although others were imported. */
   readonly strict?: boolean;
   /** Stops the import between two files. */
   readonly signal?: AbortSignal;
@@ -58,10 +58,10 @@ const MAX_DIFFERENCES = 500;
 type Preparer = (segment: string) => Promise<boolean>;
 
 /**
- * Imports files of the exchanges: reads each, and stores its sessions like answers of the source. A file that cannot be
- * read is reported, and the others are imported.
+ * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
+ * be read is reported, and the others are imported.
  *
- * @throws PipelineError `usage` if a path cannot be read; `database_away` if Postgres cannot be reached.
+ * @throws PipelineError `usage` if a path cannot be read; `database_unreachable` if Postgres cannot be reached.
  */
 export async function importFiles(opened: Context, options: ImportOptions): Promise<ImportReport> {
   const { signal, cwd = process.cwd() } = options;
@@ -69,11 +69,11 @@ export async function importFiles(opened: Context, options: ImportOptions): Prom
   const context = { ...opened, db: opened.db.withoutRetry };
   const width = context.config.EOD_CONCURRENCY;
   const found = await findFiles(options.paths, cwd);
-  const asked = { paths: options.paths, force: options.force };
+  const requested = { paths: options.paths, force: options.force };
   const runId = await reserveRunId(opened.db.drizzle);
   // The lock is taken before the run is written, so that no other process takes the run for an abandoned one.
   const lock = await takeSessionLock(opened.db, lockName(runId), (db) =>
-    writeRun({ ...context, db }, runId, asked),
+    writeRun({ ...context, db }, runId, requested),
   );
   const tally = createTally(runId, found.length, options);
   let stopped: string | null = 'stopped by an error; import the same files again to go on';
@@ -275,7 +275,7 @@ const lockName = (runId: number) => `eod:import:${runId}`;
 async function writeRun(
   context: Context,
   runId: number,
-  asked: { readonly paths: readonly string[]; readonly force: boolean },
+  requested: { readonly paths: readonly string[]; readonly force: boolean },
 ): Promise<void> {
   await endAbandonedImports(context);
   const day = today(context.clock, context.config.EOD_TIMEZONE);
@@ -283,7 +283,7 @@ async function writeRun(
     id: runId,
     kind: 'import',
     requestedBy: requesterName(),
-    request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...asked },
+    request: { kind: 'import', targets: [], instruments: [], options: {}, live: false, ...requested },
     from: day,
     to: day,
   });
@@ -326,9 +326,9 @@ async function cancelImport(context: Context, runId: number, why: string): Promi
 
 /**
  * Creates a function that creates, once for an import, the tables of an operation whose files are imported though it was
- * never enabled. It is not asked for: files alone fill its tables.
+ * never enabled. It is not requested: files alone fill its tables.
  *
- * @param onPrepared is told the operation.
+ * @param onPrepared receives the operation.
  */
 function createPreparer(
   context: Context,

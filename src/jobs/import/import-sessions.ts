@@ -1,7 +1,7 @@
 import { dayAt } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { windowFacts } from '../../core/log.ts';
-import { comesBefore, fileOrder, type Place } from '../../core/place.ts';
+import { comesBefore, fileOrder, type Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { type StepTimes, timeStep } from '../../core/steps.ts';
 import { badFile } from '../../extract/diagnostics.ts';
@@ -15,22 +15,22 @@ import {
 } from '../../extract/files/unpack.ts';
 import { differencesOfLoad } from '../../load/market/differences.ts';
 import type { Tickers } from '../../load/market/stored-values.ts';
-import { type KeptAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
+import { takePositions } from '../../load/state/position-sql.ts';
 import {
   filesOfSession,
   ROOM_BEFORE_FILE,
   type StoredFile,
-} from '../../load/state/answers/files-of-session.ts';
-import { takePlaces } from '../../load/state/place-sql.ts';
+} from '../../load/state/responses/files-of-session.ts';
+import { type KeptResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
 import { failureOfWindow, readWindowLoad } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
 import { type FileWindow, insertFileWindows, reserveWindowIds } from '../../load/state/windows/plan.ts';
 import type { Rows } from '../../operations/rows.ts';
 import type { Row, TableDefinition } from '../../operations/table.ts';
 import type { Context } from '../context.ts';
-import { createAnswerReader } from '../responses/read-answer.ts';
-import { type ReadAnswer, recordsOf, sessionAnswer, symbolsFor } from '../responses/session-answer.ts';
-import { storeAnswer } from '../responses/store-answer.ts';
+import { createResponseReader } from '../responses/read-response.ts';
+import { type ReadResponse, recordsOf, sessionResponse, symbolsFor } from '../responses/session-response.ts';
+import { storeResponse } from '../responses/store-response.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 import { type ImportFile, readImportFile } from './files.ts';
 
@@ -63,7 +63,7 @@ export type FileDifference = RowDifference & { readonly file: string };
 interface FileOutcome {
   readonly report: FileReport;
   readonly differences: readonly FileDifference[];
-  /** Was the run cancelled before the whole file was loaded? */
+  /** True if the run was cancelled before the whole file was loaded. */
   readonly cancelled: boolean;
 }
 
@@ -74,10 +74,10 @@ const MOST_COMPARED_BYTES = 16 * 1024 * 1024;
 
 /** A file that is being imported. */
 interface OwnFile extends Pick<StoredFile, 'name' | 'path' | 'order' | 'bytes'> {
-  readonly read: ReadAnswer;
+  readonly read: ReadResponse;
 }
 
-type OfTable = Pick<ReadAnswer, 'preserved'> & { readonly rows: Rows };
+type OfTable = Pick<ReadResponse, 'preserved'> & { readonly rows: Rows };
 
 /** The report of a file that was not loaded. */
 export function notLoaded(
@@ -110,12 +110,12 @@ export function notLoaded(
  */
 export async function readSessions(
   { config }: Context,
-  { path, place }: ImportFile,
+  { path, position }: ImportFile,
   prepare: (segment: string) => Promise<boolean>,
   limit: UnpackLimit,
   leftOut: UnknownFile[],
 ): Promise<FileSession[]> {
-  const bytes = await readImportFile(place, (size) =>
+  const bytes = await readImportFile(position, (size) =>
     takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
   );
   const tried = new Set<string>();
@@ -144,7 +144,7 @@ export async function readSessions(
  * from. If Postgres refuses rows, the file is reported as failed.
  *
  * @param tickers for rows that have none: the same for all files of an import.
- * @throws PipelineError `database_away` if Postgres cannot be reached.
+ * @throws PipelineError `database_unreachable` if Postgres cannot be reached.
  */
 export async function importSessions(
   context: Context,
@@ -154,9 +154,9 @@ export async function importSessions(
   tickers: Tickers,
 ): Promise<FileOutcome> {
   const windows = await openFileWindows(context, runId, file, sessions);
-  const places = await takePlaces(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
+  const positions = await takePositions(context.db.drizzle, windows.length, ROOM_BEFORE_FILE);
   const pack = createPacker(context);
-  const readKept = createAnswerReader(context);
+  const readKept = createResponseReader(context);
   const sums = { rows: 0, ...NO_RECORDS };
   const tables: Record<string, number> = {};
   const differences: FileDifference[] = [];
@@ -164,8 +164,8 @@ export async function importSessions(
   let cancelled = windows.length === 0;
   for (const [at, window] of windows.entries()) {
     const session = sessions[at] as FileSession;
-    const place = places[at] as Place;
-    const load = { file, window, place, session, tickers, readKept, csv: pack(session) };
+    const position = positions[at] as Position;
+    const load = { file, window, position, session, tickers, readKept, csv: pack(session) };
     const times: StepTimes = {};
     const counts = await timeStep(times, 'load', () => importSession(context, load)).catch(async (error) => {
       problems.push(await applyLocalFailure(context, window.id, error));
@@ -260,35 +260,35 @@ function createPacker({ db }: Context): (session: FileSession) => PackedCsv {
 interface Load {
   readonly file: ImportFile;
   readonly window: FileWindow;
-  readonly place: Place;
+  readonly position: Position;
   readonly session: FileSession;
   readonly tickers: Tickers;
   readonly csv: PackedCsv;
-  readonly readKept: ReturnType<typeof createAnswerReader>;
+  readonly readKept: ReturnType<typeof createResponseReader>;
 }
 
 async function importSession(
   context: Context,
-  { file, window, place, session, tickers, readKept, csv }: Load,
+  { file, window, position, session, tickers, readKept, csv }: Load,
 ): Promise<RecordCounts | null> {
   const { clock, config, db } = context;
   const calledAt = clock.now();
   const calledOn = dayAt(Math.floor(calledAt / 1000), config.EOD_TIMEZONE);
   const symbols = await symbolsFor(db.pool, session, tickers);
-  const read = sessionAnswer(session, symbols);
+  const read = sessionResponse(session, symbols);
   const order = orderOf(session, file);
   const { name, bytes } = session.content;
   const own = { name, path: file.path, bytes: bytes.length, read };
   const differing =
     order === undefined ? [] : await differencesOfSession(context, window, { ...own, order }, readKept);
-  return storeAnswer(context, {
+  return storeResponse(context, {
     window,
     ...read,
     extracted: { ...read.extracted, warnings: [...read.extracted.warnings, ...differing] },
-    place,
+    position,
     calledAt,
     bytes: 0,
-    answer: {
+    response: {
       packed: await csv.packed,
       contentType: 'text/csv',
       calledOn,
@@ -309,7 +309,7 @@ async function differencesOfSession(
   context: Context,
   window: FileWindow,
   own: OwnFile,
-  readKept: (answer: KeptAnswer) => Promise<ReadAnswer>,
+  readKept: (response: KeptResponse) => Promise<ReadResponse>,
 ): Promise<string[]> {
   const { drizzle } = context.db;
   const found: string[] = [];
@@ -325,7 +325,7 @@ async function differencesOfSession(
       );
       break;
     }
-    const kept = await readKeptAnswer(drizzle, other.answerId);
+    const kept = await readKeptResponse(drizzle, other.responseId);
     if (kept === null) continue;
     const read = await readKept(kept);
     let records = 0;

@@ -30,7 +30,7 @@ export function expectedFinish(
   return { hours: further + (leftThisHour > 0 ? 1 : 0), finishAt: end };
 }
 
-/** Calls of the same place in the order of a night (`classOf`), of one operation and exchange. */
+/** Calls of the same position in the order of a night (`classOf`), of one operation and exchange. */
 export interface CallGroup {
   readonly pair: string;
   readonly class: number;
@@ -51,7 +51,7 @@ interface Placed {
  * Which calls of a night are made before the next one begins, by operation and exchange: in the order in which workers
  * make them, as far as the budget reaches.
  */
-export function placeCalls(
+export function spreadCalls(
   groups: readonly CallGroup[],
   pace: Pace,
   nextNight: number,

@@ -7,8 +7,9 @@ import { decideDuringOutage, longestOutageMs, OPENING_FAILURES, type Outage } fr
 
 /**
  * Decides what is done about a window whose call or load failed: for every kind of error and every limit the decision
- * is made in this file only; outage-policy.ts has its part about a source that does not answer. An error just has data: its kind, the HTTP status, the pause that the source asked for.
- * Everything here is pure. The table in ARCHITECTURE.md is generated from it (`npm run docs:generate`).
+ * is made in this file only; outage-policy.ts has its part about a source that does not respond. An error just has
+ * data: its kind, the HTTP status, the pause that the source requested. Everything here is pure. The table in
+ * ARCHITECTURE.md is generated from it (`npm run docs:generate`).
  *
  * Other work has its limits elsewhere: the checks and alerts after a run in jobs/runs/finish.ts, the delivery of alerts
  * in load/state/alerts.ts, lost connections in load/database/retry.ts.
@@ -21,8 +22,8 @@ export type FailureAction =
   /** Try again after `delayMs`; this attempt does not count. */
   | { readonly act: 'postpone'; readonly delayMs: number }
   /**
-   * The source is preparing the answer: ask again after `delayMs`; this attempt does not count. `waitInWorker`: the
-   * worker waits and takes no other window.
+   * The source is preparing the response: request again after `delayMs`; this attempt does not count. `waitInWorker`:
+   * the worker waits and takes no other window.
    */
   | { readonly act: 'await_data'; readonly delayMs: number; readonly waitInWorker: boolean }
   /**
@@ -36,13 +37,13 @@ export type FailureAction =
    */
   | { readonly act: 'split'; readonly days: number; readonly named: boolean }
   /**
-   * Keep the answer in this worker and store it again after `delayMs`. `stopsCalls`: until it is stored, no worker of
-   * this process makes another call, because those answers could not be stored either.
+   * Keep the response in this worker and store it again after `delayMs`. `stopsCalls`: until it is stored, no worker of
+   * this process makes another call, because those responses could not be stored either.
    */
-  | { readonly act: 'keep_answer'; readonly delayMs: number; readonly stopsCalls: boolean }
+  | { readonly act: 'keep_response'; readonly delayMs: number; readonly stopsCalls: boolean }
   /** Put the window back as if it had not been started, because the worker is stopping. */
   | { readonly act: 'put_back' }
-  /** End the window without an answer, because there is nothing to load for it. */
+  /** End the window without a response, because there is nothing to load for it. */
   | { readonly act: 'skip'; readonly reason: string }
   /** End windows as failed, or as blocked by the source. */
   | { readonly act: 'end'; readonly state: 'failed' | 'blocked'; readonly scope: Scope };
@@ -57,19 +58,19 @@ export type Scope = 'window' | 'older' | 'operation' | 'exchange' | 'key';
 export interface Situation {
   /** Number of attempts that counted, including this one. */
   readonly attempt: number;
-  /** How often storing the answer in hand has failed, this time included; 0 if there is no answer. */
+  /** How often storing the response in hand has failed, this time included; 0 if there is no response. */
   readonly storeFailures: number;
-  /** Milliseconds for which the window was postponed so far because its answer was not ready. */
+  /** Milliseconds for which the window was postponed so far because its response was not ready. */
   readonly notReadyMs: number;
   /** Number of days of the window if it can be split, otherwise 1. */
   readonly days: number;
-  /** Are all of its days still to come? */
+  /** True if all of its days are still to come. */
   readonly isAhead: boolean;
   /** Milliseconds since the beginning of the clock hour, by the source's clock if it is known. */
   readonly intoHourMs: number;
   /** Milliseconds until calls may start in the next clock hour. */
   readonly nextHourMs: number;
-  /** Null while the source answers. */
+  /** Null while the source responds. */
   readonly outage: Outage | null;
   readonly queue: WindowQueue;
   /** A random number from 0 to 1, so that workers do not come back all at once. */
@@ -96,18 +97,18 @@ export const MAX_BACKOFF_MS = 300_000;
 /** Longest Retry-After of the source that is followed, unless the run waits for an outage for a shorter time. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** Longest pause before asking again for an answer that is not ready, unless EOD_NOT_READY_WAIT_MS is longer. */
+/** Longest pause before requesting again for a response that is not ready, unless EOD_NOT_READY_WAIT_MS is longer. */
 const MAX_NOT_READY_PAUSE_MS = 60_000;
 
 /** Pause before a window is tried again when Postgres could not be reached. */
 const DATABASE_PAUSE_MS = 2_000;
 
-/** Longest pause before an answer is stored again. */
+/** Longest pause before a response is stored again. */
 const MAX_STORE_PAUSE_MS = 30_000;
 
 /**
  * How often workers check an hour whose calls are used up: the limit may have been raised, and one call a minute shows
- * whether the source answers again.
+ * whether the source responds again.
  */
 export const HOUR_RECHECK_MS = 60_000;
 
@@ -120,7 +121,7 @@ export const ACCEPTED_KEY_TRUST_MS = 600_000;
 /** In this time after the beginning of an hour, the source's clock may still be in the hour before. */
 const HOUR_START_TOLERANCE_MS = 300_000;
 
-/** May the source's clock still be in the hour before? Then a refusal does not close the new hour. */
+/** True if the source's clock may still be in the hour before. Then a refusal does not close the new hour. */
 export function isStartOfHour(intoHourMs: number): boolean {
   return intoHourMs < HOUR_START_TOLERANCE_MS;
 }
@@ -128,7 +129,7 @@ export function isStartOfHour(intoHourMs: number): boolean {
 /** How long the queue makes no call when those of an hour are used up: until the next one, or until it is checked again. */
 export const waitForCallsMs = (nextHourMs: number): number => Math.min(nextHourMs, HOUR_RECHECK_MS);
 
-/** Does a window that has lost this many workers fail? */
+/** True if a window that has lost this many workers fails. */
 export function lostTooManyWorkers(lostWorkers: number): boolean {
   return lostWorkers > MAX_LOST_WORKERS;
 }
@@ -139,7 +140,7 @@ export function backoffMs(attempt: number, baseMs: number, chance: number): numb
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
-/** Each pause is as long as all before it together, so that a slow source is not asked hundreds of times. */
+/** Each pause is as long as all before it together, so that a slow source is not requested hundreds of times. */
 function notReadyPauseMs(
   notReadyMs: number,
   { EOD_NOT_READY_WAIT_MS }: Pick<Config, 'EOD_NOT_READY_WAIT_MS'>,
@@ -148,9 +149,9 @@ function notReadyPauseMs(
 }
 
 /**
- * The average time that the hour's budget allows a worker for each call. A worker waits this long for an answer that is
- * being prepared, rather than begin another call: what is not fetched before the calls of the hour are used up has to
- * be asked for again.
+ * The average time that the hour's budget allows a worker for each call. A worker waits this long for a response that
+ * is being prepared, rather than begin another call: what is not fetched before the calls of the hour are used up has
+ * to be requested again.
  */
 function msPerCall({
   EOD_CALLS_PER_HOUR,
@@ -190,25 +191,25 @@ const retryOrAwaitSource: Decide = (error, situation, config) => {
   return { act: 'postpone', delayMs: next.act === 'wait' ? next.delayMs : 0 };
 };
 
-/** Waits for Postgres: with the answer in hand if there is one, so that no call is made twice. */
+/** Waits for Postgres: with the response in hand if there is one, so that no call is made twice. */
 const awaitDatabase: Decide = (_error, { storeFailures }) =>
   storeFailures === 0
     ? POSTPONE_FOR_DATABASE
-    : { act: 'keep_answer', delayMs: DATABASE_PAUSE_MS, stopsCalls: false };
+    : { act: 'keep_response', delayMs: DATABASE_PAUSE_MS, stopsCalls: false };
 
-/** The same for a Postgres that lets windows be claimed and does not take their answers. */
+/** The same for a Postgres that lets windows be claimed and does not take their responses. */
 const awaitStorage: Decide = (error, situation, config) => {
   const { storeFailures, chance } = situation;
   if (storeFailures === 0) return awaitDatabase(error, situation, config);
   const delayMs = Math.min(MAX_STORE_PAUSE_MS, backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance));
-  return { act: 'keep_answer', delayMs, stopsCalls: true };
+  return { act: 'keep_response', delayMs, stopsCalls: true };
 };
 
-/** Tries EOD_ATTEMPTS times to store the answer in hand; nothing is asked again. */
-const retryWithAnswer: Decide = (_error, { storeFailures, chance }, config) => {
+/** Tries EOD_ATTEMPTS times to store the response in hand; nothing is requested again. */
+const retryWithResponse: Decide = (_error, { storeFailures, chance }, config) => {
   if (storeFailures === 0 || storeFailures >= config.EOD_ATTEMPTS) return FAIL;
   const delayMs = backoffMs(storeFailures, config.EOD_BACKOFF_MS, chance);
-  return { act: 'keep_answer', delayMs, stopsCalls: false };
+  return { act: 'keep_response', delayMs, stopsCalls: false };
 };
 
 /**
@@ -223,7 +224,7 @@ export const STATUS_RULES: readonly {
   readonly attempts: number;
   /**
    * `failure`: it counts towards the circuit breaker, and while the source is down `attempts` does not apply. `success`:
-   * the source has answered, and `attempts` always applies.
+   * the source has responded, and `attempts` always applies.
    */
   readonly source: Evidence['source'];
 }[] = [
@@ -265,7 +266,7 @@ const half = (days: number) => Math.ceil(days / 2);
 
 interface Rule {
   readonly decide: Decide;
-  /** What the failed call shows about the source: did it answer? */
+  /** What the failed call shows about the source: whether it responded. */
   readonly source: Evidence['source'];
   /** What it shows about the access key. */
   readonly key: Evidence['key'];
@@ -304,11 +305,11 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   instrument_blocked: { decide: () => block('window'), source: 'success', key: 'accepted' },
   range_refused: {
     // The range is too long or too far back; the line does not say which, and a limit that it names may be wrong. The
-    // answers to shorter ranges will show it.
+    // responses to shorter ranges will show it.
     decide: ({ limitDays = 0 }, { days, isAhead }) => {
       const named = limitDays >= 1 && limitDays < days;
       // Of days to come the source may know none; shorter ranges of them would be refused one by one.
-      if (isAhead && !named) return { act: 'skip', reason: 'the source does not answer for days to come' };
+      if (isAhead && !named) return { act: 'skip', reason: 'the source does not serve days to come' };
       if (days <= 1) return block('older');
       return { act: 'split', days: named ? limitDays : half(days), named };
     },
@@ -331,16 +332,16 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   http_status: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   too_large: { decide: () => FAIL, source: 'success', key: 'unknown' },
   unreadable: { decide: retry, source: 'success', key: 'unknown' },
-  database_away: { decide: awaitDatabase, source: 'unknown', key: 'unknown' },
+  database_unreachable: { decide: awaitDatabase, source: 'unknown', key: 'unknown' },
   database_cannot_store: { decide: awaitStorage, source: 'unknown', key: 'unknown' },
   database_locked: { decide: awaitDatabase, source: 'unknown', key: 'unknown' },
   database: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
-  defect: { decide: retryWithAnswer, source: 'unknown', key: 'unknown' },
+  defect: { decide: retryWithResponse, source: 'unknown', key: 'unknown' },
   usage: { decide: () => FAIL, source: 'unknown', key: 'unknown' },
   aborted: { decide: () => PUT_BACK, source: 'unknown', key: 'unknown' },
 };
 
-/** May the answer to a shorter range arrive in full? */
+/** True if the response to a shorter range may arrive in full. */
 function shorterRangeMayHelp({ kind, cutShort }: PipelineError): boolean {
   return cutShort || kind === 'too_large' || kind === 'timeout';
 }
@@ -359,15 +360,15 @@ export function failureOf(error: unknown): PipelineError {
 }
 
 /**
- * Decides the same for work without calls to the source: loading a file or a kept answer, planning the run of a tick,
- * storing the result of a failure. It fails for good, unless Postgres is away or cannot store, or the process is
+ * Decides the same for work without calls to the source: loading a file or a kept response, planning the run of a tick,
+ * storing the result of a failure. It fails for good, unless Postgres is unreachable or cannot store, or the process is
  * stopping: then it is done later.
  */
 export function decideLocalFailure(
   error: unknown,
 ): Extract<FailureAction, { act: 'postpone' | 'put_back' | 'end' }> {
   switch (failureOf(error).kind) {
-    case 'database_away':
+    case 'database_unreachable':
     case 'database_cannot_store':
     case 'database_locked':
       return POSTPONE_FOR_DATABASE;
@@ -380,13 +381,13 @@ export function decideLocalFailure(
 
 /** What a failed call shows besides its own failure. */
 interface Evidence {
-  /** Did the source answer? */
+  /** True if the source responded. */
   readonly source: 'success' | 'failure' | 'unknown';
-  /** Did it accept the access key? */
+  /** True if it accepted the access key. */
   readonly key: 'accepted' | 'refused' | 'unknown';
 }
 
-/** Has the hour's quota calls left? */
+/** True if the hour's quota has calls left. */
 type HourEvidence = 'open' | 'closed' | 'unknown';
 
 /**
@@ -398,7 +399,7 @@ export function evidenceOf(error: unknown, days: number): Evidence & { readonly 
   if (!(error instanceof PipelineError)) return { source: 'unknown', key: 'unknown', hour: 'unknown' };
   const { key } = RULES[error.kind];
   return {
-    // The source may answer a shorter range in time.
+    // The source may serve a shorter range in time.
     source: error.kind === 'timeout' && days > 1 ? 'unknown' : sourceEvidence(error),
     // A key counts as accepted only if the source sent a diagnostic line, which is not one that refuses the key.
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
@@ -406,7 +407,7 @@ export function evidenceOf(error: unknown, days: number): Evidence & { readonly 
   };
 }
 
-/** Did the source answer a failed call? Half an answer is an answer. */
+/** True if the source responded to a failed call. Half a response is a response. */
 function sourceEvidence(error: PipelineError): Evidence['source'] {
   const source = statusRule(error)?.source ?? RULES[error.kind].source;
   return source === 'failure' && error.cutShort ? 'success' : source;

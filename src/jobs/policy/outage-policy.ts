@@ -2,11 +2,11 @@ import type { Config } from '../../core/config.ts';
 import type { WindowQueue } from '../queue/queue.ts';
 
 /**
- * Decides what is done while the source does not answer: when its circuit opens, how often it is tried, and when a
+ * Decides what is done while the source does not respond: when its circuit opens, how often it is tried, and when a
  * window is given up. Part of the failure policy, and as pure.
  */
 
-/** What is known about a source that does not answer. */
+/** What is known about a source that does not respond. */
 export interface Outage {
   /** Milliseconds since the first of the consecutive calls that failed. */
   readonly downMs: number;
@@ -14,15 +14,15 @@ export interface Outage {
   readonly sinceFailureMs: number;
   /** Milliseconds until the source is to be tried again. */
   readonly waitMs: number;
-  /** Is a single call trying it now? */
+  /** True if a single call is trying it now. */
   readonly probing: boolean;
   /** Milliseconds since the run was started or resumed. */
   readonly runAgeMs: number;
-  /** Has a call for the window's operation and exchange failed since the source last answered? */
+  /** True if a call for the window's operation and exchange has failed since the source last responded. */
   readonly triedBefore: boolean;
 }
 
-/** A backfill, which somebody is watching, waits for a source that does not answer for this part of the time only. */
+/** A backfill, which somebody is watching, waits for a source that does not respond for this part of the time only. */
 const BACKFILL_SHARE = 60;
 
 /** How long the source may be down before the windows of a queue are given up. Unit: milliseconds. */
@@ -33,7 +33,7 @@ export function longestOutageMs(config: Pick<Config, 'EOD_OUTAGE_PATIENCE_MS'>, 
 /** This many consecutive failed calls open the circuit. */
 export const OPENING_FAILURES = 5;
 
-/** Is the circuit open after this many consecutive failed calls? Then only single calls try the source. */
+/** True if the circuit is open after this many consecutive failed calls. Then only single calls try the source. */
 export function circuitIsOpen(failures: number): boolean {
   return failures >= OPENING_FAILURES;
 }
@@ -50,7 +50,7 @@ export function circuitPauseMs(failures: number): number {
 export const PROBE_RECHECK_MS = 200;
 
 /**
- * Decides whether a window is asked for, waits or is given up while the source is down. Its run has waited since the
+ * Decides whether a window is requested, waits or is given up while the source is down. Its run has waited since the
  * source went down or the run began, whichever was later. A window is given up only if a call has failed after that
  * waiting time was over, and each run tries the source when it begins, so that a recovered source is noticed at once.
  * The first call for each operation and exchange is made at once, so that no window is given up because of others.

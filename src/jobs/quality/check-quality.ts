@@ -29,7 +29,7 @@ interface QualityRange extends DayRange {
  * findings, and which days were compared. Does not change the schema `market`.
  *
  * @returns the result of each check that is not switched off, in the order of `checks`.
- * @throws PipelineError `database_away`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
+ * @throws PipelineError `database_unreachable`; `usage` for an unknown check in EOD_FINDING_SEVERITY.
  */
 export async function checkQuality(context: Context, range: QualityRange): Promise<CheckResult[]> {
   const { from, to, runId = null } = range;

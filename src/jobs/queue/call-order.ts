@@ -15,8 +15,8 @@ export type Recency = (typeof RECENCIES)[number];
 export interface Turn {
   readonly value: ScheduleValue;
   readonly recency: Recency;
-  /** When what it asks about was last asked; null: never, as far as is known. */
-  readonly askedOn: Day | null;
+  /** When what it is about was last requested; null: never, as far as is known. */
+  readonly requestedOn: Day | null;
 }
 
 /** The priorities of one class lie between two multiples of this. */
@@ -30,20 +30,21 @@ export function classOf({ value, recency }: Pick<Turn, 'value' | 'recency'>): nu
   return VALUES.indexOf(value) * RECENCIES.length + RECENCIES.indexOf(recency);
 }
 
-/** Do details of single instruments have this class? */
+/** True if details of single instruments have this class. */
 export const isDetailClass = (found: number): boolean =>
   found >= VALUES.indexOf('details') * RECENCIES.length;
 
 /**
- * The priority of a window of a night: first by value, then newer days before older ones, then what was asked longest
- * ago or never. Above all windows that go before the order (`PRIORITY`), and at most 2^21 - 1, which is BullMQ's limit.
+ * The priority of a window of a night: first by value, then newer days before older ones, then what was requested
+ * longest ago or never. Above all windows that go before the order (`PRIORITY`), and at most 2^21 - 1, which is
+ * BullMQ's limit.
  */
 export function nightPriority(turn: Turn): number {
-  const age = turn.askedOn === null ? 0 : 1 + daysBetween(FIRST_DAY, turn.askedOn);
+  const age = turn.requestedOn === null ? 0 : 1 + daysBetween(FIRST_DAY, turn.requestedOn);
   return (1 + classOf(turn)) * CLASS_SIZE + Math.min(CLASS_SIZE - 1, Math.max(0, age));
 }
 
-/** What an operation's windows are worth: what it declares, or else details if it asks about instruments. */
+/** What an operation's windows are worth: what it declares, or else details if it is about instruments. */
 export function worthOf(operation: Pick<Operation, 'schedule' | 'windows'>): ScheduleValue {
   return operation.schedule.value ?? (asksInstruments(operation) ? 'details' : 'lists');
 }
@@ -65,6 +66,6 @@ export function recencyOf(
   return to >= first ? 'lookback' : 'older';
 }
 
-/** Are its questions about no session? Those about quarters are about the last one, which ended weeks ago. */
+/** True if its requests are about no session. Those about quarters are about the last one, which ended weeks ago. */
 const isUndated = (windows: Operation['windows']) =>
   windows.per === 'instrument' && windows.days !== 'sessions';

@@ -1,7 +1,7 @@
 import { type Day, daysBetween } from '../../core/days.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { runStep } from '../../core/steps.ts';
-import { readLastAsked } from '../../load/state/coverage/last-asked.ts';
+import { readLastRequested } from '../../load/state/coverage/last-requested.ts';
 import { countOpenWindows, openWindows } from '../../load/state/windows/windows.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { operations } from '../../operations/registry.ts';
@@ -14,11 +14,11 @@ const BATCH = 1_000;
 
 /**
  * Priorities in BullMQ: jobs with the lowest number are taken first. Those of nights are in call-order.ts. To pieces and
- * windows of backfills the age of their days is added: the newest are first, so that the first day that is beyond the
- * history of the source shows that all which wait are.
+ * windows of backfills the age of their days is added: the newest are first, so that the first day that is too
+ * old for the source shows that all which wait are.
  */
 export const PRIORITY = {
-  /** Windows whose answer the source has prepared or is preparing. */
+  /** Windows whose response the source has prepared or is preparing. */
   prepared: 1,
   /** Pieces of split windows. */
   piece: 1,
@@ -91,8 +91,8 @@ export async function* lostWindows(
 }
 
 /**
- * Has a queue fewer jobs than there are open windows? That costs two counts. Jobs of windows that have ended may make up
- * for lost ones, but only until they are taken.
+ * True if a queue has fewer jobs than there are open windows. That costs two counts. Jobs of windows that have ended
+ * may make up for lost ones, but only until they are taken.
  */
 export async function lacksJobs({ db, queues }: Pick<QueueContext, 'db' | 'queues'>): Promise<boolean> {
   const open = { nightly: 0, backfill: 0 };
@@ -168,7 +168,7 @@ function windowJob({ queues }: QueueContext, window: OpenWindow, priority: numbe
 type PriorityOf = (window: OpenWindow) => Promise<number>;
 
 /**
- * The priorities of windows. Those of nights follow the value of the operation and the age of what is asked
+ * The priorities of windows. Those of nights follow the value of the operation and the age of what is requested
  * (call-order.ts), which is read once for each operation and exchange.
  */
 function priorities({ db, calendar, config }: QueueContext): PriorityOf {
@@ -176,8 +176,14 @@ function priorities({ db, calendar, config }: QueueContext): PriorityOf {
   const agesOf = (operation: Operation, { exchange, date }: OpenWindow) => {
     const pair = pairName({ operation: operation.name, exchange });
     const isOfAnyDay = operation.windows.per === 'row';
-    const asked = { operation: operation.name, exchange, date, isOfAnyDay, timeZone: config.EOD_TIMEZONE };
-    const known = ages.get(pair) ?? readLastAsked(db.drizzle, asked);
+    const requested = {
+      operation: operation.name,
+      exchange,
+      date,
+      isOfAnyDay,
+      timeZone: config.EOD_TIMEZONE,
+    };
+    const known = ages.get(pair) ?? readLastRequested(db.drizzle, requested);
     ages.set(pair, known);
     return known;
   };
@@ -189,7 +195,9 @@ function priorities({ db, calendar, config }: QueueContext): PriorityOf {
     if (window.kind !== 'nightly' || operation === undefined) return PRIORITY.backfill + ageOf(window.to);
     const { exchange, date, to, instruments } = window;
     const known = await agesOf(operation, window);
-    const asked = (instruments.length === 0 ? [''] : instruments).map((symbol) => known.get(symbol) ?? '');
+    const requested = (instruments.length === 0 ? [''] : instruments).map(
+      (symbol) => known.get(symbol) ?? '',
+    );
     return nightPriority({
       value: worthOf(operation),
       recency: recencyOf(
@@ -197,7 +205,7 @@ function priorities({ db, calendar, config }: QueueContext): PriorityOf {
         to,
         calendar.lastSessions(exchange, date, 1 + config.EOD_LOOKBACK_SESSIONS),
       ),
-      askedOn: asked.sort()[0] || null,
+      requestedOn: requested.sort()[0] || null,
     });
   };
 }

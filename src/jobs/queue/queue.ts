@@ -427,7 +427,7 @@ function joinQueues(
 const REPEAT_MS = 5_000;
 
 /**
- * Logs errors of connections; without a listener they would end the process. The drivers reconnect by themselves. After
+ * Logs errors of connections; without a listener they would end the process. The drivers reconnect automatically. After
  * `mute` nothing is logged, because the server may stop while the queues are being closed.
  */
 function errorLogger(log: Logger) {

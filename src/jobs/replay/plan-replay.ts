@@ -5,14 +5,14 @@ import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { transaction } from '../../load/database/transaction.ts';
-import { hasAskedSymbol } from '../../load/market/fold/fold-sql.ts';
+import { hasRequestedSymbol } from '../../load/market/fold/fold-sql.ts';
 import { hasRows } from '../../load/market/stored-values.ts';
 import {
-  type AnswerFilter,
-  type AnswerToReplay,
-  answeredPairs,
-  answersToReplay,
-} from '../../load/state/answers/to-replay.ts';
+  coveredPairs,
+  type ResponseFilter,
+  type ResponseToReplay,
+  responsesToReplay,
+} from '../../load/state/responses/to-replay.ts';
 import { insertRun, reserveRunId, setRunRange } from '../../load/state/runs/runs.ts';
 import { insertWindows, type PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
@@ -35,34 +35,36 @@ interface PartParams {
 }
 
 /** What a replay is to do; stored with its run. */
-interface ReplayRequest extends AnswerFilter {
+interface ReplayRequest extends ResponseFilter {
   readonly kind: 'replay';
-  /** Only answers with open rejects. */
+  /** Only responses with open rejects. */
   readonly rejectsOnly: boolean;
-  /** Is the history replaced, too? */
+  /** True if the history is replaced, too. */
   readonly rebuild: boolean;
 }
 
-/** Tables of an exchange that the same data sets fill, and whose answers can be divided in the same way. */
+/** Tables of an exchange that the same data sets fill, and whose responses can be divided in the same way. */
 interface TablesOfExchange {
   readonly exchange: string;
   readonly tables: readonly TableDefinition[];
   readonly dividedBy: 'days' | 'instruments' | 'nothing';
 }
 
-/** How the answers about a table can be divided into parts with no row in common. */
+/** How the responses about a table can be divided into parts with no row in common. */
 function dividedBy(table: TableDefinition): TablesOfExchange['dividedBy'] {
   if (listedInFull(table) === 'days') return 'days';
-  return hasAskedSymbol(table) ? 'instruments' : 'nothing';
+  return hasRequestedSymbol(table) ? 'instruments' : 'nothing';
 }
 
-/** The tables that are filled by the data sets of which an answer matches, and by those that share tables with them. */
+/**
+ * The tables that are filled by the data sets of which a response matches, and by those that share tables with them.
+ */
 async function tablesToReplay(
   { db }: Context,
-  { operations: named, exchanges }: AnswerFilter,
+  { operations: named, exchanges }: ResponseFilter,
 ): Promise<TablesOfExchange[]> {
   const found = new Map<string, TablesOfExchange[]>();
-  for (const { operation, exchange } of await answeredPairs(db.drizzle)) {
+  for (const { operation, exchange } of await coveredPairs(db.drizzle)) {
     if (!isInUse(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;
@@ -75,17 +77,17 @@ async function tablesToReplay(
   return [...found.values()].flat();
 }
 
-/** A part has so many bytes of answers, uncompressed, or days, unless one answer has more. */
+/** A part has so many bytes of responses, uncompressed, or days, unless one response has more. */
 const MOST_BYTES = 20 * 1024 * 1024;
 const MOST_DAYS = 92;
 /** Days that are further apart are in different parts. */
 const MOST_APART = 7;
 const MOST_INSTRUMENTS = 200;
 
-/** Divides the days of answers, sorted by their first days, into ranges that are folded one by one. */
-function divideDays(answers: readonly Pick<AnswerToReplay, 'from' | 'to' | 'bytes'>[]): DayRange[] {
+/** Divides the days of responses, sorted by their first days, into ranges that are folded one by one. */
+function divideDays(responses: readonly Pick<ResponseToReplay, 'from' | 'to' | 'bytes'>[]): DayRange[] {
   const parts: { from: string; to: string; bytes: number }[] = [];
-  for (const { from, to, bytes } of answers) {
+  for (const { from, to, bytes } of responses) {
     const last = parts.at(-1);
     if (last === undefined) parts.push({ from, to, bytes });
     else if (to <= last.to) last.bytes += bytes;
@@ -103,9 +105,9 @@ function divideDays(answers: readonly Pick<AnswerToReplay, 'from' | 'to' | 'byte
   return parts.map(({ from, to }) => ({ from, to }));
 }
 
-function divideInstruments(answers: readonly AnswerToReplay[]): string[][] {
+function divideInstruments(responses: readonly ResponseToReplay[]): string[][] {
   const sizes = new Map<string, number>();
-  for (const { instruments, bytes } of answers) {
+  for (const { instruments, bytes } of responses) {
     for (const one of instruments) {
       const name = one.toUpperCase();
       sizes.set(name, (sizes.get(name) ?? 0) + bytes);
@@ -129,11 +131,11 @@ function divideInstruments(answers: readonly AnswerToReplay[]): string[][] {
 /** How parts are planned. */
 type PartOptions = Pick<ReplayRequest, 'rejectsOnly' | 'rebuild'>;
 
-/** The parts of all tables whose answers match. */
+/** The parts of all tables whose responses match. */
 async function planParts(
   context: Context,
   replayed: readonly TablesOfExchange[],
-  filter: AnswerFilter,
+  filter: ResponseFilter,
   options: PartOptions,
 ): Promise<PlannedWindow[]> {
   const parts: PlannedWindow[] = [];
@@ -143,17 +145,17 @@ async function planParts(
   return parts;
 }
 
-/** The parts of some tables whose answers match. */
+/** The parts of some tables whose responses match. */
 async function partsOf(
   { db }: Context,
   of: TablesOfExchange,
-  { from, to }: AnswerFilter,
+  { from, to }: ResponseFilter,
   { rejectsOnly, rebuild }: PartOptions,
 ): Promise<PlannedWindow[]> {
   const filling = namesFilling(of.tables);
   const filter = { operations: filling, exchanges: [of.exchange] };
-  const answers = await answersToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
-  const [first] = answers;
+  const responses = await responsesToReplay(db.drizzle, { ...filter, from, to }, rejectsOnly);
+  const [first] = responses;
   if (first === undefined) return [];
   const history = rebuild || (await areEmpty(db.pool, of));
   const operation = operations.find(({ name }) => filling.includes(name))?.name ?? filling[0] ?? '';
@@ -172,17 +174,17 @@ async function partsOf(
     reason: null,
   };
   if (of.dividedBy === 'days') {
-    return divideDays(answers).map((days) => ({ ...part, ...days, instruments: [] }));
+    return divideDays(responses).map((days) => ({ ...part, ...days, instruments: [] }));
   }
-  const all = of.dividedBy === 'nothing' ? await answersToReplay(db.drizzle, filter, false) : answers;
+  const all = of.dividedBy === 'nothing' ? await responsesToReplay(db.drizzle, filter, false) : responses;
   const lastDays = all.map((one) => one.to).sort();
   const range = { from: all[0]?.from ?? first.from, to: lastDays.at(-1) ?? first.to };
-  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(answers);
+  const divided = of.dividedBy === 'nothing' ? [[]] : divideInstruments(responses);
   return divided.map((instruments) => ({ ...part, ...range, instruments }));
 }
 
 /**
- * Have these tables neither rows nor a history, so that the history that the answers make can be stored?
+ * True if these tables have neither rows nor a history, so that the history that the responses make can be stored.
  *
  * @throws PipelineError `usage` for an empty table whose history is not empty: somebody emptied it, and loading it
  *   again would write the history twice.
@@ -207,14 +209,14 @@ interface ReplayOptions {
 }
 
 /**
- * Writes a run of kind `replay` with a window for each part of the tables whose answers match: it is folded anew.
+ * Writes a run of kind `replay` with a window for each part of the tables whose responses match: it is folded anew.
  *
  * @returns the run's number, or null if there is nothing to replay.
  * @throws PipelineError `usage` if the tables cannot be rebuilt.
  */
 export async function planReplay(
   context: Context,
-  filter: AnswerFilter,
+  filter: ResponseFilter,
   { rejectsOnly = false, rebuild = false, requestedBy = requesterName() }: ReplayOptions = {},
 ): Promise<number | null> {
   const replayed = await tablesToReplay(context, filter);

@@ -3,13 +3,13 @@ import { windowFacts } from '../../core/log.ts';
 import { workWithSessionLock } from '../../load/database/session-lock.ts';
 import { unreadable } from '../../load/market/fold/merge-or-fold.ts';
 import { refoldPart } from '../../load/market/fold/refold-part.ts';
-import { readKeptAnswer } from '../../load/state/answers/answers.ts';
 import { insertCoveringLoads } from '../../load/state/loads/loads.ts';
+import { readKeptResponse } from '../../load/state/responses/responses.ts';
 import { openReplayWindows, startWindow } from '../../load/state/windows/windows.ts';
 import { tables } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { createAnswerReader } from '../responses/read-answer.ts';
-import { readToFold } from '../responses/store-answer.ts';
+import { createResponseReader } from '../responses/read-response.ts';
+import { readToFold } from '../responses/store-response.ts';
 import { closeRun } from '../runs/finish.ts';
 import { applyLocalFailure } from '../worker/apply-failure.ts';
 
@@ -20,7 +20,8 @@ type ReplayWindow = Awaited<ReturnType<typeof openReplayWindows>>[number];
  * Works on a replay in this process, without the queue and the source. EOD_CONCURRENCY parts are folded at the same time:
  * they have no row in common. If the signal stops it, the remaining windows stay open, and the run can be resumed.
  *
- * @throws PipelineError `usage` if another process works on the run; `database_away` if Postgres cannot be reached.
+ * @throws PipelineError `usage` if another process works on the run; `database_unreachable` if Postgres cannot be
+ * reached.
  */
 export async function workReplay(context: Context, runId: number, signal: AbortSignal): Promise<void> {
   // When this is repeated after an outage, it continues with the remaining windows.
@@ -58,14 +59,14 @@ async function replayWindow(context: Context, window: ReplayWindow): Promise<voi
     await replayPart(context, window);
   } catch (error) {
     await applyLocalFailure(context, window.id, error);
-    log.error({ ...windowFacts(window), err: error }, 'could not replay the answers');
+    log.error({ ...windowFacts(window), err: error }, 'could not replay the responses');
   }
 }
 
 async function replayPart(context: Context, window: ReplayWindow): Promise<void> {
   const { db, config } = context;
   const names = (window.params.tables ?? '').split(',');
-  const reader = createAnswerReader(context);
+  const reader = createResponseReader(context);
   const divided = window.params.dividedBy;
   const counts = await refoldPart(
     db,
@@ -80,11 +81,11 @@ async function replayPart(context: Context, window: ReplayWindow): Promise<void>
     },
     {
       maxWithdrawShare: config.EOD_MAX_WITHDRAW_SHARE,
-      read: async (answerId) => {
-        const answer = await readKeptAnswer(db.drizzle, answerId);
-        if (answer === null) return null;
-        return readToFold(context, answer, reader).catch((error) => {
-          throw unreadable(answer, error);
+      read: async (responseId) => {
+        const response = await readKeptResponse(db.drizzle, responseId);
+        if (response === null) return null;
+        return readToFold(context, response, reader).catch((error) => {
+          throw unreadable(response, error);
         });
       },
     },

@@ -110,7 +110,7 @@ function learnFrom({ calendar }: SessionsOf, rows: readonly SessionRow[]): void 
  */
 export function sessionDaysOf(
   operation: string,
-  asked: DayRange,
+  requested: DayRange,
   { batches }: Pick<Extracted, 'batches'>,
 ): Day[] {
   if (operation !== BHAV_COPY) return [];
@@ -125,13 +125,13 @@ export function sessionDaysOf(
     }
   }
   return [...rows.keys()]
-    .filter((day) => (asked.from <= day && day <= asked.to) || 2 * (rows.get(day) ?? 0) >= all)
+    .filter((day) => (requested.from <= day && day <= requested.to) || 2 * (rows.get(day) ?? 0) >= all)
     .sort();
 }
 
 /**
  * Stores days with a bhav copy as sessions if the calendar lists them as closed. Other processes read them from there.
- * Must be called before the coverage of the answer is determined, so that the day counts.
+ * Must be called before the coverage of the response is determined, so that the day counts.
  */
 export async function observeSessions(
   context: SessionsContext & Pick<Context, 'log'>,

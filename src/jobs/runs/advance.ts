@@ -11,8 +11,9 @@ import { closeRun, followUpRuns } from './finish.ts';
 import { listOfTargets, planKnown, planSeenParts } from './plan-run.ts';
 
 /**
- * Advances a run after a window has ended: it plans the deferred targets that wait for no open window any more, and once
- * no window is open the parts that its answers have shown (`planSeenParts`), and then closes the run. Any worker may call it at any time: a lock on the run's row makes sure that each step happens once.
+ * Advances a run after a window has ended: it plans the deferred targets that wait for no open window any more, and
+ * once no window is open the parts that its responses have shown (`planSeenParts`), and then closes the run. Any worker
+ * may call it at any time: a lock on the run's row makes sure that each step happens once.
  */
 export async function advanceRun(context: QueueContext, runId: number): Promise<void> {
   const { db } = context;

@@ -69,7 +69,7 @@ async function unplanned(db: NodePgDatabase, runId: number): Promise<RunEnd | nu
  * tried again every half minute by each worker and at the end of each run.
  *
  * @returns how the run ends if something derived from the rows could not be brought up to date, otherwise null.
- * @throws PipelineError if Postgres is away: then it is tried again.
+ * @throws PipelineError if Postgres is unreachable: then it is tried again.
  */
 async function updateDerived(context: Context, runId: number): Promise<RunEnd | null> {
   const what = 'instruments and corporate events could not be brought up to date';
@@ -99,7 +99,7 @@ const FOLLOW_UP_ATTEMPTS = 5;
  * Makes the checks and alerts that follow the end of a run, for each run that still needs them and that no other
  * process works on. A process may end between the end of a run and this, so every worker calls it from time to time.
  *
- * @param awaited waits until this run has them, whoever works on it.
+ * @param awaited waits until this run has them, no matter who works on it.
  */
 export async function followUpRuns(context: Context, awaited?: number): Promise<void> {
   const { db, log } = context;
@@ -175,10 +175,10 @@ async function followUp(
   return night?.isAwaited === true ? 'night' : 'done';
 }
 
-/** After a first fill of years the digests take minutes; what is left is worked out the next night, or when asked for. */
+/** After a first fill of years the digests take minutes; what is left is computed the next night, or when requested. */
 const DIGEST_WITHIN_MS = 30_000;
 
-/** Works out the digests of the states so far, so that a row that somebody changes from now on is found. */
+/** Computes the digests of the states so far, so that a row that somebody changes from now on is found. */
 async function digestStates(db: Context['db']): Promise<void> {
   const { version } = await versionAt(db.drizzle, null);
   await digestUpTo(db, version, AbortSignal.timeout(DIGEST_WITHIN_MS));

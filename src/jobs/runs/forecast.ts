@@ -9,7 +9,7 @@ import { requestMinutes } from '../../operations/night-times.ts';
 import { isQuarterly } from '../../operations/operation.ts';
 import { operationNamed, operations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { type CallGroup, expectedFinish, type Pace, placeCalls } from '../policy/call-pace.ts';
+import { type CallGroup, expectedFinish, type Pace, spreadCalls } from '../policy/call-pace.ts';
 import { callLimitOf, callsOf, hourStart } from '../policy/quota.ts';
 import { classOf, isDetailClass, recencyOf, worthOf } from '../queue/call-order.ts';
 import { queueOf } from '../queue/queue.ts';
@@ -24,15 +24,15 @@ interface OperationForecast extends Pair {
   /** Calls to make. */
   readonly requests: number;
   readonly skipped: number;
-  /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are asked for. */
+  /** Windows with days for which the source probably has no data any more (EOD_HISTORY_DAYS); they are requested. */
   readonly outOfReach: number;
-  /** Are the instruments not known yet? Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
+  /** True if the instruments are not known yet. Then EOD_INSTRUMENT_LIMIT instruments are assumed. */
   readonly isEstimated: boolean;
-  /** Is it a seventh of the instruments, because the nights of a week share them? */
+  /** True for a seventh of the instruments, because the nights of a week share them. */
   readonly isSpread: boolean;
   /**
    * When its last call is made, ISO 8601; null if there is none, or it is never made. Of what is left when the next
-   * night begins, at the earliest: that night asks for prices and lists first.
+   * night begins, at the earliest: that night requests prices and lists first.
    */
   readonly finishAt: string | null;
   /** How many calls are left when the next night begins; 0 for other runs. */
@@ -55,14 +55,14 @@ export interface Forecast extends DayRange {
   /** Calls that a run of this kind may make in a clock hour, and how many of them are left in this one. */
   readonly callsPerHour: number;
   readonly leftThisHour: number;
-  /** Are the instruments of some operation not known yet? */
+  /** True if the instruments of some operation are not known yet. */
   readonly isEstimated: boolean;
   /** When the next night begins, at most a day from now, ISO 8601; null if this is no night. */
   readonly nextNightAt: string | null;
   /** How many calls are left then. They are made later; nothing is lost. */
   readonly leftOver: number;
   readonly isDoneInTime: boolean;
-  /** In the order in which they are asked; those that ask nothing come last. */
+  /** In the order in which they are requested; those that request nothing come last. */
   readonly operations: readonly OperationForecast[];
 }
 
@@ -96,7 +96,7 @@ export async function forecastRun(context: Context, request: RunRequest): Promis
       tallies.set(key, tally);
       addWindow(tally, window, reach);
       if (window.state !== 'pending') continue;
-      // Backfills are asked in the order in which they are planned.
+      // Backfills are requested in the order in which they are planned.
       const found = request.kind === 'nightly' ? classes(window) : 0;
       const group = groups.get(`${key} ${found}`) ?? { pair: key, class: found, calls: 0 };
       groups.set(`${key} ${found}`, group);
@@ -174,8 +174,8 @@ function finishesOf(
   nextNight: number | null,
   zone: string,
 ): ReadonlyMap<string, Finish> {
-  const placed = placeCalls(groups, pace, nextNight ?? Number.POSITIVE_INFINITY);
-  // The next night asks as much as this one before it comes to what is left.
+  const placed = spreadCalls(groups, pace, nextNight ?? Number.POSITIVE_INFINITY);
+  // The next night requests as much as this one before it comes to what is left.
   const first = groups.reduce((sum, one) => sum + (isDetailClass(one.class) ? 0 : one.calls), 0);
   const later = {
     ...pace,
@@ -219,7 +219,7 @@ async function inputWithKnownInstruments(
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
   // Stand for instruments that the bhav copies of the run will tell. No symbol starts with a space.
-  const placeholders = Array.from({ length: missing }, (_, place) => ` ${place}`);
+  const placeholders = Array.from({ length: missing }, (_, position) => ` ${position}`);
   return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }
 

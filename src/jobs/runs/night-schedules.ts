@@ -35,12 +35,12 @@ type TickSettings = ScheduleSettings & Pick<Config, 'EOD_TIMEZONE'>;
 /** The schedules of every operation and exchange, as declared or at the times of EOD_NIGHT_TIMES (pure). */
 export function plannedSchedules(config: ScheduleSettings): PlannedSchedule[] {
   return operations.flatMap((operation) =>
-    exchangesOf(operation, config).flatMap((exchange, place) =>
+    exchangesOf(operation, config).flatMap((exchange, position) =>
       requestMinutes(operation, config).map((minutes, at) => ({
         id: `${operation.name}-${exchange}${at === 0 ? '' : `-${at + 1}`}`,
         operation: operation.name,
         exchange,
-        pattern: cronOf(operation, minutes + place * STAGGER_MINUTES),
+        pattern: cronOf(operation, minutes + position * STAGGER_MINUTES),
       })),
     ),
   );
@@ -78,10 +78,10 @@ export const tickName = ({ operation, exchange }: Pair, at: Date): string =>
  */
 export function nightOfTick({ operation, exchange }: Pair, ms: number, config: TickSettings): Day {
   const declared = operations.find(({ name }) => name === operation);
-  const place = declared === undefined ? 0 : exchangesOf(declared, config).indexOf(exchange);
+  const position = declared === undefined ? 0 : exchangesOf(declared, config).indexOf(exchange);
   const later = declared === undefined ? 0 : minutesIntoNight(declared, config);
   return nightAt(
-    Math.floor(ms / 1_000) - 60 * (later + Math.max(0, place) * STAGGER_MINUTES),
+    Math.floor(ms / 1_000) - 60 * (later + Math.max(0, position) * STAGGER_MINUTES),
     config.EOD_TIMEZONE,
   );
 }

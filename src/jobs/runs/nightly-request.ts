@@ -19,7 +19,7 @@ interface NightlyScope {
 }
 
 /**
- * What a nightly run asks for: for each operation and exchange the days from its last loaded session to `date`, and
+ * What a nightly run requests: for each operation and exchange the days from its last loaded session to `date`, and
  * before these the lookback for late corrections, or the days since the first session whose data may still be
  * published. After a week without nightly runs that includes the whole week.
  */
@@ -27,7 +27,7 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
   const { config, clock, calendar } = context;
   const { date } = scope;
   const chosen = scope.operation === undefined ? operations : [scope.operation];
-  const asked = chosen.flatMap((operation) =>
+  const requested = chosen.flatMap((operation) =>
     (scope.exchange === undefined ? exchangesOf(operation, config) : [scope.exchange]).map((exchange) => ({
       operation,
       exchange,
@@ -37,10 +37,10 @@ export async function nightlyRequest(context: Context, scope: NightlyScope): Pro
   await syncSessions(context);
   const progress = await readProgressOf(
     context,
-    asked.map(({ pair }) => pair),
+    requested.map(({ pair }) => pair),
     date,
   );
-  const targets = asked.map(({ pair, ...one }) => {
+  const targets = requested.map(({ pair, ...one }) => {
     const { watermark = null, awaited = null } = progress.get(pairName(pair)) ?? {};
     return nightlyTarget({ ...one, watermark, awaited, date, calendar, config });
   });
@@ -82,7 +82,7 @@ interface NightlyInput {
   readonly config: Pick<Config, 'EOD_LOOKBACK_SESSIONS' | 'EOD_HISTORY_DAYS'>;
 }
 
-/** The range to ask for, of one operation and exchange (pure). */
+/** The range to request, of one operation and exchange (pure). */
 export function nightlyTarget({
   operation,
   exchange,

@@ -5,13 +5,13 @@ import { addDays, type Day, eachDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
-import { type RowQuestions, readRowQuestions } from '../../load/market/row-questions.ts';
+import { type RowRequests, readRowRequests } from '../../load/market/row-requests.ts';
 import { largestSymbols, storedValues, symbolsOfNames } from '../../load/market/stored-values.ts';
 import {
-  type AnswerCount,
-  countAnswers,
-  instrumentsAnsweredEachDay,
-  listAnswers,
+  countResponses,
+  instrumentsCoveredEachDay,
+  listResponses,
+  type ResponseCount,
 } from '../../load/state/coverage/coverage.ts';
 import type { RunRequest, Target } from '../../load/state/request.ts';
 import { readRangeLimits } from '../../load/state/source/range-limits.ts';
@@ -25,15 +25,15 @@ import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
 import { syncSessions, unknownYears } from '../responses/sync-sessions.ts';
 import {
-  type Answered,
-  areAnswered,
+  areCovered,
+  type Covered,
   classifyCount,
   countsAwaited,
   listedBy,
-  markAnswered,
+  markCovered,
   planUnlessWaiting,
-  questionKey,
-} from './answered.ts';
+  requestKey,
+} from './covered.ts';
 import { onTrialDay, planTargets, planWindows, problemOf } from './plan-windows.ts';
 import type { PlanInput } from './planned-window.ts';
 
@@ -45,8 +45,8 @@ export interface RunPlan {
 }
 
 /**
- * Plans every target of a request, less what is covered now. Targets that ask instrument by instrument are deferred if
- * the same run is about to load the bhav copies that tell the instruments, and those that ask about the rows of another
+ * Plans every target of a request, less what is covered now. Targets that request data per instrument are deferred if
+ * the same run is about to load the bhav copies that tell the instruments, and those that are about the rows of another
  * operation if it is about to load these.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
@@ -71,7 +71,7 @@ export async function planKnown(
   return { windows: planTargets(targets.flatMap((target) => inputs.get(target) ?? [])), deferred };
 }
 
-/** The operation that tells what another one asks for in a run; null if none does. */
+/** The operation that shows what another one requests in a run; null if none does. */
 function listsOf({ config }: Context, { instruments }: RunRequest): (operation: string) => string | null {
   const named = instruments.length > 0 || config.EOD_INSTRUMENTS !== undefined;
   return (name) => {
@@ -130,7 +130,7 @@ export async function planInput(context: Context, request: PlanRequest, target: 
   const { trialDay } = clock;
   const all = [...new Set(instruments)];
   const ofRun = isSpread(operation, request.kind, clock) ? instrumentsOfDay(all, target.to) : all;
-  // A night is about one day; what the source says of days to come is asked for with it.
+  // A night is about one day; what the source says of days to come is requested with it.
   const { windows } = operation;
   const isAhead = request.kind === 'nightly' && windows.per === 'range';
   const ahead = isAhead ? Math.min(daysAhead(operation), windows.days - 1) : 0;
@@ -162,27 +162,27 @@ export async function planInput(context: Context, request: PlanRequest, target: 
     ...input,
     rows,
     problem,
-    answered: problem === null ? await readAnswered(context, input) : new Map(),
+    covered: problem === null ? await readCovered(context, input) : new Map(),
   };
 }
 
-/** Does a run ask for a seventh of the instruments, because the nights of a week share them? */
+/** True if a run requests a seventh of the instruments, because the nights of a week share them. */
 export function isSpread(
   { schedule, windows }: Operation,
   kind: RunRequest['kind'],
   { trialDay }: Clock,
 ): boolean {
   const isDeclared = schedule.spread === 'week' && windows.per === 'instrument';
-  // A trial address has one day for ever, so the other instruments would never be asked for.
+  // A trial address has one day for ever, so the other instruments would never be requested.
   return isDeclared && kind === 'nightly' && trialDay === undefined;
 }
 
-/** What the stored rows of another operation leave to be asked; undefined if the operation asks about no rows. */
+/** What the stored rows of another operation leave to be requested; undefined if the operation is about no rows. */
 async function readRows(
   { config, db }: Context,
-  input: Omit<PlanInput, 'answered'>,
+  input: Omit<PlanInput, 'covered'>,
   kind: RunRequest['kind'],
-): Promise<RowQuestions | undefined> {
+): Promise<RowRequests | undefined> {
   const { operation, exchange, instruments, options, from, to, refetchFrom } = input;
   const { windows } = operation;
   if (windows.per !== 'row') return undefined;
@@ -195,14 +195,14 @@ async function readRows(
   if (unknown !== undefined) {
     // A wrong declaration must not keep the other operations of a night from being planned.
     const problem = `${CANNOT_BE_PLANNED}: it names the column ${unknown}, which market.${table.name} does not have`;
-    return { questions: [], more: false, hasRows: false, problem };
+    return { requests: [], more: false, hasRows: false, problem };
   }
   const only = Object.entries(params).flatMap(([param, column]) => {
     const value = options[param];
     return value === undefined ? [] : [[column, value] as const];
   });
   const isNight = kind === 'nightly';
-  return readRowQuestions(db.pool, {
+  return readRowRequests(db.pool, {
     table,
     columns,
     operation: operation.name,
@@ -211,13 +211,13 @@ async function readRows(
     only: Object.fromEntries(only),
     // The day of a row that has none of its own is when it was loaded, which the user does not mean.
     days: isNight || day === undefined ? null : { from, to },
-    answered: !isNight && refetchFrom !== null ? [] : answeredStates(operation),
+    covered: !isNight && refetchFrom !== null ? [] : coveredStates(operation),
     timeZone: config.EOD_TIMEZONE,
   });
 }
 
-/** The states of coverage that count as an answer: a day that should have records and was empty is asked for again. */
-const answeredStates = ({ emptyIsNormal }: Operation) =>
+/** The states of coverage that count as a response: a day that should have records and was empty is requested again. */
+const coveredStates = ({ emptyIsNormal }: Operation) =>
   emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const);
 
 /**
@@ -235,7 +235,7 @@ async function spelledAsStored(
   return names.map((name) => symbols.get(name) ?? name);
 }
 
-/** What is asked for of a range at a trial address, which has one day; quarters have their own names and are kept. */
+/** What is requested of a range at a trial address, which has one day; quarters have their own names and are kept. */
 function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
   const sessions = from <= day && day <= to ? [day] : [];
   return isQuarterly(operation) || sessions.length === 0
@@ -244,7 +244,7 @@ function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
 }
 
 /**
- * The sessions of a range. If it has none and the user asks for it again, all of its days count as sessions: the
+ * The sessions of a range. If it has none and the user requests it again, all of its days count as sessions: the
  * calendar may be wrong, and only the source can tell.
  */
 function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {
@@ -263,8 +263,8 @@ async function storedParts({ db }: Context, operation: Operation, exchange: stri
 }
 
 /**
- * Plans the parts that answers of a run have shown and that it has not asked for, e.g. a sector that is new or spelled
- * otherwise: without them, companies would be missing.
+ * Plans the parts that responses of a run have shown and that it has not requested, e.g. a sector that is new or
+ * spelled otherwise: without them, companies would be missing.
  */
 export async function planSeenParts(
   context: Context,
@@ -276,14 +276,14 @@ export async function planSeenParts(
   for (const { operation: name, exchange, variants } of await variantsOfRun(tx, runId, inParts)) {
     const operation = operationNamed(name);
     const parts = partsOf(operation);
-    // The user may have asked for something else than the whole list.
+    // The user may have requested something else than the whole list.
     if (parts === undefined || !variants.some((variant) => isPart(operation, variant))) continue;
-    const asked = new Set(variants.map((variant) => variant.toLowerCase()));
+    const requested = new Set(variants.map((variant) => variant.toLowerCase()));
     const day = today(context.clock, context.config.EOD_TIMEZONE);
     for (const value of await storedParts(context, operation, exchange)) {
       const variant = partVariant(parts, value);
-      if (asked.has(variant.toLowerCase())) continue;
-      asked.add(variant.toLowerCase());
+      if (requested.has(variant.toLowerCase())) continue;
+      requested.add(variant.toLowerCase());
       const window: PlannedWindow = {
         operation: name,
         exchange,
@@ -310,13 +310,13 @@ async function windowDays({ config, db }: Context, operation: Operation): Promis
   return Math.min(wanted, limits.get(operation.name) ?? wanted);
 }
 
-/** Reads which questions are answered; only of the planned days and instruments, because coverage grows every night. */
-async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>) {
+/** Reads which requests are covered; only of the planned days and instruments, because coverage grows every night. */
+async function readCovered({ db }: Context, input: Omit<PlanInput, 'covered'>) {
   const { operation, refetchFrom } = input;
   const { windows } = operation;
   const days =
     windows.per === 'instrument'
-      ? windows.questions(input).map(({ to }) => to)
+      ? windows.requests(input).map(({ to }) => to)
       : windows.per === 'row'
         ? []
         : windows.per === 'once'
@@ -324,80 +324,80 @@ async function readAnswered({ db }: Context, input: Omit<PlanInput, 'answered'>)
           : partsOf(operation) === undefined
             ? input.sessions
             : [...input.sessions, input.today];
-  const asked = {
+  const requested = {
     operation: operation.name,
     exchange: input.exchange,
     days: days.filter((day) => refetchFrom === null || day < refetchFrom),
     instruments: operation.request.instruments === 'none' ? [] : input.instruments,
-    states: answeredStates(operation),
+    states: coveredStates(operation),
   };
-  const answered = new Map<string, Answered>();
-  const some: AnswerCount[] = [];
-  for (const count of await countAnswers(db.drizzle, asked)) {
-    const extent = classifyCount(operation, asked.instruments.length, count);
-    if (extent === 'all') answered.set(questionKey(count.day, count.variant), extent);
+  const covered = new Map<string, Covered>();
+  const some: ResponseCount[] = [];
+  for (const count of await countResponses(db.drizzle, requested)) {
+    const extent = classifyCount(operation, requested.instruments.length, count);
+    if (extent === 'all') covered.set(requestKey(count.day, count.variant), extent);
     if (extent === 'some') some.push(count);
   }
-  for (const [key, bits] of await readAnsweredInstruments(db.drizzle, operation, asked, some)) {
-    answered.set(key, bits);
+  for (const [key, bits] of await readCoveredInstruments(db.drizzle, operation, requested, some)) {
+    covered.set(key, bits);
   }
-  return answered;
+  return covered;
 }
 
 /** How many pairs of an instrument and a day one query lists; the result has a few megabytes. */
 const LISTED_PAIRS = 100_000;
 
 /**
- * Reads the instruments for which questions are answered, where these are only some. Most often a few instruments are
- * new among thousands for which everything is answered: one query finds the latter, and only the others are listed day
+ * Reads the instruments for which requests are covered, where these are only some. Most often a few instruments are
+ * new among thousands for which everything is covered: one query finds the latter, and only the others are listed day
  * by day.
  */
-async function readAnsweredInstruments(
+async function readCoveredInstruments(
   db: NodePgDatabase,
   operation: Operation,
-  asked: Parameters<typeof listAnswers>[1],
-  questions: readonly AnswerCount[],
+  requested: Parameters<typeof listResponses>[1],
+  requests: readonly ResponseCount[],
 ): Promise<ReadonlyMap<string, Uint8Array>> {
-  const days = [...new Set(questions.map(({ day }) => day))].sort();
+  const days = [...new Set(requests.map(({ day }) => day))].sort();
   if (days.length === 0) return new Map();
-  const places = new Map(asked.instruments.map((name, place) => [name, place]));
-  const placesOf = (names: readonly string[]) => names.map((name) => places.get(name) as number);
+  const positions = new Map(requested.instruments.map((name, position) => [name, position]));
+  const positionsOf = (names: readonly string[]) => names.map((name) => positions.get(name) as number);
   const always = new Map<string, Uint8Array>();
-  for (const variant of new Set(questions.map((question) => question.variant))) {
-    always.set(variant, new Uint8Array((places.size + 7) >> 3));
+  for (const variant of new Set(requests.map((request) => request.variant))) {
+    always.set(variant, new Uint8Array((positions.size + 7) >> 3));
   }
-  for (const { variant, instruments } of await instrumentsAnsweredEachDay(db, { ...asked, days })) {
-    markAnswered(always.get(variant), placesOf(instruments));
+  for (const { variant, instruments } of await instrumentsCoveredEachDay(db, { ...requested, days })) {
+    markCovered(always.get(variant), positionsOf(instruments));
   }
-  const answered = new Map(
-    questions.map(({ day, variant }) => [
-      questionKey(day, variant),
+  const covered = new Map(
+    requests.map(({ day, variant }) => [
+      requestKey(day, variant),
       Uint8Array.from(always.get(variant) ?? []),
     ]),
   );
   const countingAwaited = new Set(
-    questions
-      .filter((question) => countsAwaited(operation, question))
-      .map(({ day, variant }) => questionKey(day, variant)),
+    requests
+      .filter((request) => countsAwaited(operation, request))
+      .map(({ day, variant }) => requestKey(day, variant)),
   );
-  const rest = asked.instruments.filter((_, place) =>
-    [...always.values()].some((bits) => !areAnswered(bits, place, place + 1)),
+  const rest = requested.instruments.filter((_, position) =>
+    [...always.values()].some((bits) => !areCovered(bits, position, position + 1)),
   );
   const atOnce = Math.max(1, Math.floor(LISTED_PAIRS / rest.length));
   for (let at = 0; rest.length > 0 && at < days.length; at += atOnce) {
-    const listed = { ...asked, days: days.slice(at, at + atOnce), instruments: rest };
-    for (const { day, variant, awaited, instruments } of await listAnswers(db, listed)) {
-      const key = questionKey(day, variant);
-      if (!awaited || countingAwaited.has(key)) markAnswered(answered.get(key), placesOf(instruments));
+    const listed = { ...requested, days: days.slice(at, at + atOnce), instruments: rest };
+    for (const { day, variant, awaited, instruments } of await listResponses(db, listed)) {
+      const key = requestKey(day, variant);
+      if (!awaited || countingAwaited.has(key)) markCovered(covered.get(key), positionsOf(instruments));
     }
   }
-  return answered;
+  return covered;
 }
 
 /**
- * The instruments to ask for if an operation asks one by one and the user names none: those of EOD_INSTRUMENTS, or the
- * EOD_INSTRUMENT_LIMIT instruments with the largest turnover in the newest stored bhav copy of the exchange. Empty if
- * no bhav copy is stored.
+ * The instruments to request if an operation requests one by one and the user names none: those of EOD_INSTRUMENTS, or
+ * the EOD_INSTRUMENT_LIMIT instruments with the largest turnover in the newest stored bhav copy of the exchange. Empty
+ * if no bhav copy is stored.
  */
 export async function defaultInstruments(
   { config, db }: Pick<Context, 'config' | 'db'>,

@@ -1,9 +1,8 @@
 import { addDays, type Day, type DayRange, eachDay } from '../../core/days.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
-import { AHEAD, isDated, partsOf, partVariant, type Question } from '../../operations/operation.ts';
-import { type Answered, areAnswered, questionKey } from './answered.ts';
+import { AHEAD, type InstrumentRequest, isDated, partsOf, partVariant } from '../../operations/operation.ts';
+import { areCovered, type Covered, requestKey } from './covered.ts';
 import {
-  ASKED,
   COVERED,
   declarationProblem,
   declaredOptions,
@@ -16,6 +15,7 @@ import {
   type PlanInput,
   type PlannedRange,
   planRows,
+  REQUESTED,
   reachableDays,
   sharedFields,
   skipAll,
@@ -26,18 +26,18 @@ import {
  * Plans the windows of several targets, one target after the other (pure). Windows are generated whenever the result is
  * iterated, not stored: years of thousands of instruments are millions of windows.
  *
- * No question is asked twice. Two ranges of an operation may need the same answer, e.g. the ratios of a quarter, and so
- * may two operations that ask instrument by instrument and have the same variant of a question.
+ * Nothing is requested twice. Two ranges of an operation may need the same response, e.g. the ratios of a quarter, and
+ * so may two operations that request data per instrument and have the same variant of a request.
  */
 export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindow> {
-  const repeated = repeatedQuestions(inputs);
+  const repeated = repeatedRequests(inputs);
   return {
     *[Symbol.iterator]() {
-      const asked = new Map<string, PlannedWindow>();
+      const requested = new Map<string, PlannedWindow>();
       for (const input of inputs) {
         for (const window of planWindows(input, repeated)) {
-          const mayRepeat = repeated.size > 0 && repeated.has(questionOf(window));
-          const planned = mayRepeat ? skipRepeated(asked, window) : window;
+          const mayRepeat = repeated.size > 0 && repeated.has(requestOf(window));
+          const planned = mayRepeat ? skipRepeated(requested, window) : window;
           if (planned !== null) yield onTrialDay(input, planned);
         }
       }
@@ -46,14 +46,14 @@ export function planTargets(inputs: readonly PlanInput[]): Iterable<PlannedWindo
 }
 
 /**
- * Notes the day of a trial address with the window, so that its answer is read in the same way whenever that is done.
+ * Notes the day of a trial address with the window, so that its response is read in the same way whenever that is done.
  */
 export function onTrialDay({ trialDay }: Pick<PlanInput, 'trialDay'>, window: PlannedWindow): PlannedWindow {
   return trialDay === undefined ? window : { ...window, params: { ...window.params, trialDay } };
 }
 
-/** The key of a question; an operation without variants has one key for all of its questions about an exchange. */
-const questionOf = ({
+/** The key of a request; an operation without variants has one key for all of its requests about an exchange. */
+const requestOf = ({
   operation,
   exchange,
   variant,
@@ -62,20 +62,20 @@ const questionOf = ({
 }: Pick<PlannedWindow, 'operation' | 'exchange' | 'variant' | 'from' | 'to'>) =>
   variant === '' ? `${exchange}|${operation}` : `${exchange}|${variant}|${from}|${to}`;
 
-/** The questions that more than one target may ask; only their planned windows have to be remembered. */
-function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
+/** The requests that more than one target may make; only their planned windows have to be remembered. */
+function repeatedRequests(inputs: readonly PlanInput[]): ReadonlySet<string> {
   const once = new Set<string>();
   const repeated = new Set<string>();
   for (const input of inputs) {
     const { exchange, operation } = input;
     const own = [
       { variant: '', from: '', to: '' },
-      ...(knownProblem(input) === null ? chosenQuestions(input) : []),
+      ...(knownProblem(input) === null ? chosenRequests(input) : []),
     ];
-    for (const question of new Set(
-      own.map((one) => questionOf({ ...one, exchange, operation: operation.name })),
+    for (const request of new Set(
+      own.map((one) => requestOf({ ...one, exchange, operation: operation.name })),
     )) {
-      (once.has(question) ? repeated : once).add(question);
+      (once.has(request) ? repeated : once).add(request);
     }
   }
   return repeated;
@@ -84,19 +84,19 @@ function repeatedQuestions(inputs: readonly PlanInput[]): ReadonlySet<string> {
 /**
  * Compares a window with those planned before it.
  *
- * @returns the window to plan, which is a skipped one if another operation asks the question; null if this operation
+ * @returns the window to plan, which is a skipped one if another operation makes the request; null if this operation
  *   has planned the window already.
  */
-function skipRepeated(asked: Map<string, PlannedWindow>, window: PlannedWindow): PlannedWindow | null {
+function skipRepeated(requested: Map<string, PlannedWindow>, window: PlannedWindow): PlannedWindow | null {
   const { exchange, variant, from, to, instruments, params, operation } = window;
-  const question = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
-  const first = asked.get(question);
+  const request = JSON.stringify([exchange, from, to, instruments, variant || [operation, params]]);
+  const first = requested.get(request);
   if (first === undefined || (first.state === 'skipped' && first.operation === operation)) {
-    asked.set(question, window);
+    requested.set(request, window);
     return first?.state === window.state ? null : window;
   }
   if (first.operation === operation) return null;
-  return { ...window, state: 'skipped', reason: `the same question as ${first.operation}'s` };
+  return { ...window, state: 'skipped', reason: `the same request as ${first.operation}'s` };
 }
 
 /**
@@ -105,7 +105,7 @@ function skipRepeated(asked: Map<string, PlannedWindow>, window: PlannedWindow):
  * Covered sessions are left out, unless they lie between two missing ones within the range of one window: then one call
  * for all of them is better than two.
  *
- * @param repeated questions that several targets ask: each keeps a window of its own, see `questionRanges`.
+ * @param repeated requests that several targets make: each keeps a window of its own, see `requestRanges`.
  */
 export function* planWindows(
   input: PlanInput,
@@ -119,14 +119,14 @@ export function* planWindows(
 /** The same, computed only where planning has not yet. */
 const knownProblem = (input: PlanInput) => (input.problem === undefined ? problemOf(input) : input.problem);
 
-type QuestionsInput = Omit<PlanInput, 'answered'>;
+type RequestsInput = Omit<PlanInput, 'covered'>;
 
 /** What is wrong with the functions of a declaration that planning calls; null if nothing is. */
-export function problemOf(input: QuestionsInput): string | null {
+export function problemOf(input: RequestsInput): string | null {
   try {
-    chosenQuestions(input);
-    onceQuestions(input);
-    isAskedByDays(input);
+    chosenRequests(input);
+    onceRequests(input);
+    isRequestedByDays(input);
     return null;
   } catch (error) {
     return declarationProblem(error);
@@ -138,59 +138,59 @@ function divide(input: PlanInput, repeated: ReadonlySet<string>): Iterable<Plann
     case 'once':
       return planOnce(input);
     case 'instrument':
-      return planQuestions(input, repeated);
+      return planRequests(input, repeated);
     case 'row':
       return planRows(input);
     case 'session':
       return planDays(input, 1);
     case 'range':
-      return isAskedByDays(input)
+      return isRequestedByDays(input)
         ? planDaysAndParts(input, input.windowDays ?? input.operation.windows.days)
         : planUndated(input);
   }
 }
 
-/** The instruments for which a question about a day is answered; undefined: none, or the question is asked again. */
-function answerOf({ answered, refetchFrom }: PlanInput, day: Day, variant: string): Answered | undefined {
-  return refetchFrom === null || day < refetchFrom ? answered.get(questionKey(day, variant)) : undefined;
+/** The instruments for which a request about a day is covered; undefined: none, or the request is requested again. */
+function responseOf({ covered, refetchFrom }: PlanInput, day: Day, variant: string): Covered | undefined {
+  return refetchFrom === null || day < refetchFrom ? covered.get(requestKey(day, variant)) : undefined;
 }
 
-/** Are some questions answered for only some instruments? If not, all instruments have the same windows. */
-const instrumentsDiffer = (answers: Iterable<Answered | undefined>) =>
-  [...answers].some((answer) => answer !== undefined && answer !== 'all');
+/** True if some requests are covered for only some instruments. If not, all instruments have the same windows. */
+const instrumentsDiffer = (responses: Iterable<Covered | undefined>) =>
+  [...responses].some((response) => response !== undefined && response !== 'all');
 
-/** What an operation without dates asks today. */
-function onceQuestions({ operation, today }: QuestionsInput): readonly Readonly<Record<string, string>>[] {
-  return operation.windows.per === 'once' ? (operation.windows.questions?.(today) ?? [{}]) : [];
+/** What an operation without dates requests today. */
+function onceRequests({ operation, today }: RequestsInput): readonly Readonly<Record<string, string>>[] {
+  return operation.windows.per === 'once' ? (operation.windows.requests?.(today) ?? [{}]) : [];
 }
 
 function planOnce(input: PlanInput): PlannedWindow[] {
   const day = input.today;
   const own = ownOptions(input);
-  const questions = onceQuestions(input);
-  const asked = new Map(
-    questions.map((question) => {
-      const params = { ...question, ...own };
-      const names = Object.keys(question).sort();
+  const requests = onceRequests(input);
+  const requested = new Map(
+    requests.map((request) => {
+      const params = { ...request, ...own };
+      const names = Object.keys(request).sort();
       return [names.map((name) => `${name}/${params[name]}`).join('/'), params];
     }),
   );
   const shared = sharedFields(input);
-  return [...asked].map(([variant, params]) => {
-    const isKnown = answerOf(input, day, variant) === 'all';
-    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
+  return [...requested].map(([variant, params]) => {
+    const isKnown = responseOf(input, day, variant) === 'all';
+    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
   });
 }
 
-/** Are its requests sent with their days? Those with some filters are not. */
-const isAskedByDays = (input: QuestionsInput) =>
+/** True if its requests are sent with their days. Those with some filters are not. */
+const isRequestedByDays = (input: RequestsInput) =>
   isDated(input.operation, { params: ownOptions(input), instruments: input.instruments });
 
-/** One window for each call's instruments, without dates; its answer says nothing about any day. */
+/** One window for each call's instruments, without dates; its response says nothing about any day. */
 function planUndated(input: PlanInput): PlannedWindow[] {
   const { today: day } = input;
-  const range = { from: day, to: day, params: ownOptions(input), variant: '', ...ASKED };
+  const range = { from: day, to: day, params: ownOptions(input), variant: '', ...REQUESTED };
   return instrumentBatches(input.operation, input.instruments).map((instruments) => ({
     ...windowOf(sharedFields(input), range, instruments),
     filtered: true,
@@ -204,8 +204,8 @@ function* planDaysAndParts(input: PlanInput, days: number): Generator<PlannedWin
 }
 
 /**
- * The days to come that a night asks for, if records may be of such days. They are asked for each night, in windows of
- * their own: an answer says nothing about the coverage of sessions, and the source may refuse days to come.
+ * The days to come that a night requests, if records may be of such days. They are requested each night, in windows of
+ * their own: a response says nothing about the coverage of sessions, and the source may refuse days to come.
  */
 function* planAhead(input: PlanInput, days: number): Generator<PlannedWindow> {
   const { operation, today, live, trialDay } = input;
@@ -220,14 +220,14 @@ function* planAhead(input: PlanInput, days: number): Generator<PlannedWindow> {
         to: end < last ? end : last,
         params: ownOptions(input),
         variant: AHEAD,
-        ...ASKED,
+        ...REQUESTED,
       };
       yield windowOf(shared, range, instruments);
     }
   }
 }
 
-/** One window for each part that is not answered today: those that the operation declares and those that are stored. */
+/** One window for each part that is not covered today: those that the operation declares and those that are stored. */
 function planParts(input: PlanInput): PlannedWindow[] {
   const parts = partsOf(input.operation);
   if (parts === undefined) return [];
@@ -236,30 +236,30 @@ function planParts(input: PlanInput): PlannedWindow[] {
   const shared = sharedFields(input);
   return [...values.values()].sort().map((value) => {
     const variant = partVariant(parts, value);
-    const isKnown = answerOf(input, day, variant) === 'all';
-    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : ASKED;
+    const isKnown = responseOf(input, day, variant) === 'all';
+    const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     const params = { ...ownOptions(input), [parts.param]: value };
     return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
   });
 }
 
-function* planDays(asked: PlanInput, days: number): Generator<PlannedWindow> {
-  if (asked.sessions.length === 0) {
-    yield noSession(asked);
+function* planDays(requested: PlanInput, days: number): Generator<PlannedWindow> {
+  if (requested.sessions.length === 0) {
+    yield noSession(requested);
     return;
   }
-  const input = asked.operation.request.dates === 'spans' ? reachableDays(asked) : asked;
-  if (input.sessions.length < asked.sessions.length) yield outOfReach(asked, input);
+  const input = requested.operation.request.dates === 'spans' ? reachableDays(requested) : requested;
+  if (input.sessions.length < requested.sessions.length) yield outOfReach(requested, input);
   if (input.sessions.length === 0) return;
-  const answers = new Map(input.sessions.map((day) => [day, answerOf(input, day, '')]));
-  const different = instrumentsDiffer(answers.values());
+  const responses = new Map(input.sessions.map((day) => [day, responseOf(input, day, '')]));
+  const different = instrumentsDiffer(responses.values());
   const shared = sharedFields(input);
   let ranges: PlannedRange[] | undefined;
   let first = 0;
   for (const instruments of instrumentBatches(input.operation, input.instruments)) {
     const last = first + instruments.length;
     if (ranges === undefined || different) {
-      ranges = splitDays(input, (day) => areAnswered(answers.get(day), first, last), days);
+      ranges = splitDays(input, (day) => areCovered(responses.get(day), first, last), days);
     }
     for (const range of ranges) yield windowOf(shared, range, instruments);
     first = last;
@@ -308,7 +308,7 @@ function withClosedDays({ from, to, sessions }: PlanInput, needed: (day: Day) =>
 }
 
 /**
- * Ranges to ask for, which contain every day that is not covered, and skipped ranges of up to the same length with the
+ * Ranges to request, which contain every day that is not covered, and skipped ranges of up to the same length with the
  * other sessions.
  */
 function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: number) {
@@ -329,39 +329,39 @@ function splitDays(input: PlanInput, isCovered: (day: Day) => boolean, days: num
   }
   const params = ownOptions(input);
   return [
-    ...needed.map((range): PlannedRange => ({ ...range, params, variant: '', ...ASKED })),
+    ...needed.map((range): PlannedRange => ({ ...range, params, variant: '', ...REQUESTED })),
     ...known.map((range): PlannedRange => ({ ...range, params, variant: '', ...KNOWN })),
   ];
 }
 
-/** The questions of an operation that asks instrument by instrument, limited to those with the chosen options. */
-function chosenQuestions(input: QuestionsInput): readonly Question[] {
+/** The requests of an operation that requests data per instrument, limited to those with the chosen options. */
+function chosenRequests(input: RequestsInput): readonly InstrumentRequest[] {
   const { windows } = input.operation;
   if (windows.per !== 'instrument') return [];
   const options = Object.entries(declaredOptions(input));
   const further = furtherOptions(input);
   const chosen = windows
-    .questions(input)
+    .requests(input)
     .filter(({ params }) => options.every(([param, value]) => params[param] === value));
   if (Object.keys(further).length === 0) return chosen;
-  return chosen.map((question) => ({
-    ...question,
-    params: { ...question.params, ...further },
-    // It may be another question than the one that is answered.
+  return chosen.map((request) => ({
+    ...request,
+    params: { ...request.params, ...further },
+    // It may be another request than the one that is covered.
     always: true,
   }));
 }
 
-function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {
+function* planRequests(input: PlanInput, repeated: ReadonlySet<string>): Generator<PlannedWindow> {
   const { operation, exchange, from, to } = input;
-  const chosen = chosenQuestions(input);
+  const chosen = chosenRequests(input);
   if (chosen.length === 0) {
     if (input.sessions.length === 0) {
       yield noSession(input);
       return;
     }
     const wanted = Object.entries(ownOptions(input)).map(([param, value]) => ` ${param} ${value}`);
-    const range = `nothing to ask for ${from} to ${to}`;
+    const range = `nothing to request ${from} to ${to}`;
     yield skipAll(input, wanted.length === 0 ? range : `${range} with${wanted.join(',')}`);
     return;
   }
@@ -369,85 +369,87 @@ function* planQuestions(input: PlanInput, repeated: ReadonlySet<string>): Genera
     yield skipAll(
       input,
       input.hasOtherNights === true
-        ? 'its instruments are spread over the week, and none of them is asked for on this weekday'
+        ? 'its instruments are spread over the week, and none of them is requested on this weekday'
         : `no instruments are known: no bhav copy of ${exchange} is stored, and none are named (EOD_INSTRUMENTS)`,
     );
     return;
   }
-  const params = new Map<string, Question['params']>();
-  const questions = chosen.map((question): PlannedQuestion => {
-    const answer = question.always === true ? undefined : answerOf(input, question.to, question.variant);
+  const params = new Map<string, InstrumentRequest['params']>();
+  const requests = chosen.map((request): PlannedRequest => {
+    const response = request.always === true ? undefined : responseOf(input, request.to, request.variant);
     // Equal params become one object, because they are compared millions of times.
-    const before = params.get(question.variant) ?? question.params;
-    params.set(question.variant, sameParams(before, question.params) ? before : question.params);
+    const before = params.get(request.variant) ?? request.params;
+    params.set(request.variant, sameParams(before, request.params) ? before : request.params);
     return {
-      question: { ...question, params: params.get(question.variant) ?? question.params },
-      answer,
-      isRepeated: repeated.has(questionOf({ ...question, exchange, operation: operation.name })),
+      request: { ...request, params: params.get(request.variant) ?? request.params },
+      response,
+      isRepeated: repeated.has(requestOf({ ...request, exchange, operation: operation.name })),
     };
   });
-  const different = instrumentsDiffer(questions.map(({ answer }) => answer));
+  const different = instrumentsDiffer(requests.map(({ response }) => response));
   const shared = sharedFields(input);
-  const groups = different ? groupsOf(input, questions) : [{ place: 0, instruments: input.instruments }];
-  for (const { place, instruments } of groups) {
-    const ranges = questionRanges(questions, place);
+  const groups = different ? groupsOf(input, requests) : [{ position: 0, instruments: input.instruments }];
+  for (const { position, instruments } of groups) {
+    const ranges = requestRanges(requests, position);
     for (const batch of instrumentBatches(operation, instruments)) {
       for (const range of ranges) yield windowOf(shared, range, batch);
     }
   }
 }
 
-/** Instruments with the same answered questions, in their order; `place` is that of the first. */
+/** Instruments with the same covered requests, in their order; `position` is that of the first. */
 interface InstrumentGroup {
-  readonly place: number;
+  readonly position: number;
   readonly instruments: readonly string[];
 }
 
-/** The instruments that one call can ask the same: those with the same answered questions if it takes many. */
+/** The instruments that one call can request together: those with the same covered requests if it takes many. */
 function groupsOf(
   { operation, instruments }: PlanInput,
-  questions: readonly PlannedQuestion[],
+  requests: readonly PlannedRequest[],
 ): InstrumentGroup[] {
   if (operation.request.instruments !== 'many') {
-    return instruments.map((instrument, place) => ({ place, instruments: [instrument] }));
+    return instruments.map((instrument, position) => ({ position, instruments: [instrument] }));
   }
-  const groups = new Map<string, { place: number; instruments: string[] }>();
-  for (const [place, instrument] of instruments.entries()) {
-    const known = questions.map(({ answer }) => (areAnswered(answer, place, place + 1) ? '1' : '0')).join('');
+  const groups = new Map<string, { position: number; instruments: string[] }>();
+  for (const [position, instrument] of instruments.entries()) {
+    const known = requests
+      .map(({ response }) => (areCovered(response, position, position + 1) ? '1' : '0'))
+      .join('');
     const group = groups.get(known);
-    if (group === undefined) groups.set(known, { place, instruments: [instrument] });
+    if (group === undefined) groups.set(known, { position, instruments: [instrument] });
     else group.instruments.push(instrument);
   }
   return [...groups.values()];
 }
 
-interface PlannedQuestion {
-  readonly question: Question;
-  readonly answer: Answered | undefined;
-  /** Does another target ask it too? */
+interface PlannedRequest {
+  readonly request: InstrumentRequest;
+  readonly response: Covered | undefined;
+  /** True if another target makes it too. */
   readonly isRepeated: boolean;
 }
 
-type QuestionRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
+type RequestRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name] };
 
 /**
- * The ranges for one instrument. Each question to ask has its own; consecutive answered questions of one variant are
- * joined into one skipped range with the parameters that they share, because years have thousands of them. Questions
- * that another target asks too are not joined, so that they can be compared.
+ * The ranges for one instrument. Each request to make has its own; consecutive covered requests of one variant are
+ * joined into one skipped range with the parameters that they share, because years have thousands of them. Requests
+ * that another target requests too are not joined, so that they can be compared.
  */
-function questionRanges(questions: readonly PlannedQuestion[], place: number): QuestionRange[] {
-  const ranges: QuestionRange[] = [];
-  const open = new Map<string, QuestionRange>();
-  for (const { question, answer, isRepeated } of questions) {
-    const { variant, from, to, params } = question;
-    const isKnown = areAnswered(answer, place, place + 1);
+function requestRanges(requests: readonly PlannedRequest[], position: number): RequestRange[] {
+  const ranges: RequestRange[] = [];
+  const open = new Map<string, RequestRange>();
+  for (const { request, response, isRepeated } of requests) {
+    const { variant, from, to, params } = request;
+    const isKnown = areCovered(response, position, position + 1);
     const last = isKnown && !isRepeated ? open.get(variant) : undefined;
     if (last !== undefined) {
       last.to = to;
       last.params = sharedParams(last.params, params);
       continue;
     }
-    const range: QuestionRange = { variant, from, to, params, ...(isKnown ? KNOWN : ASKED) };
+    const range: RequestRange = { variant, from, to, params, ...(isKnown ? KNOWN : REQUESTED) };
     ranges.push(range);
     if (isKnown && !isRepeated) open.set(variant, range);
     else open.delete(variant);
@@ -455,10 +457,13 @@ function questionRanges(questions: readonly PlannedQuestion[], place: number): Q
   return ranges;
 }
 
-const sameParams = (some: Question['params'], others: Question['params']) =>
+const sameParams = (some: InstrumentRequest['params'], others: InstrumentRequest['params']) =>
   JSON.stringify(some) === JSON.stringify(others);
 
-function sharedParams(some: Question['params'], others: Question['params']): Question['params'] {
+function sharedParams(
+  some: InstrumentRequest['params'],
+  others: InstrumentRequest['params'],
+): InstrumentRequest['params'] {
   if (some === others) return some;
   return Object.fromEntries(Object.entries(some).filter(([param, value]) => others[param] === value));
 }

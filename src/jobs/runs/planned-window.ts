@@ -1,7 +1,7 @@
 import { type Day, type DayRange, eachDay } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CANNOT_BE_PLANNED } from '../../core/wording.ts';
-import { MOST_ROW_QUESTIONS, type RowQuestions, rowVariant } from '../../load/market/row-questions.ts';
+import { MOST_ROW_REQUESTS, type RowRequests, rowVariant } from '../../load/market/row-requests.ts';
 import type { PlannedWindow } from '../../load/state/windows/plan.ts';
 import {
   furtherParam,
@@ -10,7 +10,7 @@ import {
   type Operation,
 } from '../../operations/operation.ts';
 import { spanLimits, spanOf } from '../../operations/spans.ts';
-import type { Answered } from './answered.ts';
+import type { Covered } from './covered.ts';
 
 // What every way of planning windows shares: what it depends on, and how a window is made of it.
 
@@ -19,27 +19,27 @@ export interface PlanInput extends DayRange {
   readonly exchange: string;
   /** Sessions of the exchange from `from` to `to`. */
   readonly sessions: readonly Day[];
-  /** Instruments to ask for; empty: the whole exchange, if the operation can do that. */
+  /** Instruments to request; empty: the whole exchange, if the operation can do that. */
   readonly instruments: readonly string[];
-  /** Are there instruments that other nights of the week ask for? */
+  /** True if there are instruments that other nights of the week request. */
   readonly hasOtherNights?: boolean;
   /** Request options that the user has set, by the source's parameter name. */
   readonly options: Readonly<Record<string, string>>;
-  /** What is already answered and need not be asked, by `questionKey`. */
-  readonly answered: ReadonlyMap<string, Answered>;
-  /** From this day on, what is answered is asked again. */
+  /** What is already covered and need not be requested, by `requestKey`. */
+  readonly covered: ReadonlyMap<string, Covered>;
+  /** From this day on, what is covered is requested again. */
   readonly refetchFrom: Day | null;
   readonly today: Day;
-  /** The only day for which the source answers (EOD_TRIAL_DAY); undefined: it answers for any. */
+  /** The only day that the source serves (EOD_TRIAL_DAY); undefined: it serves any. */
   readonly trialDay?: Day | undefined;
-  /** Is this today's nightly run? */
+  /** True for today's nightly run. */
   readonly live: boolean;
   /** Longest range of a window in days; by default that of the operation. */
   readonly windowDays?: number | undefined;
   /** Values of parts that the operation does not declare, and that stored rows have. */
   readonly seenParts?: readonly string[];
-  /** What the stored rows of another operation leave to be asked, if this one asks about them. */
-  readonly rows?: RowQuestions | undefined;
+  /** What the stored rows of another operation leave to be requested, if this one is about them. */
+  readonly rows?: RowRequests | undefined;
   /** Why its declaration cannot be planned; null if it can. */
   readonly problem?: string | null;
 }
@@ -76,7 +76,7 @@ export function furtherOptions({ options }: Pick<PlanInput, 'options'>): Record<
   return Object.fromEntries(furtherParams(options).map(([name, value]) => [furtherParam(name), value]));
 }
 
-/** Do options narrow the answers? It is not known what those do that no operation declares. */
+/** True if options narrow the responses. It is not known what those do that no operation declares. */
 function isFiltered({ operation, options }: PlanInput): boolean {
   return (
     furtherParams(options).length > 0 ||
@@ -92,7 +92,7 @@ export function sharedFields(input: PlanInput): Pick<PlannedWindow, 'operation' 
   return { operation: input.operation.name, exchange: input.exchange, filtered: isFiltered(input) };
 }
 
-/** A range that one call asks for, or that is skipped; it may be the same for many instruments. */
+/** A range that one call requests, or that is skipped; it may be the same for many instruments. */
 export type PlannedRange = Pick<PlannedWindow, 'from' | 'to' | 'params' | 'variant' | 'state' | 'reason'>;
 
 /** Copies field by field, which is several times faster than spreading: there may be millions of windows. */
@@ -105,7 +105,7 @@ export function windowOf(
 }
 
 export const KNOWN = { state: 'skipped', reason: COVERED } as const;
-export const ASKED = { state: 'pending', reason: null } as const;
+export const REQUESTED = { state: 'pending', reason: null } as const;
 
 /** The whole range as one window that needs no request. */
 export function skipAll(input: PlanInput, reason: string): PlannedWindow {
@@ -127,39 +127,39 @@ export function reachableDays(input: PlanInput): PlanInput {
   };
 }
 
-/** One window for the days that no span reaches: nothing is asked. */
-export function outOfReach(asked: PlanInput, { sessions }: PlanInput): PlannedWindow {
-  const left = asked.sessions.filter((day) => !sessions.includes(day));
-  const { name } = asked.operation;
-  const range = { from: left[0] ?? asked.from, to: left.at(-1) ?? asked.to };
+/** One window for the days that no span reaches: nothing is requested. */
+export function outOfReach(requested: PlanInput, { sessions }: PlanInput): PlannedWindow {
+  const left = requested.sessions.filter((day) => !sessions.includes(day));
+  const { name } = requested.operation;
+  const range = { from: left[0] ?? requested.from, to: left.at(-1) ?? requested.to };
   return skipAll(
-    { ...asked, ...range },
-    `the source answers ${name} only for ${spanLimits(asked.operation)}`,
+    { ...requested, ...range },
+    `the source serves ${name} only for ${spanLimits(requested.operation)}`,
   );
 }
 
-/** Can one request ask for the whole range? */
+/** True if one request can be for the whole range. */
 export const isOneSpan = ({ operation, today }: PlanInput, range: DayRange) =>
   operation.request.dates !== 'spans' || spanOf(operation, range, today) !== undefined;
 
-const NO_ROWS: RowQuestions = { questions: [], more: false, hasRows: false };
+const NO_ROWS: RowRequests = { requests: [], more: false, hasRows: false };
 
-/** One window for each question that the stored rows of another operation leave to be asked. */
+/** One window for each request that the stored rows of another operation leave to be requested. */
 export function* planRows(input: PlanInput): Generator<PlannedWindow> {
   const { windows, name } = input.operation;
   if (windows.per !== 'row') return;
-  const { questions, more, hasRows, problem } = input.rows ?? NO_ROWS;
+  const { requests, more, hasRows, problem } = input.rows ?? NO_ROWS;
   if (problem !== undefined) {
     yield skipAll(input, problem);
     return;
   }
   if (!hasRows) {
     const whose = input.instruments.length === 0 ? '' : ' about these instruments';
-    const reason = `it asks about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;
+    const reason = `it is about the rows of ${windows.of}, and none${whose} is stored for ${input.exchange}: load ${windows.of} first`;
     yield skipAll(input, reason);
     return;
   }
-  if (questions.length === 0) {
+  if (requests.length === 0) {
     yield skipAll(input, COVERED);
     return;
   }
@@ -168,17 +168,17 @@ export function* planRows(input: PlanInput): Generator<PlannedWindow> {
   const others = Object.entries(ownOptions(input)).filter(([param]) => !names.includes(param));
   const options = Object.fromEntries(others);
   const shared = sharedFields({ ...input, options });
-  for (const { instrument, values, day } of questions) {
+  for (const { instrument, values, day } of requests) {
     const own = Object.fromEntries(names.map((param, at) => [param, values[at] as string]));
     const variant = rowVariant(values);
-    yield windowOf(shared, { from: day, to: day, params: { ...options, ...own }, variant, ...ASKED }, [
+    yield windowOf(shared, { from: day, to: day, params: { ...options, ...own }, variant, ...REQUESTED }, [
       instrument,
     ]);
   }
   if (more) {
     yield skipAll(
       input,
-      `a run asks at most ${MOST_ROW_QUESTIONS} questions of ${name}: the next one asks for the others`,
+      `a run makes at most ${MOST_ROW_REQUESTS} requests of ${name}: the next one requests the others`,
     );
   }
 }

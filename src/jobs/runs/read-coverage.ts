@@ -24,7 +24,7 @@ export type DayKind =
   | 'holiday'
   /** Its session should be loaded and is not. */
   | 'missing'
-  /** An answer lacked more rows than may be withdrawn: a person should look at it. */
+  /** A response lacked more rows than may be withdrawn: a person should look at it. */
   | 'suspicious'
   /** Its data cannot be expected yet. */
   | 'pending'
@@ -46,10 +46,10 @@ export interface DataSetDays extends Pair {
   readonly days: readonly CoverageDay[];
 }
 
-/** At most this many windows with doubted answers are read. */
+/** At most this many windows with doubted responses are read. */
 const MAX_DOUBTED = 1_000;
 
-/** A window whose answer is doubted, with the reasons. */
+/** A window whose response is doubted, with the reasons. */
 type DoubtedWindow = Awaited<ReturnType<typeof listDoubtedWindows>>[number];
 
 /** The data sets to show: those that are expected, and any other operation that was ever requested. */
@@ -92,7 +92,7 @@ export async function readDays(
       if (ofPair.some((one) => covers(one, day)) && session !== undefined)
         return { ...known, kind: 'suspicious' };
       if (session === undefined) {
-        // Data without dates is complete on the days on which it was asked for.
+        // Data without dates is complete on the days on which it was requested.
         if (summary?.isLoaded === true) return { ...known, kind: 'complete' };
         const isHoliday = hasSessions(pair) && calendar.kindOf(pair.exchange, day) === 'holiday';
         return { ...known, kind: isHoliday ? 'holiday' : 'nothing' };
@@ -102,8 +102,8 @@ export async function readDays(
       }
       if (session.state === 'pending') return { ...known, kind: 'pending' };
       const isBefore = first === null || day < first;
-      const wasAsked = session.reason !== 'never_asked' && session.reason !== 'beyond_history';
-      return isBefore && !wasAsked
+      const wasRequested = session.reason !== 'not_requested' && session.reason !== 'beyond_history';
+      return isBefore && !wasRequested
         ? { ...known, kind: 'nothing' }
         : { ...known, kind: 'missing', reason: session.reason, detail: session.detail };
     });

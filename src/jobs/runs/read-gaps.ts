@@ -120,16 +120,16 @@ export function groupGaps(
 }
 
 /**
- * The request that asks for exactly these gaps (pure). The gaps of an operation and exchange become one target, so that
- * one call may get several of them: sessions between them are complete and are not asked for. Where instruments are
- * asked for one by one, each gap is a target of its own, because between gaps some instruments may be missing.
+ * The request that requests exactly these gaps (pure). The gaps of an operation and exchange become one target, so that
+ * one call may get several of them: sessions between them are complete and are not requested. Where instruments are
+ * requested one by one, each gap is a target of its own, because between gaps some instruments may be missing.
  */
 export function gapRequest(gaps: readonly Gap[]): RunRequest {
   const targets = new Map<string, Target>();
-  gaps.forEach((gap, place) => {
+  gaps.forEach((gap, position) => {
     const { operation, exchange, from, to } = gap;
     const isSeparate = operationNamed(operation).windows.per === 'instrument';
-    const key = `${operation} ${exchange} ${isSeparate ? place : ''}`;
+    const key = `${operation} ${exchange} ${isSeparate ? position : ''}`;
     const before = targets.get(key);
     targets.set(key, { operation, exchange, from: before?.from ?? from, to, refetchFrom: null });
   });

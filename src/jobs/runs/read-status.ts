@@ -33,11 +33,11 @@ interface OperationStatus extends Freshness {
   readonly recent: Readonly<Partial<Record<FoundState, number>>>;
   /** Rejected records that are not resolved. */
   readonly openRejects: number;
-  /** Windows that lacked too many rows, and no good answer since: a person should look at them. */
+  /** Windows that lacked too many rows, and no good response since: a person should look at them. */
   readonly suspiciousWindows: number;
   /** The run that last requested its newest day, and when, or null. */
   readonly lastRun: number | null;
-  readonly lastAskedAt: string | null;
+  readonly lastRequestedAt: string | null;
 }
 
 /** What is known about the access key. */
@@ -49,7 +49,7 @@ interface KeyStatus {
 }
 
 export interface Status extends KeyStatus {
-  /** Was nothing ever asked for or imported? */
+  /** True if nothing was ever requested or imported. */
   readonly isUnused: boolean;
   readonly queue: 'redis' | 'postgres';
   readonly database: 'DATABASE_URL' | 'private';
@@ -79,7 +79,7 @@ export async function readStatus(context: Context): Promise<Status> {
       openRejects: rejects.find(same)?.rejects ?? 0,
       suspiciousWindows: doubted.find(same)?.windows ?? 0,
       lastRun: last?.runId ?? null,
-      lastAskedAt: last === undefined ? null : new Date(last.askedAt).toISOString(),
+      lastRequestedAt: last === undefined ? null : new Date(last.requestedAt).toISOString(),
     };
   });
   return {

@@ -29,7 +29,7 @@ interface OpenRun extends OpenRunProgress {
 }
 
 export interface Tonight extends Pick<Status, 'quota' | 'keyRefused'> {
-  /** Was nothing ever asked for or imported? */
+  /** True if nothing was ever requested or imported. */
   readonly isUnused: boolean;
   /** By operation and exchange. */
   readonly sessions: readonly LatestSession[];

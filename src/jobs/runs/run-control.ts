@@ -3,7 +3,7 @@ import { requesterName } from '../../core/environment.ts';
 import { unknownRunError, usageError } from '../../core/errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
-import { takePlace } from '../../load/state/place-sql.ts';
+import { takePosition } from '../../load/state/position-sql.ts';
 import type { RunRequest, RunState } from '../../load/state/request.ts';
 import * as stored from '../../load/state/runs/runs.ts';
 import { allowKeyTrial } from '../../load/state/source/access-keys.ts';
@@ -42,14 +42,14 @@ export async function startRun(
   if (runId === null) return null;
   await writeHolidays(context, request, runId);
   await enqueueRun(context, runId);
-  // A run with nothing to ask for ends at once.
+  // A run with nothing to request ends at once.
   await advanceRun(context, runId);
   return runId;
 }
 
 /** Records holidays in the coverage; they need no request. */
 async function writeHolidays({ db, calendar }: Context, request: RunRequest, runId: number): Promise<void> {
-  const place = await takePlace(db.drizzle);
+  const position = await takePosition(db.drizzle);
   for (const { operation, exchange, from, to } of request.targets) {
     const policy = operationNamed(operation).windows.per;
     if (policy !== 'range' && policy !== 'session') continue;
@@ -59,13 +59,13 @@ async function writeHolidays({ db, calendar }: Context, request: RunRequest, run
       exchange,
       runId,
       windowId: null,
-      place,
+      position,
       coverage: holidays.map((day) => ({ day, instrument: '', variant: '', state: 'holiday', records: 0 })),
     });
   }
 }
 
-/** Lets a refused key be tried once more, because a person asks for it. */
+/** Lets a refused key be tried once more, because a person requests it. */
 async function allowRefusedKey({ config, db, log }: Context): Promise<void> {
   const wasRefused = await allowKeyTrial(db.drizzle, keyHash(config.EOD_ACCESS_KEY ?? ''));
   if (wasRefused) log.warn('the access key was refused before; trying it once more');
@@ -91,7 +91,7 @@ async function insertRun(
       tick,
       deferred: plan.deferred,
     });
-    // Either a try whose answer was lost has written the run, or the tick has another run.
+    // Either a try whose response was lost has written the run, or the tick has another run.
     if (inserted === null) return tick === undefined ? id : null;
     await insertWindows(tx, id, plan.windows);
     return id;
@@ -122,7 +122,7 @@ export async function cancelRun(context: Context, runId: number): Promise<void> 
  */
 export async function resumeRun(context: QueueContext, runId: number): Promise<void> {
   await reopenRun(context, runId, () => allowRefusedKey(context));
-  // A person asks for it now: the next call tries whether the source takes calls again.
+  // A person requests it now: the next call tries whether the source takes calls again.
   await tryHourNow(context.db.drizzle, keyHash(context.config.EOD_ACCESS_KEY ?? ''));
   await enqueueRun(context, runId);
   // Not before: a paused queue may still have jobs of these windows. A worker that took one before its window is open

@@ -9,7 +9,7 @@ import type { StepTimes } from '../../core/steps.ts';
 import { databaseError } from '../../load/database/database-errors.ts';
 import { transaction } from '../../load/database/transaction.ts';
 import { writeCoverage } from '../../load/state/coverage/coverage.ts';
-import { takePlace } from '../../load/state/place-sql.ts';
+import { takePosition } from '../../load/state/position-sql.ts';
 import { stopPlanning } from '../../load/state/runs/runs.ts';
 import { markKeyRefused } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, closeHour } from '../../load/state/source/call-budget.ts';
@@ -34,7 +34,7 @@ import type { Context, QueueContext } from '../context.ts';
 import { decideLocalFailure, type FailureAction, failureInfo, failureOf } from '../policy/failure-policy.ts';
 import { enqueueOpenWindows } from '../queue/enqueue.ts';
 import type { WindowJob } from '../queue/queue.ts';
-import { questionsOf } from '../responses/answer-coverage.ts';
+import { entriesOf } from '../responses/response-coverage.ts';
 
 /** A failed window, and what was decided about it. */
 interface Failure {
@@ -68,8 +68,8 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
   const attempt = failure.window === null ? {} : { attempt: failure.window.failedAttempts + 1 };
   log[levelOf(failure)](
     { ...facts, ...attempt, ms: failure.times, err: error, action },
-    action.act === 'keep_answer'
-      ? 'an answer could not be stored; it is kept and stored later'
+    action.act === 'keep_response'
+      ? 'a response could not be stored; it is kept and stored later'
       : 'window did not load',
   );
   try {
@@ -81,7 +81,7 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
       log.warn({ ...facts, err }, 'could not store the failure of the window');
       return [];
     }
-    // An open window would be asked for again and again.
+    // An open window would be requested again and again.
     log.error({ ...facts, err }, 'could not store the failure of the window; it ends as failed');
     await transaction(db, (tx) => endWindows(tx, { runId, windowId }, next.state, info));
     return [runId];
@@ -92,13 +92,13 @@ export async function applyFailure(context: QueueContext, failure: Failure): Pro
 function levelOf({ action: { act }, error }: Failure): 'error' | 'warn' | 'info' | 'debug' {
   if (act === 'end') return 'error';
   if (act === 'retry') return 'warn';
-  // A Postgres that is away has its own line in the log.
-  if (act === 'keep_answer') return failureOf(error).kind === 'database_away' ? 'info' : 'warn';
+  // A Postgres that is unreachable has its own line in the log.
+  if (act === 'keep_response') return failureOf(error).kind === 'database_unreachable' ? 'info' : 'warn';
   return error instanceof PipelineError && error.kind === 'not_ready' ? 'debug' : 'info';
 }
 
 /**
- * The same for a window that is loaded without the queue, from a file or a kept answer: it ends as failed.
+ * The same for a window that is loaded without the queue, from a file or a kept response: it ends as failed.
  *
  * @returns the error message.
  * @throws the error if the window stays open, because the work may continue later.
@@ -118,7 +118,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
   // If another worker has claimed the window since, only that worker decides about it.
   const claim = window?.attempts;
   switch (action.act) {
-    case 'keep_answer':
+    case 'keep_response':
       await noteNotStored(db.drizzle, job.windowId, info, claim);
       break;
     case 'retry':
@@ -143,7 +143,7 @@ async function writeAction(context: QueueContext, failure: Failure, info: Failur
       break;
     case 'rate_limit':
       if (action.closeHour) await closeHour(db.drizzle, callLimit, info.diagnostic ?? info.error);
-      // The wait for the next hour is not counted as time in which the source prepares the answer.
+      // The wait for the next hour is not counted as time in which the source prepares the response.
       await releaseWindow(db.drizzle, job.windowId, info, {
         claim,
         restart: true,
@@ -193,8 +193,8 @@ async function endWithCoverage(
   action: EndAction,
   info: FailureInfo,
 ): Promise<number[]> {
-  // Outside of the transaction, because everybody who takes a place waits for the one before.
-  const place = window?.place ?? (await takePlace(db.drizzle));
+  // Outside of the transaction, because everybody who takes a position waits for the one before.
+  const position = window?.position ?? (await takePosition(db.drizzle));
   return transaction(db, async (tx) => {
     // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.
     if (action.scope === 'key') await stopPlanning(tx, info.error);
@@ -204,13 +204,13 @@ async function endWithCoverage(
     const ended = await endWindows(tx, selection, action.state, info);
     const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
     const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const [, asked] of pairs) {
-      const [first] = asked as unknown as [EndedWindow];
-      const questions = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
-      for (const { id, runId, ...one } of asked) {
+    for (const [, requested] of pairs) {
+      const [first] = requested as unknown as [EndedWindow];
+      const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
+      for (const { id, runId, ...one } of requested) {
         const sessions = calendar.sessions(one.exchange, one.from, one.to);
-        for (const question of questionsOf(dataSetNamed(one.operation), one, sessions, calledOn)) {
-          questions.set(Object.values(question).join('|'), { ...question, ...failed, runId, windowId: id });
+        for (const entry of entriesOf(dataSetNamed(one.operation), one, sessions, calledOn)) {
+          entries.set(Object.values(entry).join('|'), { ...entry, ...failed, runId, windowId: id });
         }
       }
       await writeCoverage(tx, {
@@ -218,8 +218,8 @@ async function endWithCoverage(
         exchange: first.exchange,
         runId: first.runId,
         windowId: first.id,
-        place,
-        coverage: [...questions.values()],
+        position,
+        coverage: [...entries.values()],
       });
     }
     return [...new Set([job.runId, ...ended.map((one) => one.runId)])];
@@ -243,8 +243,8 @@ function selectionOf(
 }
 
 /**
- * Splits a window that the source does not answer as a whole. If the source named a limit, the run's other windows of
- * the operation are split too. The limit is stored only when the pieces are answered (`learnRangeLimit`).
+ * Splits a window that the source does not serve as a whole. If the source named a limit, the run's other windows of
+ * the operation are split too. The limit is stored only when the pieces are covered (`learnRangeLimit`).
  */
 async function splitAndEnqueue(
   context: QueueContext,

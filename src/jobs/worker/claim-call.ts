@@ -20,7 +20,7 @@ import { lostTooManyWorkers, waitForCallsMs } from '../policy/failure-policy.ts'
 import { decideDuringOutage, type Outage, PROBE_RECHECK_MS } from '../policy/outage-policy.ts';
 import { callLimitOf, fullHourWait, hourStart, type SourceClock, untilNextHour } from '../policy/quota.ts';
 import type { JobQueue, WindowJob, WindowQueue } from '../queue/queue.ts';
-import { dependsOnDays, questionsOf } from '../responses/answer-coverage.ts';
+import { dependsOnDays, entriesOf } from '../responses/response-coverage.ts';
 import type { Breaker } from './breaker.ts';
 import type { Storage } from './storage.ts';
 
@@ -51,8 +51,9 @@ export type ClaimResult =
   | { readonly outcome: 'wait'; readonly for: 'window' | 'hour'; readonly delayMs: number };
 
 /**
- * Claims a window as soon as a call may start: not around the full hour, while the source is down or answers wait to be
- * stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next hour, the queue waits.
+ * Claims a window as soon as a call may start: not around the full hour, while the source is down or responses wait to
+ * be stored, while another worker tries the key, or beyond the hour's budget. Short waits happen here; for the next
+ * hour, the queue waits.
  *
  * @throws PipelineError if the window has lost too many workers, the key is refused, the source has been down for too
  *   long, Postgres cannot be reached, or the worker is stopping.
@@ -82,7 +83,7 @@ export async function claimCall(
     if (claim.outcome === 'claimed') await knownOperation(context, claim.window.operation);
     const lostWorkers = claim.outcome === 'claimed' ? claim.window.lostWorkers : 0;
     const lostTooMany = lostTooManyWorkers(lostWorkers);
-    // After the claim, which waits for a window with the same question until its answer is stored.
+    // After the claim, which waits for a window with the same request until its response is stored.
     const isKnown =
       claim.outcome === 'claimed' && claim.mayBeKnown && (await isKnownByNow(context, claim.window));
     const isUsable =
@@ -97,7 +98,7 @@ export async function claimCall(
         if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
         if (lostTooMany) throw workersLostError(lostWorkers);
         if (isKnown) {
-          await skipWindow(db.drizzle, windowId, 'known by now, or asked for by a later night');
+          await skipWindow(db.drizzle, windowId, 'known by now, or requested by a later night');
           return { outcome: 'done' };
         }
         // The claim took until the end of the hour, so that the call would count against the next one.
@@ -118,20 +119,20 @@ export async function claimCall(
   }
 }
 
-/** Is each question of a window answered by now, or will a later night ask it? */
+/** True if each entry of a window is covered by now, or a later night will request it. */
 async function isKnownByNow(
   { db, calendar, clock, config }: WorkContext,
   window: ClaimedWindow,
 ): Promise<boolean> {
   const operation = operationNamed(window.operation);
   const sessions = calendar.sessions(window.exchange, window.from, window.to);
-  const questions = questionsOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
-  return isOvertaken(db.drizzle, window.id, questions, dependsOnDays(operation, window)).catch((error) => {
+  const entries = entriesOf(operation, window, sessions, today(clock, config.EOD_TIMEZONE));
+  return isOvertaken(db.drizzle, window.id, entries, dependsOnDays(operation, window)).catch((error) => {
     throw databaseError(error);
   });
 }
 
-/** Is it still the hour from whose budget the call was taken, and not its very end? */
+/** True if it is still the hour from whose budget the call was taken, and not its very end. */
 function isLimitCurrent({ config, sourceClock }: WorkerContext, callLimit: CallLimit): boolean {
   const now = sourceClock.now();
   return (
@@ -141,11 +142,11 @@ function isLimitCurrent({ config, sourceClock }: WorkerContext, callLimit: CallL
 
 /**
  * Milliseconds to wait because the source is down; 0: call now. If it is down, that call is the single one that tries
- * it, and the breaker must be told its outcome.
+ * it, and the breaker must receive its outcome.
  *
  * @throws PipelineError if the source has been down for too long.
  */
-async function outageWait(context: WorkerContext, job: AskingJob): Promise<number> {
+async function outageWait(context: WorkerContext, job: RequestingJob): Promise<number> {
   const outage = await outageFor(context, job).catch((error) => {
     throw databaseError(error);
   });
@@ -154,7 +155,7 @@ async function outageWait(context: WorkerContext, job: AskingJob): Promise<numbe
   if (next.act === 'wait') return next.delayMs;
   if (next.act === 'give_up') {
     throw new PipelineError(
-      `the source has answered with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; no further call is made`,
+      `the source has responded with errors, or not at all, for ${Math.round(outage.downMs / 1000)} s; no further call is made`,
       { kind: 'network' },
     );
   }
@@ -184,12 +185,12 @@ function keyRefusedError(diagnostic: string): PipelineError {
   });
 }
 
-type AskingJob = Pick<WindowJob, 'runId' | 'windowId'>;
+type RequestingJob = Pick<WindowJob, 'runId' | 'windowId'>;
 
-/** The outage of the source as it concerns a window; null while the source answers. */
+/** The outage of the source as it concerns a window; null while the source responds. */
 export async function outageFor(
   { breaker, db }: WorkerContext,
-  { runId, windowId }: AskingJob,
+  { runId, windowId }: RequestingJob,
 ): Promise<Outage | null> {
   if (breaker.outage() === null) return null;
   const window = await readWindow(db.drizzle, windowId);
@@ -200,7 +201,7 @@ export async function outageFor(
   return { ...outage, runAgeMs, triedBefore: window === null || outage.hasTried(window) };
 }
 
-/** The same if Postgres cannot be asked: the run counts as older than the outage. */
+/** The same if Postgres cannot be queried: the run counts as older than the outage. */
 export function longestOutage({ breaker }: WorkerContext): Outage | null {
   const outage = breaker.outage();
   return outage === null ? null : { ...outage, runAgeMs: Number.POSITIVE_INFINITY, triedBefore: true };

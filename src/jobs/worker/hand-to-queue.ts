@@ -3,12 +3,12 @@ import { messageOf } from '../../core/errors.ts';
 import type { FailureAction } from '../policy/failure-policy.ts';
 import { PRIORITY } from '../queue/enqueue.ts';
 
-/** What BullMQ can be told to do with a job. */
-export type QueueAction = Exclude<FailureAction, { act: 'split' | 'keep_answer' }>;
+/** What BullMQ can be instructed to do with a job. */
+export type QueueAction = Exclude<FailureAction, { act: 'split' | 'keep_response' }>;
 
 /**
- * Tells BullMQ what to do with a job. Always throws, because BullMQ is told by the class of the error. A rate limit of
- * the queue has to be set before.
+ * Instructs BullMQ what to do with a job. Always throws, because BullMQ is instructed by the class of the error. A rate
+ * limit of the queue has to be set before.
  */
 export async function handToQueue(
   job: Job,

@@ -6,24 +6,24 @@ import { windowFacts } from '../../core/log.ts';
 import { type StepFacts, type StepTimes, timeStep } from '../../core/steps.ts';
 import { incomplete } from '../../extract/diagnostics.ts';
 import { countRule } from '../../extract/envelope.ts';
-import type { Extracted, RawAnswer } from '../../extract/types.ts';
+import type { Extracted, RawResponse } from '../../extract/types.ts';
 import { afterCommit } from '../../load/database/transaction.ts';
-import { keepFailedAnswer, packBody, readKeptAnswer } from '../../load/state/answers/answers.ts';
-import { newestAnswers } from '../../load/state/answers/to-replay.ts';
+import { keepFailedResponse, packBody, readKeptResponse } from '../../load/state/responses/responses.ts';
+import { newestResponses } from '../../load/state/responses/to-replay.ts';
 import { endKeyTrial, markKeyAccepted } from '../../load/state/source/access-keys.ts';
 import { type CallLimit, openHour } from '../../load/state/source/call-budget.ts';
 import { learnRangeLimit } from '../../load/state/source/range-limits.ts';
 import { noteWithdrawn, readWithdrawn } from '../../load/state/source/withdrawn-operations.ts';
 import type { ClaimedWindow } from '../../load/state/windows/claim.ts';
-import type { AskedFor } from '../../operations/fields.ts';
+import type { Requested } from '../../operations/fields.ts';
 import { AHEAD, type Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { WorkContext } from '../context.ts';
 import { decideFailure, evidenceOf, failureOf, type Situation } from '../policy/failure-policy.ts';
 import { callLimitOf } from '../policy/quota.ts';
 import type { WindowJob } from '../queue/queue.ts';
-import { digestOf, repeatAnswer } from '../responses/repeat-answer.ts';
-import { type Outcome, outcomeOf, storeAnswer } from '../responses/store-answer.ts';
+import { digestOf, repeatResponse } from '../responses/repeat-response.ts';
+import { type Outcome, outcomeOf, storeResponse } from '../responses/store-response.ts';
 import { applyFailure } from './apply-failure.ts';
 import {
   type ClaimedCall,
@@ -66,13 +66,13 @@ export async function processWindow(
 ): Promise<WorkedWindow> {
   let waitMs = 0;
   let call: ClaimedCall | null = null;
-  let answer: FetchedAnswer | null = null;
+  let response: FetchedResponse | null = null;
   let storeFailures = 0;
   let times: StepTimes = {};
   for (;;) {
     try {
       if (waitMs > 0) await pause(waitMs, context.signal);
-      if (answer === null) {
+      if (response === null) {
         call = null;
         times = {};
         const claimed = await timeStep(times, 'claim', () => claimCall(context, job));
@@ -80,9 +80,9 @@ export async function processWindow(
         call = claimed.outcome === 'claimed' ? claimed : null;
       }
       if (call !== null) {
-        answer ??= await fetchAnswer(context, call, times, facts);
-        await storeFetched(context, call, answer, times, facts);
-        answer = null;
+        response ??= await fetchResponse(context, call, times, facts);
+        await storeFetched(context, call, response, times, facts);
+        response = null;
         await context.storage.settled(job.windowId);
       }
       return { runs: [job.runId] };
@@ -90,18 +90,18 @@ export async function processWindow(
       const { config, clock, storage } = context;
       const window: ClaimedWindow | null = call?.claim.window ?? null;
       const callLimit = call?.callLimit ?? callLimitOf(config, clock, context.sourceClock);
-      storeFailures = answer === null ? 0 : storeFailures + 1;
+      storeFailures = response === null ? 0 : storeFailures + 1;
       const situation = await situationOf(context, job, window, storeFailures);
       const action = decideFailure(error, situation, config);
       facts.outcome = action.act === 'end' ? action.state : action.act;
-      await keepUnreadable(context, job.windowId, error, answer);
+      await keepUnreadable(context, job.windowId, error, response);
       const runs = await applyFailure(context, { job, window, callLimit, error, action, times });
-      if (action.act === 'keep_answer') {
+      if (action.act === 'keep_response') {
         if (action.stopsCalls) await storage.refused(job.windowId, failureOf(error));
         waitMs = action.delayMs;
         continue;
       }
-      answer = null;
+      response = null;
       await storage.settled(job.windowId);
       if (action.act === 'split') return { runs };
       if (action.act !== 'await_data' || !action.waitInWorker) return { verdict: { action, error }, runs };
@@ -122,22 +122,22 @@ function waiting(wait: Extract<ClaimResult, { outcome: 'wait' }>, facts: StepFac
 }
 
 /**
- * Notes which answer cannot be read, so that it is recognized if it comes again, and keeps its body, so that people can
- * see what the source has sent. Never throws.
+ * Notes which response cannot be read, so that it is recognized if it comes again, and keeps its body, so that people
+ * can see what the source has sent. Never throws.
  */
 async function keepUnreadable(
   { db, log }: WorkerContext,
   windowId: number,
   error: unknown,
-  answer: FetchedAnswer | null,
+  response: FetchedResponse | null,
 ): Promise<void> {
   if (!(error instanceof PipelineError) || error.kind !== 'unreadable') return;
-  const body = error.answer ?? answer?.body.body;
+  const body = error.response ?? response?.body.body;
   if (body === undefined) return;
   try {
-    await keepFailedAnswer(db, windowId, await packBody(db.drizzle, body));
+    await keepFailedResponse(db, windowId, await packBody(db.drizzle, body));
   } catch (err) {
-    log.warn({ windowId, err }, 'could not keep an answer that cannot be read');
+    log.warn({ windowId, err }, 'could not keep a response that cannot be read');
   }
 }
 
@@ -167,22 +167,22 @@ function splittableDays({ operation, from, to }: ClaimedWindow): number {
   return operationNamed(operation).windows.per === 'range' ? daysBetween(from, to) + 1 : 1;
 }
 
-/** An answer of the source that is not stored yet. */
-interface FetchedAnswer {
-  readonly asked: AskedFor & { readonly calledOn: Day };
-  /** An answer is read as of the time of its call, so that reading it again later gives the same result. */
+/** A response of the source that is not stored yet. */
+interface FetchedResponse {
+  readonly requested: Requested & { readonly calledOn: Day };
+  /** A response is read as of the time of its call, so that reading it again later gives the same result. */
   readonly calledAt: number;
-  readonly body: RawAnswer;
+  readonly body: RawResponse;
   /** What the report of the run is to say about the call. */
   readonly notes: readonly string[];
 }
 
-async function fetchAnswer(
+async function fetchResponse(
   context: WorkerContext,
   { claim, callLimit }: ClaimedCall,
   times: StepTimes,
   facts: StepFacts,
-): Promise<FetchedAnswer> {
+): Promise<FetchedResponse> {
   const { config, source, db, breaker, signal } = context;
   const calledAt = context.clock.now();
   const { window } = claim;
@@ -190,7 +190,7 @@ async function fetchAnswer(
   const attempt = window.failedAttempts + 1;
   const { exchange, from, to } = window;
   Object.assign(facts, { operation: operation.name, exchange, from, to, attempt });
-  const asked = {
+  const requested = {
     exchange,
     from,
     to,
@@ -198,9 +198,9 @@ async function fetchAnswer(
     params: window.params,
     calledOn: today({ now: () => calledAt, trialDay: window.params.trialDay }, config.EOD_TIMEZONE),
   };
-  const question = { keyHash: callLimit.keyHash, operation: operation.name };
-  const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, question);
-  const call = callFor(operation, asked, withdrawn);
+  const entry = { keyHash: callLimit.keyHash, operation: operation.name };
+  const withdrawn = operation.instead === undefined ? null : await readWithdrawn(db.drizzle, entry);
+  const call = callFor(operation, requested, withdrawn);
   const sentAt = performance.now();
   const publishEnd = (outcome: 'success' | ErrorKind) =>
     sourceCallEnded.publish({
@@ -209,13 +209,13 @@ async function fetchAnswer(
       seconds: (performance.now() - sentAt) / 1_000,
       outcome,
     });
-  const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.asked, signal));
+  const fetched = timeStep(times, 'fetch', () => source.fetch(call.operation, call.requested, signal));
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, callLimit }, error);
     const said = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
     if (said === null) throw error;
-    await noteWithdrawn(db.drizzle, { ...question, said });
+    await noteWithdrawn(db.drizzle, { ...entry, said });
     throw new PipelineError(`${operation.name} is not offered: ${said}`, {
       kind: 'operation_replaced',
       diagnostic: said,
@@ -223,14 +223,14 @@ async function fetchAnswer(
   });
   publishEnd('success');
   breaker.succeeded();
-  return { asked, calledAt, body, notes: call.notes };
+  return { requested, calledAt, body, notes: call.notes };
 }
 
-/** Reads and stores an answer. May be repeated until it succeeds. */
+/** Reads and stores a response. May be repeated until it succeeds. */
 async function storeFetched(
   context: WorkerContext,
   { claim, callLimit }: ClaimedCall,
-  { asked, calledAt, body: answer, notes }: FetchedAnswer,
+  { requested, calledAt, body: response, notes }: FetchedResponse,
   times: StepTimes,
   facts: StepFacts,
 ): Promise<void> {
@@ -240,40 +240,40 @@ async function storeFetched(
   const { exchange } = window;
   // Compressing must not delay marking the key.
   const [packed] = await Promise.all([
-    packBody(db.drizzle, answer.body),
+    packBody(db.drizzle, response.body),
     markKeyAccepted(db.drizzle, callLimit, claim),
   ]);
   if (claim.triesHour) await reopenHour(context, callLimit);
-  const answered = {
+  const covered = {
     window,
-    place: window.place,
+    position: window.position,
     calledAt,
-    bytes: answer.bytes,
+    bytes: response.bytes,
     digest: digestOf(context, packed.hash),
-    answer: {
+    response: {
       packed,
-      contentType: answer.contentType,
-      calledOn: asked.calledOn,
+      contentType: response.contentType,
+      calledOn: requested.calledOn,
       fetchedAt: new Date(calledAt),
     },
   };
-  let counts = await timeStep(times, 'load', () => repeatAnswer(context, answered));
+  let counts = await timeStep(times, 'load', () => repeatResponse(context, covered));
   let state: Outcome['state'] = counts?.fetched === 0 ? 'empty' : 'loaded';
   if (counts === null) {
     const count = countRule(config.EOD_COUNT, window.failedHash === packed.hash);
-    const read = await timeStep(times, 'read', () => source.read(operation, asked, answer, count));
+    const read = await timeStep(times, 'read', () => source.read(operation, requested, response, count));
     const extracted = { ...read, warnings: [...notes, ...read.warnings] };
-    if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, asked);
+    if (extracted.lineEnd === false) await checkLastLineEnd(context, window.operation, requested);
     ({ state } = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE));
-    counts = await timeStep(times, 'load', () => storeAnswer(context, { ...answered, extracted }));
+    counts = await timeStep(times, 'load', () => storeResponse(context, { ...covered, extracted }));
     logWarnings(context, window, extracted);
   }
   if (operation.windows.per === 'range') {
-    await afterCommit(db, 'note how long a range the source has answered', () =>
+    await afterCommit(db, 'note how long a range the source has served', () =>
       learnRangeLimit(db.drizzle, { keyHash: callLimit.keyHash, windowId: window.id }),
     );
   }
-  const { bytes } = answer;
+  const { bytes } = response;
   const line = { ...windowFacts(window), attempt: window.failedAttempts + 1, bytes, ms: times };
   if (counts === null) {
     context.log.info(line, 'window had ended already');
@@ -293,16 +293,16 @@ async function storeFetched(
   );
 }
 
-/** The call that answers a window's question: its own operation, or the one to ask instead of a withdrawn one. */
-function callFor(operation: Operation, asked: AskedFor, withdrawn: string | null) {
+/** The call that is made for a window: its own operation, or the one to call instead of a withdrawn one. */
+function callFor(operation: Operation, requested: Requested, withdrawn: string | null) {
   const { instead } = operation;
-  if (instead === undefined || withdrawn === null) return { operation, asked, notes: [] };
+  if (instead === undefined || withdrawn === null) return { operation, requested, notes: [] };
   const values = Object.entries(instead.params).map(([name, value]) => `${name} ${value}`);
   return {
     operation: operationNamed(instead.operation),
-    asked: { ...asked, params: { ...asked.params, ...instead.params } },
+    requested: { ...requested, params: { ...requested.params, ...instead.params } },
     notes: [
-      `${operation.name} is not offered ("${withdrawn}"), so ${instead.operation} was asked with ${values.join(', ')}; it is tried again after a week`,
+      `${operation.name} is not offered ("${withdrawn}"), so ${instead.operation} was requested with ${values.join(', ')}; it is tried again after a week`,
     ],
   };
 }
@@ -314,34 +314,38 @@ function withdrawalOf(error: unknown): string | null {
   return error.kind === 'operation_blocked' || isGone ? (error.diagnostic ?? error.message) : null;
 }
 
-/** The state of a window whose answer is stored, in words. */
+/** The state of a window whose response is stored, in words. */
 const END_TEXTS = {
   loaded: 'loaded',
   empty: 'is empty',
   failed: 'failed: too many of its records were rejected',
 };
 
-/** How many kept answers are read to learn whether the source ends the last line of its CSV. */
-const COMPARED_ANSWERS = 5;
+/** How many kept responses are read to learn whether the source ends the last line of its CSV. */
+const COMPARED_RESPONSES = 5;
 
 /**
- * Checks an answer in CSV whose last line has no line end: it may have been cut off. It counts as complete only if the
- * newest kept answers of the operation have none either.
+ * Checks a response in CSV whose last line has no line end: it may have been cut off. It counts as complete only if the
+ * newest kept responses of the operation have none either.
  *
  * @throws PipelineError `unreadable` if one of them has.
  */
-async function checkLastLineEnd({ db, source }: WorkContext, name: string, asked: AskedFor): Promise<void> {
-  for (const id of await newestAnswers(db.drizzle, name, COMPARED_ANSWERS)) {
-    const answer = await readKeptAnswer(db.drizzle, id);
-    if (answer === null) continue;
-    const { lineEnd } = source.read(operationNamed(name), asked, { ...answer, bytes: 0 }, 'ignore');
+async function checkLastLineEnd(
+  { db, source }: WorkContext,
+  name: string,
+  requested: Requested,
+): Promise<void> {
+  for (const id of await newestResponses(db.drizzle, name, COMPARED_RESPONSES)) {
+    const response = await readKeptResponse(db.drizzle, id);
+    if (response === null) continue;
+    const { lineEnd } = source.read(operationNamed(name), requested, { ...response, bytes: 0 }, 'ignore');
     if (lineEnd === true) {
-      throw incomplete('its CSV has no end of the last line, which other answers of the operation have');
+      throw incomplete('its CSV has no end of the last line, which other responses of the operation have');
     }
   }
 }
 
-/** Lets all workers call again, because the source has answered in an hour that it had closed. */
+/** Lets all workers call again, because the source has responded in an hour that it had closed. */
 async function reopenHour({ db, queue }: WorkerContext, callLimit: CallLimit): Promise<void> {
   await openHour(db.drizzle, callLimit);
   await queue.removeRateLimitKey();

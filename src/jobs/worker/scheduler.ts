@@ -92,7 +92,7 @@ export async function processTick(context: QueueContext, job: Job<TickJob>): Pro
   );
 }
 
-/** Handles a tick. If that fails, BullMQ is told what the failure policy decides. */
+/** Handles a tick. If that fails, BullMQ is instructed what the failure policy decides. */
 async function workTick(context: QueueContext, job: Job<TickJob>, token: string | undefined): Promise<void> {
   try {
     const { operation, exchange, database } = job.data;

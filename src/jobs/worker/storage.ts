@@ -1,20 +1,20 @@
 import type { PipelineError } from '../../core/errors.ts';
-import { answersWaiting } from '../../core/events.ts';
+import { responsesWaiting } from '../../core/events.ts';
 import { noteStorageProblem, workerName } from '../../load/state/workers.ts';
 import type { Alert } from '../alerts/alert.ts';
 import { raiseAlerts } from '../alerts/send-alerts.ts';
 import type { Context } from '../context.ts';
 
 /**
- * The circuit breaker for Postgres: remembers, for all windows of a process, which answers it has refused to store.
+ * The circuit breaker for Postgres: remembers, for all windows of a process, which responses it has refused to store.
  * While one of them waits, no call is made, because each costs a part of the quota and could not be stored either.
  */
 export interface Storage {
-  /** Does an answer wait until Postgres can store it? */
+  /** True if a response waits until Postgres can store it. */
   isRefusing(): boolean;
-  /** The answer of this window could not be stored, and will be tried again. Tells people; never throws. */
+  /** The response of this window could not be stored, and will be tried again. Raises an alert; never throws. */
   refused(windowId: number, problem: PipelineError): Promise<void>;
-  /** The answer of this window is stored, or given up. Never throws. */
+  /** The response of this window is stored, or given up. Never throws. */
   settled(windowId: number): Promise<void>;
 }
 
@@ -25,9 +25,9 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
   let alerted = false;
 
   async function report(problem: string | null): Promise<void> {
-    answersWaiting.publish({ answers: waiting.size });
+    responsesWaiting.publish({ responses: waiting.size });
     await noteStorageProblem(db.drizzle, workerName(), problem).catch((error) =>
-      log.warn({ err: error }, 'could not store whether this worker can store answers'),
+      log.warn({ err: error }, 'could not store whether this worker can store responses'),
     );
   }
 
@@ -42,9 +42,9 @@ export function createStorage(context: Pick<Context, 'clock' | 'config' | 'db' |
     },
     async settled(windowId) {
       if (!waiting.delete(windowId)) return;
-      if (waiting.size > 0) return answersWaiting.publish({ answers: waiting.size });
+      if (waiting.size > 0) return responsesWaiting.publish({ responses: waiting.size });
       alerted = false;
-      log.info('Postgres stores answers again');
+      log.info('Postgres stores responses again');
       await report(null);
     },
   };
@@ -54,7 +54,7 @@ function storageAlert(problem: string): Alert {
   return {
     kind: 'cannot_store',
     subject: workerName(),
-    message: `Postgres cannot store answers (${problem}); no call is made until it can: see its disk and its log`,
+    message: `Postgres cannot store responses (${problem}); no call is made until it can: see its disk and its log`,
     facts: { problem },
   };
 }

@@ -10,8 +10,8 @@ import { handToQueue } from './hand-to-queue.ts';
 import { processWindow, type QueueVerdict } from './process-window.ts';
 
 /**
- * Handles the job of a window: works on the window, advances the runs of which windows have ended, and tells BullMQ what
- * to do with the job.
+ * Handles the job of a window: works on the window, advances the runs of which windows have ended, and instructs BullMQ
+ * what to do with the job.
  *
  * @returns how the window ended; undefined if there was nothing to do.
  */
@@ -25,8 +25,8 @@ export async function handleWindowJob(
   await runStep('window', facts, async () => {
     const { verdict, runs } = await processWindow(context, job.data, facts);
     const advanced = await advanceRuns(context, runs);
-    const told = verdict ?? advanced;
-    if (told !== undefined) await tellQueue(context, job, token, told);
+    const reported = verdict ?? advanced;
+    if (reported !== undefined) await instructQueue(context, job, token, reported);
   });
   return facts.outcome;
 }
@@ -46,7 +46,7 @@ async function advanceRuns(
   }
 }
 
-async function tellQueue(
+async function instructQueue(
   context: WorkerContext,
   job: Job<WindowJob>,
   token: string | undefined,
@@ -60,7 +60,7 @@ async function tellQueue(
 
 /**
  * Lifts a rate limit that was set because the hour had no calls left, if it has some by now: the call that tried the
- * hour may have been answered since the claim, and then the limit that it has lifted was set again.
+ * hour may have got its response since the claim, and then the limit that it has lifted was set again.
  */
 async function liftNeedlessLimit({ db, queue, kind }: WorkerContext, callLimit: CallLimit): Promise<void> {
   const hour = await readHour(db.drizzle, callLimit).catch(() => null);

@@ -23,7 +23,7 @@ const END_MS = 1_500;
 export interface RunningWorker {
   /**
    * Takes no new window, waits a few seconds for those in progress, then rolls back the others and puts them into the
-   * queue again. Takes eight seconds at most, also if a server no longer answers.
+   * queue again. Takes eight seconds at most, also if a server no longer responds.
    */
   stop(graceMs?: number): Promise<void>;
 }
@@ -74,8 +74,8 @@ export async function startWorker(opened: WorkContext): Promise<RunningWorker> {
       clearInterval(alertTimer);
       stopSending.abort();
       const closed = Promise.all([...workers.map((worker) => worker.close()), sending]);
-      // With a server that is away or silent this never ends. It can be left unfinished: the jobs stall, and other
-      // workers take them.
+      // With a server that is unreachable or silent this never ends. It can be left unfinished: the jobs stall, and
+      // other workers take them.
       const atOnceMs = Math.min(graceMs, END_MS);
       if ((await endsWithin(closed, atOnceMs)) || inProgress === 0) return;
       if (await endsWithin(closed, graceMs - atOnceMs)) return;

@@ -19,7 +19,7 @@ const CANCELED = '57014';
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * Socket errors of a server that went away or is not there yet. ENOTFOUND is among them, because the name of a
+ * Socket errors of a server that became unreachable or is not there yet. ENOTFOUND is among them, because the name of a
  * container that has not been started is not found either.
  */
 const SOCKET_CODES = [
@@ -36,7 +36,7 @@ const SOCKET_CODES = [
   'ENETDOWN',
 ];
 
-/** Is this the code of a connection that failed and may succeed a moment later? */
+/** True if this is the code of a connection that failed and may succeed a moment later. */
 export function isSocketError(code: string): boolean {
   return SOCKET_CODES.includes(code);
 }
@@ -52,7 +52,7 @@ export function databaseError(error: unknown): PipelineError {
   if (cause instanceof PipelineError) return cause;
   const code = (cause as { code?: unknown } | null | undefined)?.code;
   const kind =
-    typeof code === 'string' ? kindOfCode(code) : isLostConnection(cause) ? 'database_away' : 'defect';
+    typeof code === 'string' ? kindOfCode(code) : isLostConnection(cause) ? 'database_unreachable' : 'defect';
   const state = typeof code === 'string' ? ` (${code})` : '';
   const message = messageOf(cause) || 'no connection';
   return new PipelineError(kind === 'defect' ? message : `Postgres: ${message}${state}`, { kind, cause });
@@ -63,10 +63,10 @@ function kindOfCode(code: string): ErrorKind {
   if (code === CANCELED) return 'database';
   const sqlClass = code.slice(0, 2);
   if (isSocketError(code) || TRANSIENT_CODES.includes(code) || TRANSIENT_CLASSES.includes(sqlClass))
-    return 'database_away';
+    return 'database_unreachable';
   return code === READ_ONLY || CANNOT_STORE_CLASSES.includes(sqlClass) ? 'database_cannot_store' : 'database';
 }
 
-/** Did a statement take longer than it may, or was it cancelled? */
+/** True if a statement took longer than it may, or was cancelled. */
 export const isCanceled = (error: unknown): boolean =>
   (databaseError(error).cause as { code?: unknown } | undefined)?.code === CANCELED;

@@ -9,9 +9,9 @@ import { createRetry, type Retry, type RetryOptions } from './retry.ts';
 
 /**
  * Connections to Postgres. Opened with `retry`, every single statement on `pool` and `drizzle` and every whole
- * `transaction()` is repeated while Postgres is away. The connection may have broken after the statement or commit took
- * effect, so all of them must be safe to repeat: rows are inserted under reserved numbers or `on conflict`, and updates
- * name the state they start from.
+ * `transaction()` is repeated while Postgres is unreachable. The connection may have broken after the statement or
+ * commit took effect, so all of them must be safe to repeat: rows are inserted under reserved numbers or `on conflict`,
+ * and updates name the state they start from.
  */
 export interface Database {
   readonly url: string;
@@ -63,7 +63,7 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
   const { stream } = wire.connection;
   stream.on('timeout', () => {
     if (!wire.readyForQuery) {
-      const overdue = new Error('no answer within the time limit of a statement');
+      const overdue = new Error('no response within the time limit of a statement');
       stream.destroy(Object.assign(overdue, { code: 'ETIMEDOUT' }));
     }
   });
@@ -84,7 +84,7 @@ export async function setUpSession(client: pg.ClientBase, timeouts: SessionTimeo
     -- Days that are being loaded have no statistics. The costs that the planner assumes for them would have statements
     -- of some milliseconds compiled for hundreds.
     set jit = off;
-    -- The server finds out by itself that a client vanished, and releases its locks.
+    -- The server finds out on its own that a client vanished, and releases its locks.
     set tcp_keepalives_idle = ${KEEPALIVE_S};
     set tcp_keepalives_interval = 10;
     set tcp_keepalives_count = 3;
@@ -107,7 +107,7 @@ const wireOf = (client: pg.ClientBase) => client as unknown as Wire;
 /**
  * Sets how long the statements of a session may take, for our side of the connection: it is broken off if nothing
  * arrives during a statement for a little longer. The server would have ended the statement before, so it, or what is
- * between, accepts connections and no longer answers. (pg's `query_timeout` would not notice the end of a COPY.)
+ * between, accepts connections and no longer responds. (pg's `query_timeout` would not notice the end of a COPY.)
  *
  * @param statementMs the session's statement_timeout; 0: no limit.
  */

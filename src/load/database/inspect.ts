@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** What a server says about itself and about the role that asks. */
+/** What a server says about itself and about the role of the session. */
 export interface ServerFacts {
   /** As Postgres writes it, e.g. `16.4`. */
   readonly version: string;
@@ -28,7 +28,7 @@ export async function readServerTime(pool: pg.Pool): Promise<number> {
   return rows[0]?.now ?? Date.now();
 }
 
-/** Does the server take no writes: a standby, or one that is set to read only? */
+/** True if the server takes no writes: a standby, or one that is set to read only. */
 export async function isReadOnly(pool: pg.Pool): Promise<boolean> {
   const { rows } = await pool.query<{ on: boolean }>(
     "select current_setting('transaction_read_only')::bool as on",
@@ -36,7 +36,7 @@ export async function isReadOnly(pool: pg.Pool): Promise<boolean> {
   return rows[0]?.on === true;
 }
 
-/** Asks a server about itself. Any role may. */
+/** Requests a server about itself. Any role may. */
 export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   const { rows } = await pool.query<ServerFacts>(`
     select split_part(current_setting('server_version'), ' ', 1) as version,
@@ -61,31 +61,31 @@ interface RoleRights {
   readonly unchangeable: readonly string[];
   /** Sequences that it may not use, and functions that it may not call. */
   readonly closed: readonly string[];
-  /** May it create schemas, or tables in all of these? */
+  /** True if it may create schemas, or tables in all of these. */
   readonly mayCreate: boolean;
-  /** May it create temporary tables, as loads do? */
+  /** True if it may create temporary tables, as loads do. */
   readonly mayStage: boolean;
 }
 
 /** What the current role may do in these schemas. Any role may ask. */
 export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]): Promise<RoleRights> {
   const { rows } = await pool.query<RoleRights>(
-    `with asked as (select name, to_regnamespace(quote_ident(name)) as id from unnest($1::text[]) name),
+    `with requested as (select name, to_regnamespace(quote_ident(name)) as id from unnest($1::text[]) name),
           tables as (
             select format('%s.%s', a.name, c.relname) as name, c.oid, c.relkind
-              from pg_class c join asked a on c.relnamespace = a.id
+              from pg_class c join requested a on c.relnamespace = a.id
              where c.relkind in ('r', 'p', 'v', 'm', 'S') and not c.relispartition)
-     select array(select name from asked where id is null) as "missingSchemas",
-            array(select name from asked where id is not null and not has_schema_privilege(id, 'usage')) as unusable,
+     select array(select name from requested where id is null) as "missingSchemas",
+            array(select name from requested where id is not null and not has_schema_privilege(id, 'usage')) as unusable,
             array(select name from tables where relkind <> 'S' and not has_table_privilege(oid, 'select') order by 1) as unreadable,
             array(select name from tables where relkind in ('r', 'p') and not (has_table_privilege(oid, 'insert')
                     and has_table_privilege(oid, 'update') and has_table_privilege(oid, 'delete')) order by 1) as unchangeable,
             array(select name from tables where case when relkind = 'S' then not has_sequence_privilege(oid, 'usage') end
                   union all
-                  select format('%s.%s()', a.name, p.proname) from pg_proc p join asked a on p.pronamespace = a.id
+                  select format('%s.%s()', a.name, p.proname) from pg_proc p join requested a on p.pronamespace = a.id
                    where not has_function_privilege(p.oid, 'execute') order by 1) as closed,
             has_database_privilege(current_database(), 'create')
-              or (select bool_and(id is not null and has_schema_privilege(id, 'create')) from asked) as "mayCreate",
+              or (select bool_and(id is not null and has_schema_privilege(id, 'create')) from requested) as "mayCreate",
             has_database_privilege(current_database(), 'temporary') as "mayStage"`,
     [schemas],
   );

@@ -4,8 +4,8 @@ import type pg from 'pg';
 const ROUNDS = 5;
 
 /**
- * Does a pooler between eod and Postgres give a session to other clients between two transactions (pgbouncer with
- * `pool_mode = transaction`)? Session locks, temporary tables and prepared statements do not survive that. This is
+ * True if a pooler between eod and Postgres gives a session to other clients between two transactions (pgbouncer
+ * with `pool_mode = transaction`). Session locks, temporary tables and prepared statements do not survive that. This is
  * found out by trying: while a second connection is in a transaction, it may have the server process that the first one
  * just used, or the first one may get another.
  */

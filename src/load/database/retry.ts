@@ -12,7 +12,7 @@ export interface RetryOptions {
   readonly onRetry: (sentence: string) => void;
 }
 
-/** Runs a step, and repeats it from its start while Postgres is away or cannot store. */
+/** Runs a step, and repeats it from its start while Postgres is unreachable or cannot store. */
 export type Retry = <T>(step: () => Promise<T>) => Promise<T>;
 
 /** A restart takes a second or two; more frequent attempts would only fill the server's log. */
@@ -24,7 +24,8 @@ const LONGEST_TRY_MS = 20_000;
 /**
  * Makes the function that repeats steps of a database client.
  *
- * @throws PipelineError `database_away` or `database_cannot_store` if that does not pass, `aborted` on the signal; any
+ * @throws PipelineError `database_unreachable` or `database_cannot_store` if that does not pass, `aborted` on the
+ * signal; any
  *   other error of the step is passed on at once.
  */
 export function createRetry(options: RetryOptions): Retry {
@@ -69,7 +70,7 @@ export function inSeconds(milliseconds: number): string {
   return `${Math.ceil(milliseconds / 1000)} s`;
 }
 
-/** May the same statement succeed a moment later? */
+/** True if the same statement may succeed a moment later. */
 function mayPass({ kind }: PipelineError): boolean {
-  return kind === 'database_away' || kind === 'database_cannot_store';
+  return kind === 'database_unreachable' || kind === 'database_cannot_store';
 }

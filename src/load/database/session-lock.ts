@@ -11,7 +11,7 @@ interface SessionLock {
 
 /**
  * Takes the lock of this name on a separate connection, which shows others that this process is alive. Waits for
- * whoever holds it.
+ * the process that holds it.
  *
  * @param begin what to do first while holding the lock. Both are repeated together, because the lock is lost with its
  *   connection.
@@ -29,7 +29,7 @@ export function takeSessionLock(
 }
 
 /**
- * Runs `work` while holding the lock of this name; lock and work are repeated together while Postgres is away.
+ * Runs `work` while holding the lock of this name; lock and work are repeated together while Postgres is unreachable.
  *
  * @returns false if somebody else holds the lock.
  */
@@ -58,8 +58,8 @@ async function discardAfterError(lock: SessionLock, work: () => Promise<void>): 
 
 /** Takes the lock of this name without waiting. @returns null if somebody else holds it. */
 export async function trySessionLock(database: Database, name: string): Promise<SessionLock | null> {
-  const { answer, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
-  if (answer === true) return lock;
+  const { response, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
+  if (response === true) return lock;
   lock.client.release();
   return null;
 }
@@ -80,8 +80,8 @@ async function lockSession(database: Database, name: string, take: string) {
     discard: () => client.release(true),
   };
   try {
-    const { rows } = await client.query(`select ${take}(${key}) as answer`, [name]);
-    return { answer: rows[0].answer as unknown, lock };
+    const { rows } = await client.query(`select ${take}(${key}) as response`, [name]);
+    return { response: rows[0].response as unknown, lock };
   } catch (error) {
     lock.discard();
     throw error;

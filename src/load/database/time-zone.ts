@@ -30,7 +30,7 @@ export async function timeZoneProblem(
   try {
     const { rows } = await pool.query<typeof found>(
       `select array(select extract(epoch from (to_timestamp(s) at time zone $1) - (to_timestamp(s) at time zone 'UTC'))::int
-                    from unnest($2::float8[]) with ordinality as day (s, place) order by place) as offsets,
+                    from unnest($2::float8[]) with ordinality as day (s, position) order by position) as offsets,
               case when position('/' in $1) > 0 then true
                 else exists (select from pg_timezone_names where lower(name) = lower($1)) end as "isName"`,
       [zone, days],

@@ -12,13 +12,14 @@ export interface Transaction extends NodePgDatabase, Preparing {
 
 /**
  * Runs `work` in one transaction: committed when it returns, rolled back when it throws. With a database that retries,
- * all of it is repeated while Postgres is away, although the commit that seemed to fail may have happened: `work` must
- * be safe to repeat.
+ * all of it is repeated while Postgres is unreachable, although the commit that seemed to fail may have happened:
+ * `work` must be safe to repeat.
  *
  * Drizzle's own `transaction` is not used: it never releases the connection of a `begin` that failed, and reports a
  * `rollback` that fails as well instead of the error before it.
  *
- * @throws PipelineError of kind `database` or `database_away` for Postgres errors; other PipelineErrors pass through.
+ * @throws PipelineError of kind `database` or `database_unreachable` for Postgres errors; other PipelineErrors pass
+ * through.
  */
 export function transaction<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
   return database.withRetry(async ({ pool }) => {

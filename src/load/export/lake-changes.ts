@@ -68,8 +68,11 @@ export async function contentOfPartitions(
   return rows;
 }
 
-/** Can the loads after a state tell which days of a relation changed? Of views and of tables without days they cannot. */
-export const isToldByLoads = (relation: Relation): boolean =>
+/**
+ * True if the loads after a state show which days of a relation changed. Of views and of tables without days they
+ * cannot.
+ */
+export const isKnownFromLoads = (relation: Relation): boolean =>
   relation.schema === 'market' &&
   relation.dayColumn !== null &&
   tables.some(({ name }) => name === relation.name);
@@ -93,7 +96,7 @@ export async function changedPartitions(
   );
   if (rebuilt.length > 0) return null;
   if (own.some(({ partitioned }) => !partitioned)) {
-    // Its answers list all of its days, of which few change, and it is small enough to look at all rows.
+    // Its responses list all of its days, of which few change, and it is small enough to look at all rows.
     const since = `select l.id from ${LOADS} l where l.state > $1 and l.operation = any ($2)`;
     const table = pg.escapeIdentifier(relation.name);
     const { rows } = await client.query<{ partition: string }>(

@@ -17,7 +17,7 @@ export const NAMES_FOLDER = '_names';
 export const newName = (state: number, ending: string): string =>
   `${state}-${randomBytes(4).toString('hex')}.${ending}`;
 
-/** Is a file of the lake there, with all of its bytes? */
+/** True if a file of the lake is there, with all of its bytes. */
 export function isWhole(lake: string, { file, bytes }: LakeFile): boolean {
   return statSync(join(lake, file), { throwIfNoEntry: false })?.size === bytes;
 }

@@ -40,7 +40,7 @@ const lakeTable = z.object({
   isDouble: z.boolean(),
   /** The columns, and how many digits of each numeric the files can hold; null as text. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), decimal: need.optional() })),
-  /** The file that tells what prices of each name were adjusted by. */
+  /** The file that shows what prices of each name were adjusted by. */
   namesFile: fileBelow.nullable(),
 });
 
@@ -48,7 +48,7 @@ const manifest = z.object({
   format: z.literal(1),
   /** The state of the last export into this lake. */
   state: z.number(),
-  /** Tells the load of that state apart from the load of another database that has the same number. */
+  /** Distinguishes the load of that state from the load of another database that has the same number. */
   load: z.string(),
   partition: z.enum(['month', 'year']),
   tables: z.array(lakeTable),
@@ -97,10 +97,10 @@ export async function writeWhole(path: string, text: string): Promise<void> {
   await rename(partial, path);
 }
 
-/** Tells which files of the lake a command that follows it has handled. */
+/** Shows which files of the lake a command that follows it has handled. */
 export const HANDLED = '_on_change.json';
 
-/** What tells the files of each table from others; one that is written again has another name. */
+/** What distinguishes the files of each table; one that is written again has another name. */
 type FilesOfTables = Readonly<Record<string, string>>;
 
 export function filesOfTables({ files, tables }: Manifest): FilesOfTables {

@@ -16,7 +16,7 @@ import {
   allRelations,
   changedPartitions,
   contentOfPartitions,
-  isToldByLoads,
+  isKnownFromLoads,
   type NameFactors,
   NO_DAY,
   type PartitionBy,
@@ -135,7 +135,7 @@ export function writeLake(
       for (const file of one.files) files.push(file);
       results.push(one.result);
     }
-    // Tables that were not asked for stay as they are, unless they are another database's, or dropped by now.
+    // Tables that were not requested stay as they are, unless they are another database's, or dropped by now.
     const isDropped = (table: string) => request.tables === null && !table.includes('.');
     const isKept = ({ table }: { readonly table: string }) =>
       !tables.some((one) => one.table === table) && !isDropped(table);
@@ -148,7 +148,7 @@ export function writeLake(
         const gone = found?.files.filter((one) => one.table === table).length ?? 0;
         results.push({ table, rows: 0, files: 0, written: 0, writtenRows: 0, replaced: gone });
       }
-    // A signal by itself ends only a statement that is under way.
+    // A signal alone ends only a statement that is under way.
     throwIfStopped(limits.signal);
     const replaced = await deleteReplaced(lake, found, listed);
     const manifest: Manifest = { format: 1, state, load, partition: by, ...listed, replaced };
@@ -201,7 +201,7 @@ async function currentState(client: PoolClient): Promise<{ state: number; load: 
   return { state: rows[0]?.state ?? 0, load: rows[0]?.load ?? '' };
 }
 
-/** Tells the load of a state from one of another database. */
+/** Distinguishes the load of a state from one of another database. */
 const LOAD_TEXT = "concat_ws(' ', l.id, l.operation, l.exchange, extract(epoch from l.committed_at))";
 
 async function isOfDatabase(client: PoolClient, { state, load }: Manifest): Promise<boolean> {
@@ -264,7 +264,7 @@ async function writeTable(writing: Writing, relation: Relation) {
     if (file.rows > 0 || partition === ALL) written.push({ ...file, state, fingerprint });
     else await rm(join(writing.lake, file.file));
   }
-  // A table without rows has one file, which tells its columns, until there are others: it is in no folder of a month.
+  // A table without rows has one file, which shows its columns, until there are others: it is in no folder of a month.
   if (written.length > 0) kept = kept.filter(({ rows }) => rows > 0);
   if (written.length + kept.length === 0)
     written.push({
@@ -349,7 +349,7 @@ async function wantedPartitions(
     if (sessions === null || named === null) return every();
     return plain([...new Set([...sessions, ...named])]);
   }
-  if (isToldByLoads(relation)) {
+  if (isKnownFromLoads(relation)) {
     const changed = since === undefined ? null : await changedPartitions(client, relation, by, since);
     return changed === null ? every() : plain(changed);
   }

@@ -64,7 +64,7 @@ export async function measureColumns(
 ): Promise<Measured> {
   const numerics = doubles ? [] : columns.filter(({ type }) => type === 'numeric');
   const endless = columns.filter(({ type }) => /^(date|timestamp)/.test(type));
-  const asked = [
+  const requested = [
     ...numerics.flatMap(({ name }) => {
       const column = pg.escapeIdentifier(name);
       return [
@@ -76,9 +76,9 @@ export async function measureColumns(
     ...endless.map(({ name }) => `coalesce(bool_or(not isfinite(${pg.escapeIdentifier(name)})), false)`),
   ];
   const found: unknown[] =
-    asked.length === 0
+    requested.length === 0
       ? []
-      : ((await client.query<unknown[]>({ text: `select ${asked.join(', ')} ${rows}`, rowMode: 'array' }))
+      : ((await client.query<unknown[]>({ text: `select ${requested.join(', ')} ${rows}`, rowMode: 'array' }))
           .rows[0] ?? []);
   const notices: string[] = [];
   const decimals = new Map<string, DecimalNeed>();

@@ -16,7 +16,7 @@ export interface Relation {
   readonly columns: readonly ExportColumn[];
   /** The column for ranges of days and for files by year; null if it has none, or several that do not decide. */
   readonly dayColumn: string | null;
-  /** Is `dayColumn` part of a key, so that it is never null? */
+  /** True if `dayColumn` is part of a key, so that it is never null. */
   readonly everyRowHasDay: boolean;
   readonly symbolColumn: string | null;
 }
@@ -141,7 +141,7 @@ export async function yearsOf(client: ClientBase, relation: Relation, choice: Ro
 /** Names of tables that can be those of folders and files: no other one leads out of its folder, or into one of ours. */
 const OF_FILES = /^[\p{L}\d][\p{L}\d_ $-]*$/u;
 
-/** Can files be named after a table or view, which may have its schema before it? */
+/** True if files can be named after a table or view, which may have its schema before it. */
 export const canNameFiles = (name: string): boolean =>
   OF_FILES.test(name.replace(new RegExp(`^(${SCHEMAS.join('|')})\\.`), ''));
 

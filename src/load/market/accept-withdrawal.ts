@@ -30,7 +30,7 @@ interface AcceptedWithdrawal {
 }
 
 /**
- * Withdraws the rows that a full answer no longer listed and that were kept, because they were too many. From now on
+ * Withdraws the rows that a full response no longer listed and that were kept, because they were too many. From now on
  * the day is compared with the rows that it has left.
  *
  * @returns null if no withdrawal with this id is held back and undecided.
@@ -56,24 +56,25 @@ export async function acceptWithdrawal(
     const heldBack = await readHeldBack(tx, id);
     if (heldBack === null) return null;
     const loadId = await nextLoadId(tx);
-    const { runId, windowId, operation, place } = heldBack;
+    const { runId, windowId, operation, position } = heldBack;
     const fetchedAt = new Date(heldBack.fetchedAt);
     const days = day === null ? null : { from: day, to: day };
-    // Answers fetched later may have listed some of the rows: then all are folded again, with this withdrawal accepted.
+    // Responses fetched later may have listed some of the rows: then all are folded again, with this withdrawal
+    // accepted.
     await markAccepted(tx, id, by);
-    const load = { table, exchange, runId, loadId, windowId, place, fetchedAt, ...judging };
+    const load = { table, exchange, runId, loadId, windowId, position, fetchedAt, ...judging };
     const folded = await foldIfLate(tx, { ...load, fullSet: { table, exchange, days, mayBeEmpty: true } });
     let gone = folded?.withdrawn;
     if (gone === undefined) {
       const keys = JSON.stringify(heldBack.rows);
-      const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, place]);
+      const { rows } = await client.query<{ withdrawn: number }>(sql.withdrawKeys, [loadId, keys, position]);
       gone = rows[0]?.withdrawn ?? 0;
     }
     const counted = await client.query<{ rows: number }>(sql.countRows, [exchange, [day ?? NO_DAY]]);
     const left = counted.rows[0]?.rows ?? 0;
     const others = folded?.folded ?? null;
     if (folded === null || others === null)
-      await restartDayRows(tx, id, { table: table.name, exchange, day, place, rows: left });
+      await restartDayRows(tx, id, { table: table.name, exchange, day, position, rows: left });
     else await writeWithdrawals(tx, { ...load, operation }, others, folded.withdrawals);
     const operations = others?.operations ?? [operation];
     await sumCoverage(tx, { operations, exchange, days });
@@ -81,7 +82,7 @@ export async function acceptWithdrawal(
     await insertLoad(tx, {
       loadId,
       windowId,
-      place,
+      position,
       fetchedAt,
       written,
       namesChanged: true,

@@ -3,7 +3,7 @@ import { dataSetNamed } from '../../operations/registry.ts';
 import { type Row, SOURCE_AUDIT } from '../../operations/table.ts';
 import { LOADS } from '../state/loads/loads.ts';
 
-// What corporate events are worked out from, and the stored events.
+// What corporate events are computed from, and the stored events.
 
 /** A line of a list of corporate actions, or a record of the source's. */
 export interface Notice {
@@ -16,15 +16,18 @@ export interface Notice {
   readonly scripCode: number | null;
   readonly recordDate: string | null;
   /** Kind and ratio, if the list states them in addition to the purpose. */
-  readonly toldKind: string | null;
-  readonly toldRatio: string | null;
+  readonly statedKind: string | null;
+  readonly statedRatio: string | null;
   /** Type in words, and amount or ratio, as the source service sends them; null for a list. */
   readonly announced: { readonly type: string; readonly detail: string | null } | null;
-  /** May its list have cut the purpose? NSE's daily lists do so after 25 characters. */
+  /** True if its list may have cut the purpose. NSE's daily lists do so after 25 characters. */
   readonly mayBeCut: boolean;
-  /** Is the symbol that of the ex-date? An export has the symbols of the day of the export, which may be years later. */
+  /**
+   * True if the symbol is that of the ex-date. An export has the symbols of the day of the export, which may be years
+   * later.
+   */
   readonly symbolOfDay: boolean;
-  /** Identifies the answer or file it is from: when that was fetched or first read, in milliseconds since 1970. */
+  /** Identifies the response or file it is from: when that was fetched or first read, in milliseconds since 1970. */
   readonly readAt: number;
 }
 
@@ -35,7 +38,7 @@ const DAILY_LIST_CUTS_AT = 25;
 export async function readNotices(pool: Pool, exchange: string): Promise<Notice[]> {
   const found = await pool.query<Notice>(
     `select n.exchange, symbol, series, ex_date::text as "exDate", purpose, scrip_code as "scripCode",
-            record_date::text as "recordDate", nullif(told_kind, '') as "toldKind", told_ratio as "toldRatio", null as announced,
+            record_date::text as "recordDate", nullif(stated_kind, '') as "statedKind", stated_ratio as "statedRatio", null as announced,
             -- Only the export has face values: a line with one was printed there in full.
             n.is_daily is true and face_value is null and length(purpose) >= ${DAILY_LIST_CUTS_AT} as "mayBeCut",
             n.is_daily is true as "symbolOfDay", (extract(epoch from l.fetched_at) * 1000)::float8 as "readAt"
@@ -55,7 +58,7 @@ export async function readNotices(pool: Pool, exchange: string): Promise<Notice[
 /** The tables that `readNotices` reads. */
 export const NOTICE_TABLES: readonly string[] = ['corporate_action_notices', 'corporate_actions'];
 
-/** Are exactly these events stored for an exchange? */
+/** True if exactly these events are stored for an exchange. */
 export async function areStored(pool: Pool, exchange: string, rows: readonly Row[]): Promise<boolean> {
   const audit: readonly string[] = SOURCE_AUDIT;
   const { fields } = dataSetNamed('CorporateEvents').shapes[0].table;

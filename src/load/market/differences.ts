@@ -173,13 +173,13 @@ function changedSql(table: TableDefinition): string {
       select case c.change when 'insert' then 'inserted' when 'update' then 'updated' when 'relist' then 'relisted' else 'withdrawn' end as _change, c.*
         from market_history.${quote(`${table.name}_changes`)}($1::bigint, $2::bigint) c where c.change <> 'update' or c.old ?| $4::text[]
     ), listed as (
-      select *, row_number() over (order by ${inOrder('_change')}, ${list(table.key)}) as _place from changed
-       order by _place limit $3
+      select *, row_number() over (order by ${inOrder('_change')}, ${list(table.key)}) as _position from changed
+       order by _position limit $3
     )
-    select _change as change, count(*)::int as total, null::jsonb as before, null::jsonb as after, 0 as _place from changed group by 1
+    select _change as change, count(*)::int as total, null::jsonb as before, null::jsonb as after, 0 as _position from changed group by 1
     union all
     select _change, null, case when c.old is not null then ${textsSql(table, 'c')} || (
         select coalesce(jsonb_object_agg(b.key, b.value), '{}') from jsonb_each(${textsSql(table, 'was')}) b where c.old ? b.key) end,
-      ${textsSql(table, 'c')}, _place
-      from listed c cross join lateral jsonb_populate_record(null::market.${name}, c.old) was order by _place`;
+      ${textsSql(table, 'c')}, _position
+      from listed c cross join lateral jsonb_populate_record(null::market.${name}, c.old) was order by _position`;
 }

@@ -18,7 +18,7 @@ import {
 import { quote } from './merge/merge-sql.ts';
 
 // Each version of the tables has a digest: a chain over the loads up to it, of which each adds the rows that it wrote
-// and withdrew. Rows keep their values when they become history, so the digest of an old load can be worked out again
+// and withdrew. Rows keep their values when they become history, so the digest of an old load can be computed again
 // from what is stored, and a row that somebody changed shows in the load that wrote it.
 
 /** How many loads are worked on in one transaction. */
@@ -130,8 +130,8 @@ const chainOf = (before: string, load: DigestedLoad, rows: string) =>
   );
 
 /**
- * Works out the digests that are missing, up to a version, and stores them. A replica and whoever may only read store
- * none.
+ * Computes the digests that are missing, up to a version, and stores them. A replica and a role that may only read
+ * store none.
  *
  * @param signal ends it early; what is done stays.
  * @returns the digest of all versions up to that one; null if there is no load, or it ended early.
@@ -203,12 +203,12 @@ function comparedWith(rebuilds: readonly Rebuild[], load: DigestedLoad) {
     isCovered:
       names.length > 0 &&
       names.every(some((one) => one.isWhole && isUpTo(one.from, from ?? '') && isUpTo(to ?? '', one.to))),
-    /** May a rebuild have changed some of its rows? */
+    /** True if a rebuild may have changed some of its rows. */
     isTouched: names.some(some((one) => isUpTo(one.from, to ?? '') && isUpTo(from ?? '', one.to))),
   };
 }
 
-/** Is a day, which may be infinite, not after another one? */
+/** True if a day, which may be infinite, is not after another one. */
 const isUpTo = (one: string, other: string) => one === '-infinity' || other === 'infinity' || one <= other;
 
 /** At most so many differences are listed. */
@@ -313,8 +313,8 @@ export const contentSql = (table: TableDefinition, rows: string): string =>
        from (select ${rowHash(table, 't', false)} as hash from ${rows} t) hashes group by 1) groups`;
 
 /**
- * The digest of the values of all tables in a version, whichever loads wrote them and when: a rebuild from the answers
- * has the same.
+ * The digest of the values of all tables in a version, whichever loads wrote them and when: a rebuild from the
+ * responses has the same.
  */
 export async function contentDigest(db: Database, version: number | null): Promise<string> {
   return transaction(db, async (tx) => {

@@ -63,18 +63,18 @@ export function viewQuery(name: string): string {
 }
 
 /** An example with its result. */
-export interface Answer extends Example {
+export interface Response extends Example {
   readonly rows: readonly Row[];
 }
 
 /** Runs the examples. @returns each with its rows. */
-export async function runExamples(pool: Pool): Promise<Answer[]> {
-  const answers: Answer[] = [];
+export async function runExamples(pool: Pool): Promise<Response[]> {
+  const responses: Response[] = [];
   for (const example of EXAMPLES) {
     const { rows } = await pool.query<Row>(example.sql);
-    answers.push({ ...example, rows: rows.map(withNumbers) });
+    responses.push({ ...example, rows: rows.map(withNumbers) });
   }
-  return answers;
+  return responses;
 }
 
 /** A session of a share with its close as printed and as adjusted for later events. */

@@ -1,5 +1,5 @@
 import type { Pair } from '../../core/exchanges.ts';
-import type { Place } from '../../core/place.ts';
+import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
@@ -7,19 +7,19 @@ import type { TableDefinition } from '../../operations/table.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { type Transaction, transaction } from '../database/transaction.ts';
-import { type AnswerSaid, canResolveRejects, factOf } from '../state/answers/answer-facts.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
-import { placeOfFile } from '../state/answers/files-of-session.ts';
 import { writeCoverage } from '../state/coverage/coverage.ts';
 import { type BegunLoad, beginLoad, insertLoad, type Written } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { hasLaterOrOwnLoad, wasLoaded } from '../state/loads/other-loads.ts';
 import type { CoverageEntry } from '../state/registers.ts';
 import { writeRejects } from '../state/rejects.ts';
+import { positionOfFile } from '../state/responses/files-of-session.ts';
+import { canResolveRejects, factOf, type ResponseSaid } from '../state/responses/response-facts.ts';
+import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { type DayWithdrawal, type DecidedDays, NO_DAY, writeWithdrawals } from '../state/withdrawals.ts';
 import type { ReadAgain } from './fold/fold.ts';
-import { hasAskedSymbol } from './fold/fold-sql.ts';
+import { hasRequestedSymbol } from './fold/fold-sql.ts';
 import { mergeOrFold, scopeOf } from './fold/merge-or-fold.ts';
 import {
   changedDays,
@@ -34,11 +34,11 @@ import {
   type TableRows,
 } from './merge/merge.ts';
 
-/** All of one answer, ready to be stored. */
-interface WindowLoad extends Pair, AnswerSaid {
+/** All of one response, ready to be stored. */
+interface WindowLoad extends Pair, ResponseSaid {
   readonly windowId: number;
   readonly runId: number;
-  /** First and last day asked for. */
+  /** First and last day requested. */
   readonly from: string;
   readonly to: string;
   readonly batches: readonly TableRows[];
@@ -46,34 +46,34 @@ interface WindowLoad extends Pair, AnswerSaid {
   /** Share of the rows present that may be withdrawn at once, as a fraction (EOD_MAX_WITHDRAW_SHARE). */
   readonly maxWithdrawShare: number;
   readonly outcome: { readonly state: 'loaded' | 'empty' | 'failed'; readonly error: string | null };
-  /** Where the answer stands in the order of answers, unless it is a file that comes before others. */
-  readonly place: Place;
+  /** Where the response stands in the order of responses, unless it is a file that comes before others. */
+  readonly position: Position;
   /** The time of the call. */
   readonly fetchedAt: Date;
-  /** Bytes the answer took on the wire. */
+  /** Bytes the response took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
-  /** SHA-256 of the answer and of the code that read it, in hex; not given for imports and replays. */
+  /** SHA-256 of the response and of the code that read it, in hex; not given for imports and replays. */
   readonly digest?: string | undefined;
   /** What to keep for replay; not given if the rows are computed from stored ones. */
-  readonly answer?: AnswerToKeep | undefined;
-  /** Stored values to keep, because this answer knows less; without it, none. */
+  readonly response?: ResponseToKeep | undefined;
+  /** Stored values to keep, because this response knows less; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
-  /** Reads kept answers again, if this one is loaded after one that was fetched later. */
+  /** Reads kept responses again, if this one is loaded after one that was fetched later. */
   readonly readAgain: ReadAgain;
 }
 
 /**
- * Stores an answer in one transaction: rows, rejects, coverage and the window's state commit
+ * Stores a response in one transaction: rows, rejects, coverage and the window's state commit
  * together or not at all.
  *
  * Never deadlocks with other loads, because every load takes its locks in the same order: the window's row, the
- * advisory locks of its tables' days or questions (sorted), in some rebuilds the one of names, the one of kept bodies,
+ * advisory locks of its tables' days or entries (sorted), in some rebuilds the one of names, the one of kept bodies,
  * those of rejects, rejects by fingerprint, coverage rows (sorted), and the advisory lock of versions.
  *
  * @returns what became of the records, or null if the window had ended already (another worker finished it, or it
  *   was cancelled); then nothing was written.
- * @throws PipelineError of kind `database` or `database_away`.
+ * @throws PipelineError of kind `database` or `database_unreachable`.
  */
 export async function loadWindow(database: Database, load: WindowLoad): Promise<RecordCounts | null> {
   const tables = tablesOf(load);
@@ -96,7 +96,7 @@ interface TableToLoad {
   readonly table: TableDefinition;
   readonly rows: Rows;
   readonly fullSet: FullSet | undefined;
-  /** Days of its rows and those that the answer lists in full. */
+  /** Days of its rows and those that the response lists in full. */
   readonly days: readonly string[];
 }
 
@@ -113,7 +113,7 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** A scope that covers all loads that `mergeOrFold` and `storeCoverage` may ask for. */
+/** A scope that covers all loads that `mergeOrFold` and `storeCoverage` may request. */
 function scopeOfLoad(
   load: WindowLoad,
   tables: readonly TableToLoad[],
@@ -121,11 +121,12 @@ function scopeOfLoad(
 ): Parameters<typeof hasLaterOrOwnLoad>[1] {
   const { operation, exchange, coverage } = load;
   const scopes = tables.map((one) => scopeOf({ ...one, exchange }));
-  // Where no answer lists its tables in full, and rows have the requested symbol, only answers about the same instruments have rows in common.
+  // Where no response lists its tables in full, and rows have the requested symbol, only responses about the same
+  // instruments have rows in common.
   const isApart =
     tables.length > 0 &&
     scopes.every(({ lists }) => lists === 'none') &&
-    tables.every(({ table }) => hasAskedSymbol(table));
+    tables.every(({ table }) => hasRequestedSymbol(table));
   const { dates } = dataSetNamed(operation).request;
   const isDated = dates !== 'none' && scopes.every((scope) => scope.days !== null);
   const days = [from, to, ...coverage.map(({ day }) => day), ...tables.flatMap((one) => one.days)].sort();
@@ -148,28 +149,33 @@ async function storeLoad(
   );
   const begun = await beginLoad(tx, given.windowId, rows);
   if (begun === null) return null;
-  const fileOrder = given.answer?.fileOrder;
-  const place = fileOrder === undefined ? given.place : await placeOfFile(tx, { ...given, fileOrder });
-  const load = { ...given, place };
+  const fileOrder = given.response?.fileOrder;
+  const position =
+    fileOrder === undefined ? given.position : await positionOfFile(tx, { ...given, fileOrder });
+  const load = { ...given, position };
   const { loadId } = begun;
   for (const { table } of tables) await ensureStage(client, table);
-  const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.place);
+  const laterOrOwn = await hasLaterOrOwnLoad(tx, scopeOfLoad(load, tables, begun), load.position);
   const merged = await mergeTables(tx, load, begun, tables, laterOrOwn);
   const resolvesRejects = canResolveRejects(load);
   const { ignoredDays } = merged;
   const isIgnored = ({ day }: CoverageEntry) => ignoredDays.has(day) || ignoredDays.has(NO_DAY);
-  const told = { ...load, resolvesRejects, coverage: load.coverage.filter((entry) => !isIgnored(entry)) };
+  const completed = {
+    ...load,
+    resolvesRejects,
+    coverage: load.coverage.filter((entry) => !isIgnored(entry)),
+  };
   const doubted = load.doubts.length > 0;
-  if (load.answer !== undefined) {
-    const fact = factOf({ coverage: told.coverage, doubted }, begun);
-    await keepAnswer(tx, load.windowId, { ...load.answer, place, fact, resolvesRejects });
+  if (load.response !== undefined) {
+    const fact = factOf({ coverage: completed.coverage, doubted }, begun);
+    await keepResponse(tx, load.windowId, { ...load.response, position, fact, resolvesRejects });
   }
-  await writeRejects(tx, load.exchange, [{ ...load, asked: begun }]);
+  await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
   const { decided, withdrawals } = merged;
   const heldBack =
     decided === null ? [] : await writeWithdrawals(tx, { ...load, loadId }, decided, withdrawals);
   const mayHaveMoved = withdrawals.length > 0 || decided?.isDecided !== undefined;
-  await writeCoverage(tx, { ...told, doubted, decided: mayHaveMoved ? decided : null });
+  await writeCoverage(tx, { ...completed, doubted, decided: mayHaveMoved ? decided : null });
   const ending = endingWindow(tx, load.windowId, endOf(load, merged, heldBack));
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -181,9 +187,9 @@ async function storeLoad(
   return merged.counts;
 }
 
-/** Was the answer loaded before, and does it change nothing now? Then there is no new version and no new load. */
+/** True if the response was loaded before and changes nothing now. Then there is no new version and no new load. */
 async function isRepetition(tx: Transaction, load: WindowLoad, merged: MergedTables): Promise<boolean> {
-  return merged.written.length === 0 && (await wasLoaded(tx, load.place));
+  return merged.written.length === 0 && (await wasLoaded(tx, load.position));
 }
 
 function endOf(
@@ -208,18 +214,18 @@ interface MergedTables {
   readonly counts: RecordCounts;
   readonly withdrawals: readonly DayWithdrawal[];
   readonly written: readonly Written[];
-  /** May its rows name instruments, or show their names on days, that they did not before? */
+  /** True if its rows may name instruments, or show their names on days, that they did not before. */
   readonly namesChanged: boolean;
-  /** Of the table that the answer lists in full, its days, or those whose answers were folded. */
+  /** Of the table that the response lists in full, its days, or those whose responses were folded. */
   readonly decided: DecidedDays | null;
-  /** Days of which nothing was changed, because later answers about them are pruned. */
+  /** Days of which nothing was changed, because later responses about them are pruned. */
   readonly ignoredDays: ReadonlySet<string>;
   /** What could not be decided. */
   readonly undecided: readonly string[];
 }
 
 const undecidedText = ({ name }: TableDefinition, days: number) =>
-  `was loaded after later answers about ${days === 1 ? 'a day' : `${days} days`}, which are pruned: nothing of that was changed in market.${name}`;
+  `was loaded after later responses about ${days === 1 ? 'a day' : `${days} days`}, which are pruned: nothing of that was changed in market.${name}`;
 
 async function mergeTables(
   tx: Transaction,

@@ -1,66 +1,69 @@
 import { type DayRange, eachDay } from '../../core/days.ts';
-import type { Place } from '../../core/place.ts';
+import type { Position } from '../../core/position.ts';
 import { NO_COUNTS, type RecordCounts } from '../../core/record-counts.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { namesFilling } from '../../operations/registry.ts';
 import type { Database } from '../database/database.ts';
 import { databaseError } from '../database/database-errors.ts';
 import { transaction } from '../database/transaction.ts';
-import { factOf } from '../state/answers/answer-facts.ts';
-import { type AnswerToKeep, keepAnswer } from '../state/answers/answers.ts';
 import { coverageOfWindow, writeCoverage } from '../state/coverage/coverage.ts';
 import { beginLoad, insertLoad } from '../state/loads/loads.ts';
 import { locksOfTable } from '../state/loads/locks.ts';
 import { lastCleanLoad } from '../state/loads/other-loads.ts';
+import { factOf } from '../state/responses/response-facts.ts';
+import { keepResponse, type ResponseToKeep } from '../state/responses/responses.ts';
 import { endingWindow } from '../state/windows/windows.ts';
 import { mergeSql } from './merge/merge-sql.ts';
 
-/** An answer that may be byte for byte the one that was loaded last. */
-interface RepeatedAnswer extends DayRange {
+/** A response that may be byte for byte the one that was loaded last. */
+interface RepeatedResponse extends DayRange {
   readonly windowId: number;
   readonly runId: number;
   readonly operation: Operation;
   readonly exchange: string;
-  /** The sessions that were asked for. */
+  /** The sessions that were requested. */
   readonly sessions: readonly string[];
   readonly digest: string;
-  readonly place: Place;
+  readonly position: Position;
   readonly fetchedAt: Date;
-  /** Bytes the answer took on the wire. */
+  /** Bytes the response took on the wire. */
   readonly bytes: number;
-  readonly answer: AnswerToKeep | undefined;
+  readonly response: ResponseToKeep | undefined;
 }
 
 /**
- * Ends a window without reading its answer, if what it says is stored already: the last load of its days was of the
- * same answer to the same question, none of its records was rejected, all sessions that were asked for are loaded,
+ * Ends a window without reading its response, if what it says is stored already: the last load of its days was of the
+ * same response to the same requests, none of its records was rejected, all sessions that were requested are loaded,
  * and as many rows are stored as it listed. This is no longer so after any other load that may be about these days,
- * whatever operation, import or replay it is of, nor after a change of the code that reads answers. The window ends as
- * if the answer had been read and compared row by row: with the same counts, coverage, kept answer and version.
+ * whatever operation, import or replay it is of, nor after a change of the code that reads responses. The window ends
+ * as if the response had been read and compared row by row: with the same counts, coverage, kept response and version.
  *
- * @returns the counts; null if the answer has to be read, and then nothing was written.
- * @throws PipelineError of kind `database` or `database_away`.
+ * @returns the counts; null if the response has to be read, and then nothing was written.
+ * @throws PipelineError of kind `database` or `database_unreachable`.
  */
-export async function repeatLoad(database: Database, repeated: RepeatedAnswer): Promise<RecordCounts | null> {
-  const { operation, exchange, windowId, digest, place, sessions } = repeated;
-  // Only of these operations it is known without reading that all rows are of the days asked for.
+export async function repeatLoad(
+  database: Database,
+  repeated: RepeatedResponse,
+): Promise<RecordCounts | null> {
+  const { operation, exchange, windowId, digest, position, sessions } = repeated;
+  // Only of these operations it is known without reading that all rows are of the days requested.
   if (!operation.shapes.every((shape) => shape.fullSet === 'days' && shape.dated)) return null;
   const tables = operation.shapes.map(({ table }) => table).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const asked = {
+  const requested = {
     windowId,
     digest,
-    place,
+    position,
     operations: namesFilling(tables),
   };
   try {
-    // Asked without locks first, because nearly always the answer is a new one.
-    if ((await lastCleanLoad(database.drizzle, asked)) === null) return null;
+    // Checked without locks first, because nearly always the response is a new one.
+    if ((await lastCleanLoad(database.drizzle, requested)) === null) return null;
     return await transaction(database, async (tx) => {
       const days = eachDay(repeated.from, repeated.to);
       const rows = tables.flatMap((table) => locksOfTable(table.name, exchange, days));
       const begun = await beginLoad(tx, windowId, rows);
       if (begun === null) return null;
-      const last = await lastCleanLoad(tx, asked);
+      const last = await lastCleanLoad(tx, requested);
       if (last === null) return null;
       let stored = 0;
       for (const table of tables) {
@@ -86,11 +89,11 @@ export async function repeatLoad(database: Database, repeated: RepeatedAnswer): 
         outcome: { state: 'loaded', error: null },
         resolvesRejects: true,
       } as const;
-      if (load.answer !== undefined) {
-        await keepAnswer(tx, windowId, {
-          ...load.answer,
+      if (load.response !== undefined) {
+        await keepResponse(tx, windowId, {
+          ...load.response,
           isRepeated: true,
-          place,
+          position,
           fact: factOf(load, begun),
           resolvesRejects: true,
         });

@@ -84,8 +84,8 @@ export async function readSymbolsOfDay(pool: Pool, day: string): Promise<Readonl
 }
 
 /**
- * Does this table of `market` have rows of an exchange, and does its history? `lost`: the table is empty, and the
- * history has a revision that was replaced, but not the one that replaced it.
+ * Whether this table of `market` has rows of an exchange, and whether its history has some. `lost`: the table is empty,
+ * and the history has a revision that was replaced, but not the one that replaced it.
  */
 export async function hasRows(
   client: Pick<ClientBase, 'query'>,

@@ -19,16 +19,16 @@ export async function readStoredOperations(db: NodePgDatabase): Promise<UsedOper
   return db.select({ name, isEnabled: is_enabled }).from(storedOperations).orderBy(name);
 }
 
-/** Operations that get tables, are asked for from now on, or are no longer. */
+/** Operations that get tables, are requested from now on, or are no longer. */
 export interface OperationsChange {
   readonly names: readonly string[];
-  /** `filled`: not asked for, unless they are already; their tables are filled from files. */
+  /** `filled`: not requested, unless they are already; their tables are filled from files. */
   readonly to: 'enabled' | 'disabled' | 'filled';
   /** Who changes it: user and host. */
   readonly by: string;
 }
 
-/** Notes what is asked for from now on, or no longer. */
+/** Notes what is requested from now on, or no longer. */
 export async function noteOperations(db: NodePgDatabase, { names, to, by }: OperationsChange): Promise<void> {
   if (names.length === 0) return;
   const isEnabled = to === 'enabled';

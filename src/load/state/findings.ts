@@ -72,7 +72,7 @@ export async function prepareCheck(tx: NodePgDatabase): Promise<void> {
 interface CheckToRun {
   readonly name: string;
   readonly operation: string;
-  /** Do findings carry a day of the range? If not, all rows are checked whatever the range is. */
+  /** True if findings carry a day of the range. If not, all rows are checked whatever the range is. */
   readonly dated: boolean;
   /** A select of exchange, date, instrument, expected, found; see `Check` (load/market/checks). */
   readonly sql: string;

@@ -11,7 +11,7 @@ import { runs } from './schema/work.ts';
 
 /**
  * The tables of `etl` that say where the rows of `market` come from and what is missing. Not among them are tables
- * about access keys, kept answers, and those that only the work itself needs.
+ * about access keys, kept responses, and those that only the work itself needs.
  */
 const READABLE = [
   coverage,

@@ -1,15 +1,15 @@
-// What is known of a question (an operation, an exchange, a day, an instrument and a variant) is a few registers. Each
-// answer, failed call and holiday moves them forward, in whatever order it is stored: the place of an answer in the order
-// of answers decides, not when it is loaded. `etl.coverage` has a column for each register, which `writeCoverage` moves
-// (coverage.ts), and the state follows from them (STATE_OF of its table).
+// What is known of an entry (an operation, an exchange, a day, an instrument and a variant) is a few registers. Each
+// response, failed call and holiday moves them forward, in whatever order it is stored: the position of a response in
+// the order of responses decides, not when it is loaded. `etl.coverage` has a column for each register, which
+// `writeCoverage` moves (coverage.ts), and the state follows from them (STATE_OF of its table).
 
 export const COVERAGE_STATES = ['loaded', 'empty', 'holiday', 'not_published', 'blocked', 'failed'] as const;
 export type CoverageState = (typeof COVERAGE_STATES)[number];
 
-/** What is known of one session day, and, where those are asked for, of one instrument and one question. */
+/** What is known of one session day, and, where those are requested, of one instrument and one entry. */
 export interface CoverageEntry {
   readonly day: string;
-  /** '' where the whole exchange was asked. */
+  /** '' where the whole exchange was requested. */
   readonly instrument: string;
   readonly variant: string;
   readonly state: CoverageState;
@@ -17,5 +17,5 @@ export interface CoverageEntry {
   readonly diagnostic?: string;
 }
 
-/** Why a day is a gap although its newest answer had no record of it and nothing was wrong with it. */
-export const HELD_BACK = 'the answer has no rows of this day, but some are stored';
+/** Why a day is a gap although its newest response had no record of it and nothing was wrong with it. */
+export const HELD_BACK = 'the response has no rows of this day, but some are stored';

@@ -1,16 +1,16 @@
 import { and, asc, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
-import type { Place } from '../../core/place.ts';
+import type { Position } from '../../core/position.ts';
 import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
 import { rejectedRecords, rejects, resolving } from './schema/load-results.ts';
-import { answers } from './schema/source-tables.ts';
+import { responses } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
 
-/** A rejected record of an answer. */
+/** A rejected record of a response. */
 export interface RejectEntry {
   readonly position: number;
   readonly record: unknown;
@@ -21,25 +21,25 @@ export interface RejectEntry {
   readonly stray?: boolean;
 }
 
-/** What an answer was asked for. */
-interface Asked extends DayRange {
+/** What a response was requested. */
+interface Requested extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
 }
 
-/** The rejected records of an answer. */
-interface RejectsOfAnswer {
+/** The rejected records of a response. */
+interface RejectsOfResponse {
   readonly operation: string;
   readonly runId: number;
   readonly windowId: number;
-  readonly place: Place;
-  readonly asked: Asked;
+  readonly position: Position;
+  readonly requested: Requested;
   readonly rejects: readonly RejectEntry[];
 }
 
-/** Those of an answer that is read again. */
-interface RejectsReadAgain extends RejectsOfAnswer {
-  /** Were its other records stored? Null if not all of them are read again yet, or a later answer decides. */
+/** Those of a response that is read again. */
+interface RejectsReadAgain extends RejectsOfResponse {
+  /** True if its other records were stored. Null if not all of them are read again yet, or a later response decides. */
   readonly resolves: boolean | null;
   /** If it is read again for some of its days only: these. */
   readonly within: DayRange | null;
@@ -47,14 +47,14 @@ interface RejectsReadAgain extends RejectsOfAnswer {
 
 type Writing = NodePgDatabase & Preparing;
 
-/** Do the days of a question, or of a file, say which day a reject is about? */
+/** True if the days of a request, or of a file, say which day a reject is about. */
 const isDated = (name: string) => dataSetNamed(name).request.dates !== 'none';
 
-/** Identifies a record and its question: a record that names no instrument is about the one that was asked for. */
-function fingerprintOf({ operation, asked }: RejectsOfAnswer, { record, day }: RejectEntry): string {
+/** Identifies a record and its entry: a record that names no instrument is about the one that was requested. */
+function fingerprintOf({ operation, requested }: RejectsOfResponse, { record, day }: RejectEntry): string {
   const { per } = dataSetNamed(operation).windows;
-  const days = isDated(operation) ? [day ?? asked.from, day ?? asked.to] : [];
-  const scope = [asked.variant, per === 'instrument' ? asked.instruments : [], days];
+  const days = isDated(operation) ? [day ?? requested.from, day ?? requested.to] : [];
+  const scope = [requested.variant, per === 'instrument' ? requested.instruments : [], days];
   return sha256(JSON.stringify([scope, record], sortedKeys));
 }
 
@@ -78,7 +78,7 @@ export const lockRejects = (
     operations.map((operation) => ({ name: `eod|rejects|${operation}|${exchange}`, shared })),
   );
 
-/** What the last answer that had a record says of it. */
+/** What the last response that had a record says of it. */
 const OF_LAST = [
   'run_id',
   'window_id',
@@ -95,26 +95,26 @@ const OF_LAST = [
 /** A rejected record as it is stored. */
 type Sighting = ReturnType<typeof sightingOf>;
 
-function sightingOf(exchange: string, answer: RejectsOfAnswer, entry: RejectEntry) {
-  const { operation, asked, place } = answer;
+function sightingOf(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
+  const { operation, requested, position } = response;
   const { day, stray = false, record = null } = entry;
   return {
-    fingerprint: fingerprintOf(answer, entry),
+    fingerprint: fingerprintOf(response, entry),
     operation,
     exchange,
     is_dated: isDated(operation),
     record,
-    first_seen_at: place,
-    run_id: answer.runId,
-    window_id: answer.windowId,
+    first_seen_at: position,
+    run_id: response.runId,
+    window_id: response.windowId,
     position: entry.position,
-    from_date: day ?? asked.from,
-    to_date: day ?? asked.to,
-    instruments: asked.instruments,
-    variant: asked.variant,
+    from_date: day ?? requested.from,
+    to_date: day ?? requested.to,
+    instruments: requested.instruments,
+    variant: requested.variant,
     problems: entry.problems,
     is_stray: stray,
-    last_seen_at: place,
+    last_seen_at: position,
   } satisfies Readonly<Record<(typeof OF_LAST)[number], unknown>> & Readonly<Record<string, unknown>>;
 }
 
@@ -122,28 +122,29 @@ function sightingOf(exchange: string, answer: RejectsOfAnswer, entry: RejectEntr
 const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * Stores the rejected records of answers, inside the transaction of their load: each once per question, however often it is
- * sent, with the places of the first and of the last answer that had it. Whether a later answer resolves a reject is not
- * stored here but asked of `etl.answers` (see the view `etl.rejects`), so neither has to wait for the other.
+ * Stores the rejected records of responses, inside the transaction of their load: each once per request, however often
+ * it is sent, with the positions of the first and of the last response that had it. Whether a later response resolves a
+ * reject is not stored here but requested of `etl.responses` (see the view `etl.rejects`), so neither has to wait for
+ * the other.
  */
 export async function writeRejects(
   tx: Writing,
   exchange: string,
-  answers: readonly RejectsOfAnswer[],
+  responses: readonly RejectsOfResponse[],
 ): Promise<void> {
   const sightings = new Map<string, Sighting>();
-  for (const answer of answers.toSorted((one, other) => (one.place < other.place ? -1 : 1))) {
-    for (const entry of answer.rejects) {
-      const sighting = sightingOf(exchange, answer, entry);
-      const name = `${sighting.fingerprint} ${answer.operation}`;
+  for (const response of responses.toSorted((one, other) => (one.position < other.position ? -1 : 1))) {
+    for (const entry of response.rejects) {
+      const sighting = sightingOf(exchange, response, entry);
+      const name = `${sighting.fingerprint} ${response.operation}`;
       const { first_seen_at, last_seen_at } = sightings.get(name) ?? sighting;
-      // An answer may contain the same record twice.
-      if (sightings.has(name) && last_seen_at === answer.place) continue;
+      // A response may contain the same record twice.
+      if (sightings.has(name) && last_seen_at === response.position) continue;
       sightings.set(name, { ...sighting, first_seen_at });
     }
   }
   if (sightings.size === 0) return;
-  const operations = [...new Set(answers.map(({ operation }) => operation))];
+  const operations = [...new Set(responses.map(({ operation }) => operation))];
   await lockRejects(tx, { operations, exchange }, { shared: true });
   let records: string[] = [];
   let characters = 0;
@@ -160,17 +161,17 @@ export async function writeRejects(
   if (records.length > 0) await noteSightings(tx, records);
 }
 
-/** The condition that a later answer resolves the record `r`. */
+/** The condition that a later response resolves the record `r`. */
 const isResolved = sql.raw(`exists (select ${resolving('r')})`);
 
-/** Stores sightings. Of a record that is stored already, the last answer with it counts, whichever is loaded last. */
+/** Stores sightings. Of a record that is stored already, the last response with it counts, whichever is loaded last. */
 async function noteSightings(tx: Writing, sightings: readonly string[]): Promise<void> {
   const columns = sql.raw(
     ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
   );
   const isLater = sql`excluded.last_seen_at > r.last_seen_at`;
   const isSame = sql`excluded.last_seen_at = r.last_seen_at`;
-  /** The last answer with it is read again, after it had passed once, and no other one resolves it. */
+  /** The last response with it is read again, after it had passed once, and no other one resolves it. */
   const failsAgain = sql`(r.settled_at is not null and ${isSame} and not ${isResolved})`;
   const taken = OF_LAST.map((name) => {
     const [theirs, ours] = [sql.raw(`excluded.${name}`), sql.raw(`r.${name}`)];
@@ -188,16 +189,19 @@ async function noteSightings(tx: Writing, sightings: readonly string[]): Promise
 }
 
 /**
- * Stores the rejects of answers that were read again. Those of their records that are not rejected any more are resolved;
- * what answers resolved that cannot do so, as they are read now, is open again. Call it with their lock held.
+ * Stores the rejects of responses that were read again. Those of their records that are not rejected any more are
+ * resolved; what responses resolved that cannot do so, as they are read now, is open again. Call it with their lock
+ * held.
  */
 export async function rewriteRejects(
   tx: Writing,
   group: LoadGroup,
-  answers: readonly RejectsReadAgain[],
+  responses: readonly RejectsReadAgain[],
 ): Promise<void> {
   const { operation, exchange, settled_at } = rejectedRecords;
-  const resolvingNone = answers.filter(({ resolves }) => resolves === false).map(({ place }) => place);
+  const resolvingNone = responses
+    .filter(({ resolves }) => resolves === false)
+    .map(({ position }) => position);
   await tx
     .update(rejectedRecords)
     .set({ settled_at: null })
@@ -208,28 +212,29 @@ export async function rewriteRejects(
         sql`${settled_at} = any(${sql.param(resolvingNone)}::timestamptz[])`,
       ),
     );
-  await writeRejects(tx, group.exchange, answers);
-  const passing = answers.flatMap((one) =>
+  await writeRejects(tx, group.exchange, responses);
+  const passing = responses.flatMap((one) =>
     one.resolves === true
-      ? [{ ...one.within, operation: one.operation, place: one.place, present: presentIn(one) }]
+      ? [{ ...one.within, operation: one.operation, position: one.position, present: presentIn(one) }]
       : [],
   );
   await tx.execute(sql`
     update ${rejectedRecords} r set settled_at = clock_timestamp()
-      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, place timestamptz, "from" date, "to" date, present text[])
-     where r.last_seen_at = s.place and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
+      from jsonb_to_recordset(${JSON.stringify(passing)}::jsonb) as s(operation text, position timestamptz, "from" date, "to" date, present text[])
+     where r.last_seen_at = s.position and r.operation = s.operation and r.exchange = ${group.exchange} and r.settled_at is null
        and r.fingerprint <> all(s.present) and not ${isResolved}
        and (s."from" is null or r.is_dated and r.from_date >= s."from" and r.to_date <= s."to")`);
 }
 
-const presentIn = (answer: RejectsOfAnswer) => answer.rejects.map((entry) => fingerprintOf(answer, entry));
+const presentIn = (response: RejectsOfResponse) =>
+  response.rejects.map((entry) => fingerprintOf(response, entry));
 
-/** Notes which rejects later answers have resolved, so that these are not looked for at every question. */
+/** Notes which rejects later responses have resolved, so that these are not looked for at every entry. */
 export async function settleRejects(db: NodePgDatabase): Promise<void> {
   await db.execute(sql`
     with unsettled as materialized (
       -- One that a load is about to move forward is left to the next call.
-      select r.id, (select min(a.place) ${sql.raw(resolving('r'))}) as resolved_at
+      select r.id, (select min(a.position) ${sql.raw(resolving('r'))}) as resolved_at
         from ${rejectedRecords} r where r.settled_at is null order by r.id for update skip locked
     )
     update ${rejectedRecords} r set settled_at = u.resolved_at from unsettled u where r.id = u.id and u.resolved_at is not null`);
@@ -244,7 +249,7 @@ export async function settleRejects(db: NodePgDatabase): Promise<void> {
 export async function pruneRejects(db: NodePgDatabase, before: Date, dryRun: boolean): Promise<number> {
   const isOld = lt(rejects.resolved_at, before.toISOString());
   if (dryRun) return db.$count(rejects, isOld);
-  // One that comes again meanwhile has another last answer, and stays.
+  // One that comes again meanwhile has another last response, and stays.
   const deleted = await db.execute(sql`
     delete from ${rejectedRecords} r using ${rejects} where ${isOld} and r.id = ${rejects.id} and r.last_seen_at = ${rejects.last_seen_at}`);
   return deleted.rowCount ?? 0;
@@ -281,7 +286,7 @@ const asOpenReject = {
   exchange: rejects.exchange,
   from: rejects.from_date,
   to: rejects.to_date,
-  /** Position in the answer or file, from 0. */
+  /** Position in the response or file, from 0. */
   position: rejects.position,
   problems: rejects.problems,
   runId: rejects.run_id,
@@ -333,12 +338,12 @@ export async function readReject(db: NodePgDatabase, id: number) {
       instruments: windows.instruments,
       params: windows.params,
       resolvedAt: sql<string | null>`to_json(${rejects.resolved_at})#>>'{}'`,
-      /** The imported file that contains it; null if it is of an answer. */
+      /** The imported file that contains it; null if it is of a response. */
       file: windows.source_file,
-      /** Id of the kept answer that contains it; null if that is not kept. */
+      /** Id of the kept response that contains it; null if that is not kept. */
       responseId: sql<
         number | null
-      >`(select id::int from ${answers} a where a.place = ${rejects.last_seen_at} and a.hash is not null)`,
+      >`(select id::int from ${responses} a where a.position = ${rejects.last_seen_at} and a.hash is not null)`,
     })
     .from(rejects)
     .innerJoin(windows, eq(windows.id, rejects.window_id))

@@ -4,7 +4,7 @@ import type { Pair } from '../../core/exchanges.ts';
 
 /** One operation of one exchange over one range. */
 export interface Target extends Pair, DayRange {
-  /** From this day on, days are asked for again even if they are covered; null: never. */
+  /** From this day on, days are requested again even if they are covered; null: never. */
   readonly refetchFrom: Day | null;
 }
 
@@ -13,7 +13,7 @@ export const RUN_KINDS = ['backfill', 'nightly', 'import', 'replay', 'gap_fill',
 
 export type RunKind = (typeof RUN_KINDS)[number];
 
-/** What a run was asked to do; kept with the run, so that any worker can plan the rest of it. */
+/** What a run was requested to do; kept with the run, so that any worker can plan the rest of it. */
 export interface RunRequest {
   readonly kind: RunKind;
   readonly targets: readonly Target[];

@@ -1,25 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import { and, desc, eq, gte, inArray, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Place } from '../../core/place.ts';
-import { placeText } from './schema/columns.ts';
+import type { Position } from '../../core/position.ts';
+import { positionText } from './schema/columns.ts';
 import { coverage, dayRows, HAS_EFFECT, withdrawals } from './schema/load-results.ts';
-import { answers } from './schema/source-tables.ts';
+import { responses } from './schema/source-tables.ts';
 
-// Rows that full answers no longer listed: those that were withdrawn, and those that were not, because they were too
+// Rows that full responses no longer listed: those that were withdrawn, and those that were not, because they were too
 // many. A person may accept the latter.
 
 /** The key of a row, as text. */
 export type RowKey = Readonly<Record<string, string | null>>;
 
-/** What an answer did about the rows of one day that it did not list. */
+/** What a response did about the rows of one day that it did not list. */
 export interface DayWithdrawal {
   /** Name of the table in `market`. */
   readonly table: string;
   /** Null where the table has no days. */
   readonly day: string | null;
-  /** The place of the answer. */
-  readonly place: Place;
+  /** The position of the response. */
+  readonly position: Position;
   /** How many rows were not listed. */
   readonly gone: number;
   /** The most rows that the day ever had, since a person last accepted that it has fewer. */
@@ -30,38 +30,41 @@ export interface DayWithdrawal {
   readonly heldBack: string | null;
   /** Keys of the rows, if they were not withdrawn; else empty. */
   readonly rows: readonly RowKey[];
-  /** Whether a later answer about the day has decided what was held back. */
+  /** Whether a later response about the day has decided what was held back. */
   readonly isOutdated?: boolean;
 }
 
-/** Days of a table of which an answer lists all rows, or of which the answers were folded. */
+/** Days of a table of which a response lists all rows, or of which the responses were folded. */
 export interface DecidedDays {
   /** Name of the table in `market`. */
   readonly table: string;
-  /** The operations whose answers list these rows in full. */
+  /** The operations whose responses list these rows in full. */
   readonly operations: readonly string[];
   /** Null where the table has no days. */
   readonly days: readonly string[] | null;
-  /** Given if they were folded: whether it was decided anew what the answer at a place did about a day. */
-  readonly isDecided?: (place: Place, day: string) => boolean;
+  /** Given if they were folded: whether it was decided anew what the response at a position did about a day. */
+  readonly isDecided?: (position: Position, day: string) => boolean;
 }
 
 /** The table of the most rows that each day of a table ever had, for SQL that is built as text. */
 export const DAY_ROWS = 'etl.day_rows';
 
-/** SQL that stores the most rows of days, in `into`: of table, exchange, day, place and number, which a query selects. */
+/**
+ * SQL that stores the most rows of days, in `into`: of table, exchange, day, position and number, which a query
+ * selects.
+ */
 export const storeDayRows = (select: string, into: string) =>
-  `insert into ${into} (table_name, exchange, day, place, most) ${select}
-      on conflict (table_name, exchange, day, place) do update set most = excluded.most`;
+  `insert into ${into} (table_name, exchange, day, position, most) ${select}
+      on conflict (table_name, exchange, day, position) do update set most = excluded.most`;
 
 /** SQL that replaces the entries of days by those of another table. $1: exchange, $2: days. */
 export const replaceDayRows = (table: string, from: string) => `
     with outdated as (
       delete from ${DAY_ROWS} d where d.table_name = '${table}' and d.exchange = $1 and d.day = any($2::date[])
-         and not exists (select from ${from} f where f.day = d.day and f.place = d.place)
+         and not exists (select from ${from} f where f.day = d.day and f.position = d.position)
     )
-    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day, f.place
-    on conflict (table_name, exchange, day, place) do update set most = excluded.most where excluded.most <> d.most`;
+    insert into ${DAY_ROWS} as d select * from ${from} f where f.day = any($2::date[]) order by f.day, f.position
+    on conflict (table_name, exchange, day, position) do update set most = excluded.most where excluded.most <> d.most`;
 
 /** The day of the entry of a table without days. */
 export const NO_DAY = '0001-01-01';
@@ -70,24 +73,25 @@ export const NO_DAY = '0001-01-01';
 const dayOrNone = sql<string>`coalesce(${withdrawals.day}, ${sql.raw(`'${NO_DAY}'`)})::text`;
 
 /**
- * The condition that an answer later than the one that a row of `etl.coverage` is about took the last row of its day.
+ * The condition that a response later than the one that a row of `etl.coverage` is about took the last row of its day.
  * For the SQL of checks, which is built as text.
  */
 export const hasEmptiedSql = (tables: readonly string[], row: string) =>
   `exists (select from etl.withdrawals w where w.table_name in (${tables.map((name) => `'${name}'`).join(', ')})
       and w.exchange = ${row}.exchange and w.day = ${row}.day and w.state in ('withdrawn', 'accepted') and w.gone > 0 and w.rows_left = 0
-      and w.place >= ${row}.loaded_place)`;
+      and w.position >= ${row}.loaded_position)`;
 
 /**
- * A select of the newest answers that took the last row of a day, and of those that were held back, by question.
+ * A select of the newest responses that took the last row of a day, and of those that were held back, by entry.
  *
- * @param condition which answers `a`, and which days `m.day`: null where the table has none. Then it is that of the call.
+ * @param condition which responses `a`, and which days `m.day`: null where the table has none. Then it is that of the
+ * call.
  */
 export const dayEffectsSql = (condition: SQL) => sql`
     select a.operation, a.exchange, coalesce(m.day, a.called_on) as day, a.variant,
-           max(a.place) filter (where m.state in ('withdrawn', 'accepted')) as emptied_place,
-           max(a.place) filter (where m.state in ('refused', 'outdated')) as held_back_place
-      from ${withdrawals} m join ${answers} a on a.place = m.place and a.exchange = m.exchange
+           max(a.position) filter (where m.state in ('withdrawn', 'accepted')) as emptied_position,
+           max(a.position) filter (where m.state in ('refused', 'outdated')) as held_back_position
+      from ${withdrawals} m join ${responses} a on a.position = m.position and a.exchange = m.exchange
      where ${HAS_EFFECT} and ${condition} group by 1, 2, 3, 4`;
 
 const factsOf = ({ heldBack, isOutdated, gone, most, left, rows }: DayWithdrawal) => ({
@@ -101,9 +105,9 @@ const factsOf = ({ heldBack, isOutdated, gone, most, left, rows }: DayWithdrawal
 });
 
 /**
- * Stores what answers did about rows of some days that they did not list. A withdrawal that was held back stays open until
- * another full answer about its day, or a person, decides. After a fold, what is found replaces what the folded answers
- * did before; that a person has accepted a withdrawal stays.
+ * Stores what responses did about rows of some days that they did not list. A withdrawal that was held back stays open
+ * until another full response about its day, or a person, decides. After a fold, what is found replaces what the folded
+ * responses did before; that a person has accepted a withdrawal stays.
  *
  * @returns those that are held back now, and were not before.
  */
@@ -122,7 +126,7 @@ export async function writeWithdrawals(
   const { id, state, reason, gone, most, rows_left, rows } = withdrawals;
   const stored = await tx
     .select({
-      ...{ id, day: dayOrNone, place: placeText(withdrawals.place) },
+      ...{ id, day: dayOrNone, position: positionText(withdrawals.position) },
       facts: { state, reason, gone, most, rows_left, rows },
     })
     .from(withdrawals)
@@ -134,13 +138,13 @@ export async function writeWithdrawals(
         isDecided === undefined ? eq(state, 'refused') : undefined,
       ),
     );
-  const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.place}`, one]));
+  const added = new Map(found.map((one) => [`${one.day ?? NO_DAY} ${one.position}`, one]));
   const before = new Set<DayWithdrawal>();
-  for (const { id: known, day, place, facts } of stored) {
-    const one = added.get(`${day} ${place}`);
-    added.delete(`${day} ${place}`);
+  for (const { id: known, day, position, facts } of stored) {
+    const one = added.get(`${day} ${position}`);
+    added.delete(`${day} ${position}`);
     if (one !== undefined && facts.state === 'refused') before.add(one);
-    const isGone = one === undefined && isDecided?.(place, day) === true;
+    const isGone = one === undefined && isDecided?.(position, day) === true;
     if (isGone && facts.state !== 'accepted') {
       await tx.delete(withdrawals).where(eq(id, known));
       continue;
@@ -162,7 +166,7 @@ export async function writeWithdrawals(
       run_id: load.runId,
       operation: load.operation,
       exchange: load.exchange,
-      place: one.place,
+      position: one.position,
       table_name: one.table,
       day: one.day,
       ...factsOf(one),
@@ -171,20 +175,20 @@ export async function writeWithdrawals(
   return heldBack;
 }
 
-/** Days for which a person has accepted that an answer lacks rows, and its place. */
+/** Days for which a person has accepted that a response lacks rows, and its position. */
 export async function acceptedDays(
   tx: NodePgDatabase,
   { table, exchange }: { readonly table: string; readonly exchange: string },
-): Promise<{ day: string; place: Place }[]> {
+): Promise<{ day: string; position: Position }[]> {
   const { table_name, state } = withdrawals;
   return tx
     .select({
       day: dayOrNone,
-      place: placeText(withdrawals.place),
+      position: positionText(withdrawals.position),
     })
     .from(withdrawals)
     .where(and(eq(table_name, table), eq(withdrawals.exchange, exchange), eq(state, 'accepted')))
-    .orderBy(withdrawals.place);
+    .orderBy(withdrawals.position);
 }
 
 const asWithdrawal = {
@@ -232,8 +236,8 @@ export async function readHeldBack(tx: NodePgDatabase, id: number) {
     .select({
       ...asWithdrawal,
       rows: withdrawals.rows,
-      place: placeText(withdrawals.place),
-      fetchedAt: sql<string>`coalesce((select a.fetched_at from ${answers} a where a.place = etl.withdrawals.place), ${withdrawals.place})`,
+      position: positionText(withdrawals.position),
+      fetchedAt: sql<string>`coalesce((select a.fetched_at from ${responses} a where a.position = etl.withdrawals.position), ${withdrawals.position})`,
     })
     .from(withdrawals)
     .where(and(eq(withdrawals.id, id), eq(withdrawals.state, 'refused')));
@@ -256,11 +260,11 @@ export async function restartDayRows(
     readonly table: string;
     readonly exchange: string;
     readonly day: string | null;
-    readonly place: Place;
+    readonly position: Position;
     readonly rows: number;
   },
 ): Promise<void> {
-  const { table, exchange, place, rows } = left;
+  const { table, exchange, position, rows } = left;
   const ofDay = { table_name: table, exchange, day: left.day ?? NO_DAY };
   await tx.update(withdrawals).set({ rows_left: rows }).where(eq(withdrawals.id, id));
   await tx
@@ -270,15 +274,15 @@ export async function restartDayRows(
         eq(dayRows.table_name, table),
         eq(dayRows.exchange, exchange),
         eq(dayRows.day, ofDay.day),
-        gte(dayRows.place, place),
+        gte(dayRows.position, position),
       ),
     );
-  await tx.insert(dayRows).values({ ...ofDay, place, most: rows });
+  await tx.insert(dayRows).values({ ...ofDay, position, most: rows });
 }
 
 /**
- * Deletes withdrawals that were held back before this moment, and that later answers made meaningless, also for the state
- * of their days. The others say what became of rows, and the folds of answers follow from them.
+ * Deletes withdrawals that were held back before this moment, and that later responses made meaningless, also for the
+ * state of their days. The others say what became of rows, and the folds of responses follow from them.
  *
  * @param dryRun deletes nothing.
  * @returns how many.
@@ -287,8 +291,8 @@ export async function pruneWithdrawals(db: NodePgDatabase, before: Date, dryRun:
   const isOld = and(
     eq(withdrawals.state, 'outdated'),
     lt(withdrawals.noted_at, before.toISOString()),
-    sql`not exists (select from ${answers} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
-      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.held_back_place = a.place where a.place = ${withdrawals.place})`,
+    sql`not exists (select from ${responses} a join ${coverage} c on c.operation = a.operation and c.exchange = a.exchange
+      and c.day = coalesce(${withdrawals.day}, a.called_on) and c.instrument = '' and c.held_back_position = a.position where a.position = ${withdrawals.position})`,
   );
   if (dryRun) return db.$count(withdrawals, isOld);
   return (await db.delete(withdrawals).where(isOld)).rowCount ?? 0;

@@ -18,7 +18,7 @@ export async function markWorkerSeen(db: NodePgDatabase, worker: string): Promis
   await db.delete(workers).where(sql`${workers.seen_at} < clock_timestamp() - interval '7 days'`);
 }
 
-/** Records why a worker cannot store the answers it has; null: it can. */
+/** Records why a worker cannot store the responses it has; null: it can. */
 export async function noteStorageProblem(
   db: NodePgDatabase,
   worker: string,
@@ -43,7 +43,7 @@ export interface WorkersSeen {
   readonly seen: number;
   /** When any worker was seen last, ISO 8601. */
   readonly lastSeenAt: string | null;
-  /** Why one of them, or the server, cannot store answers, and since when; null if all can. */
+  /** Why one of them, or the server, cannot store responses, and since when; null if all can. */
   readonly cannotStore: string | null;
   readonly cannotStoreSince: string | null;
 }

@@ -21,8 +21,9 @@ const table = defineTable({
 });
 
 /**
- * Documented: the fields, and that `from` and `to` are years, not moments. Assumed: the key, because a company may file a
- * report twice, and that `Year` is what the years select by. As reports come in the year after theirs, that one is asked for too.
+ * Documented: the fields, and that `from` and `to` are years, not moments. Assumed: the key, because a company may file
+ * a report twice, and that `Year` is what the years select by. As reports come in the year after theirs, that one is
+ * requested too.
  */
 export default defineOperation({
   name: 'GetAnnualReports',

@@ -44,8 +44,8 @@ const OWN: Readonly<Record<string, OwnMeaning>> = {
 
 /*
  * The terms are the key: the source's own identifiers are made of them, each exchange has one contract with the same
- * terms, and they tell contracts apart even if the source sends no number (FinInstrmId). The instrument type is not
- * among them, because whether there is an option type tells the same.
+ * terms, and they distinguish contracts even if the source sends no number (FinInstrmId). The instrument type is not
+ * among them, because whether there is an option type shows the same.
  */
 const table = defineTable({
   name: 'bhavcopy_fo',
@@ -58,7 +58,7 @@ const table = defineTable({
     text(
       'identifier',
       'identifier',
-      "The source's name of the contract, with which it is asked for; exchange files have none.",
+      "The source's name of the contract, with which it is requested; exchange files have none.",
     ),
   ],
 });
@@ -72,7 +72,7 @@ export default defineOperation({
   summary: 'Bhav copy of derivatives: end-of-day prices, volumes and open interest of futures and options',
   exchanges: ['BFO'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },
-  // `Src` names the exchange (BSE), not the segment that was asked (BFO), so there is no `exchangeColumn`.
+  // `Src` names the exchange (BSE), not the segment that was requested (BFO), so there is no `exchangeColumn`.
   shapes: [{ table, has: ['symbol', 'tradDt'], symbolColumn: 'identifier', dated: true, fullSet: 'days' }],
   udiff: { segment: 'FO', exchanges: { BSE: 'BFO', NSE: 'NFO' } },
   windows: { per: 'session' },

@@ -4,7 +4,7 @@ import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
  * Documented: the fields of the sample (none are declared) and the named spans. The sample has names of companies in
- * `ScripId`, and deals that came six days late: they are asked for again for as long as the lookback reaches. Assumed:
+ * `ScripId`, and deals that came six days late: they are requested again for as long as the lookback reaches. Assumed:
  * what is assumed of GetBulkDeals; `QtyPct` 0 for a large deal may mean that it is not known.
  */
 export default defineOperation({

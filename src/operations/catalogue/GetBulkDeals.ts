@@ -3,8 +3,8 @@ import { sampleOf } from '../sample.ts';
 import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
 
 /**
- * Documented: the fields, the named spans and that a request without an instrument may go back 30 days. Assumed: that an
- * answer lists each of its days in full, that a span ends with today (deals of the trial day are in the sample), that
+ * Documented: the fields, the named spans and that a request without an instrument may go back 30 days. Assumed: that a
+ * response lists each of its days in full, that a span ends with today (deals of the trial day are in the sample), that
  * `QtyPct` is in percent of the shares issued, and that equal lines are different deals. Whether NSE has scrip codes is
  * not shown.
  */

@@ -28,7 +28,7 @@ const table = defineTable({
 
 /**
  * Documented: the fields, and that instruments are required, at most 25 a request. The values of the sample are shifted:
- * the source split a line of CSV at commas inside quotes. They are stored as sent, because nothing tells which record
+ * the source split a line of CSV at commas inside quotes. They are stored as sent, because nothing shows which record
  * that befell. Assumed: the key.
  */
 export default defineOperation({
@@ -50,8 +50,8 @@ export default defineOperation({
   windows: {
     per: 'instrument',
     days: 'none',
-    // The operation takes no dates: its answer is that of the day of the call.
-    questions: ({ today }) => [{ variant: '', from: today, to: today, params: {} }],
+    // The operation takes no dates: its response is that of the day of the call.
+    requests: ({ today }) => [{ variant: '', from: today, to: today, params: {} }],
   },
   publishedAt: '21:15',
   schedule: { at: '22:52', on: 'daily', hasLookback: false, spread: 'week' },

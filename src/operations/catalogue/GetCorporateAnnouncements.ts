@@ -2,7 +2,7 @@ import { boolean, date, int4, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
 import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
-import { filter, placeAmong } from './shared.ts';
+import { filter, rankAmong } from './shared.ts';
 
 const table = defineTable({
   name: 'corporate_announcements',
@@ -17,10 +17,10 @@ const table = defineTable({
     text('AttachmentName', 'attachment_name', 'File name of the document; empty where there is none.', {
       absent: '',
     }),
-    placeAmong(
+    rankAmong(
       'ordinal',
       ['TradeDate', 'FillingDate', 'ScripCode', 'AttachmentName'],
-      'Tells filings of a company and day without documents apart: 1 for the first in the answer.',
+      'Shows filings of a company and day without documents apart: 1 for the first in the response.',
     ),
     text('ScripId', 'symbol', 'Ticker symbol.', { orElse: ['Symbol'] }),
     text('ScripName', 'company_name', 'Name of the company.', { orElse: ['CompanyName'] }),
@@ -32,7 +32,7 @@ const table = defineTable({
     text('NewsBody', 'news_body', 'Text.'),
     text('Descriptor', 'descriptor', 'What it is about; see corporate_announcement_categories.'),
     text('DescriptorId', 'descriptor_id', 'Number of the descriptor, as text.'),
-    text('Category', 'category', 'Category; answers to requests have none so far.'),
+    text('Category', 'category', 'Category; responses to requests have none so far.'),
     text('AnnounceType', 'announce_type', 'Kind of announcement.'),
     text('FileStatus', 'file_status', 'Status of the filing, one letter.'),
     boolean('CriticalNews', 'is_critical', 'True if the exchange marked it as critical.'),
@@ -41,9 +41,10 @@ const table = defineTable({
 });
 
 /**
- * Documented: the fields and the filters. Assumed: the key, because announcements have no number and may have no document
- * (then the order of the answer tells them apart), and `Category`, which only the pushed ones have. Which day `from` and
- * `to` select by is not stated (of filing, of trading or of receipt), so no day is taken to be listed in full.
+ * Documented: the fields and the filters. Assumed: the key, because announcements have no number and may have no
+ * document (then the order of the response distinguishes them), and `Category`, which only the pushed ones have. Which
+ * day `from` and `to` select by is not stated (of filing, of trading or of receipt), so no day is taken to be listed in
+ * full.
  */
 export default defineOperation({
   name: 'GetCorporateAnnouncements',

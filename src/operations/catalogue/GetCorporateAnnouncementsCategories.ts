@@ -18,7 +18,7 @@ const table = defineTable({
 
 /**
  * Documented: three names of fields, in the prose; no sample is printed, so this one is made from them with values that
- * announcements have. Assumed: the key, and that the answer lists all categories.
+ * announcements have. Assumed: the key, and that the response lists all categories.
  */
 export default defineOperation({
   name: 'GetCorporateAnnouncementsCategories',

@@ -62,7 +62,7 @@ export default defineOperation({
     },
   ],
   also: readFrom(deliveries, {
-    symbol: { source: 'ScripId', workOut: symbol.value },
+    symbol: { source: 'ScripId', compute: symbol.value },
     trade_date: { source: 'Date' },
     traded_quantity: { source: 'TradedQty' },
     delivered_quantity: { source: 'DelQty' },

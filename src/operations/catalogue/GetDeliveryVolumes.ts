@@ -62,7 +62,7 @@ export default defineOperation({
   also: readFrom(deliveries, {
     symbol: {
       source: 'ScripCode',
-      workOut: (get, read, memory) =>
+      compute: (get, read, memory) =>
         symbol.value(get, read, memory) ?? (read('ScripCode', 'text') as string),
     },
     trade_date: { source: 'GrossDate', orElse: ['Date'] },

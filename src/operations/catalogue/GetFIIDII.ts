@@ -55,7 +55,7 @@ const table = defineTable({
 /**
  * Documented: the fields of the sample (none are declared), the classes and that days may be sent in either form.
  * Assumed: that `from` and `to` select by the moment in `Date` (about 20:12), and what the computed fields are: that
- * holds in each row of the sample, though sums are off by one in places.
+ * holds in each row of the sample, though sums are off by one in some rows.
  */
 export default defineOperation({
   name: 'GetFIIDII',

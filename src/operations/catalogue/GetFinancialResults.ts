@@ -1,7 +1,7 @@
 import { defineOperation } from '../operation.ts';
 import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedSymbol, FACT_KEY, factKey, factsOf } from './catalogue-facts.ts';
+import { FACT_KEY, factKey, factsOf, requested, requestedSymbol } from './catalogue-facts.ts';
 import { STATEMENTS, YEAR } from './shared.ts';
 
 const STATEMENT = ['exchange', 'symbol', 'year', 'nature_of_report', 'result_type', 'result_period'];
@@ -11,11 +11,11 @@ const table = defineTable({
   comment: 'Facts of financial statements, one row a fact of a statement in market.financial_result_items.',
   key: [...STATEMENT, ...FACT_KEY],
   fields: [
-    askedSymbol,
-    asked('year', 'year', 'Financial year asked for, by its first calendar year.', 'int4', '0'),
-    asked('natureOfReport', 'nature_of_report', 'Standalone or Consolidated, as asked for.'),
-    asked('type', 'result_type', 'Kind of statement asked for, e.g. ProfitLoss.'),
-    asked('period', 'result_period', 'Code of the quarter or period asked for, e.g. QD, M9.'),
+    requestedSymbol,
+    requested('year', 'year', 'Financial year requested, by its first calendar year.', 'int4', '0'),
+    requested('natureOfReport', 'nature_of_report', 'Standalone or Consolidated, as requested.'),
+    requested('type', 'result_type', 'Kind of statement requested, e.g. ProfitLoss.'),
+    requested('period', 'result_period', 'Code of the quarter or period requested, e.g. QD, M9.'),
     ...factsOf(factKey('Key')),
   ],
 });
@@ -26,7 +26,7 @@ const named = (param: string, meaning: string, values: readonly string[]) =>
 
 /**
  * Documented: the declared fields and the required parameters; no sample is printed, so this one is made from them.
- * Assumed: that facts of one statement may share a key (related parties), so the order in the answer is part of ours.
+ * Assumed: that facts of one statement may share a key (related parties), so the order in the response is part of ours.
  * Which statement a fact belongs to, only the request says.
  */
 export default defineOperation({

@@ -27,8 +27,8 @@ const lastYears = (today: string) => [-1, 0].map((by) => ({ Year: String(Number(
 
 /**
  * Documented: the fields, `Year` with a capital letter, and that the current year is meant without it. Assumed: that a
- * request without instruments lists all companies of the year. There are no days: a nightly run asks for the year of the
- * day and the one before, whose last statements still come; others are asked for by the option.
+ * request without instruments lists all companies of the year. There are no days: a nightly run requests the year of
+ * the day and the one before, whose last statements still come; others are requested by the option.
  */
 export default defineOperation({
   name: 'GetFinancialResultsItems',
@@ -60,7 +60,7 @@ export default defineOperation({
       fullSet: 'none',
     },
   ],
-  windows: { per: 'once', questions: lastYears },
+  windows: { per: 'once', requests: lastYears },
   publishedAt: '21:15',
   schedule: { at: '22:16', on: 'daily', hasLookback: false },
   emptyIsNormal: true,

@@ -10,7 +10,7 @@ const POINTS = { unit: 'points' } as const;
 const earlier = (source: string, name: string, when: string): Field[] => [
   numeric(source, `${name}_value`, `Value ${when}; null where the source sends the day.`, {
     ...POINTS,
-    workOut: readAs(source, 'numeric'),
+    compute: readAs(source, 'numeric'),
   }),
   derived(
     `${name}_date`,

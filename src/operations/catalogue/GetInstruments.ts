@@ -51,9 +51,9 @@ const table = defineTable({
 });
 
 /**
- * Documented: the sample of the detailed answer (no fields are declared), and the list `INSTRUMENTS`, which is `Value` in
- * other answers. Assumed: the key, and that an answer without filters lists every active instrument. The form of expiry
- * days is not shown: they are stored as sent.
+ * Documented: the sample of the detailed response (no fields are declared), and the list `INSTRUMENTS`, which is
+ * `Value` in other responses. Assumed: the key, and that a response without filters lists every active instrument. The
+ * form of expiry days is not shown: they are stored as sent.
  */
 export default defineOperation({
   name: 'GetInstruments',

@@ -24,9 +24,9 @@ const table = defineTable({
 
 /**
  * Documented: the fields, and the values of `range`, which are relative to the day of the call; only by them can past
- * days be asked for, 90 at most. Assumed: that a span begins or ends with the day of the call, that it lists each of its
- * days in full, so that a day that was moved is withdrawn, and the key. `All` is not used: what it means is not stated.
- * The three prices move with the market, so a row gets a revision on each day on which it is asked for.
+ * days be requested, 90 at most. Assumed: that a span begins or ends with the day of the call, that it lists each of
+ * its days in full, so that a day that was moved is withdrawn, and the key. `All` is not used: what it means is not
+ * stated. The three prices move with the market, so a row gets a revision on each day on which it is requested.
  */
 export default defineOperation({
   name: 'GetResultsCalendar',

@@ -1,16 +1,23 @@
 import { defineOperation } from '../operation.ts';
 import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
+import {
+  FACT_KEY,
+  factKeyFrom,
+  factsOf,
+  requested,
+  requestedDay,
+  requestedSymbol,
+} from './catalogue-facts.ts';
 
 const table = defineTable({
   name: 'shareholding_facts',
   comment: 'Facts of shareholding patterns, one row a fact of a filing in market.shareholding_items.',
   key: ['exchange', 'symbol', 'filing_date', 'period', ...FACT_KEY],
   fields: [
-    askedSymbol,
-    askedDay,
-    asked('period', 'period', 'Month asked for, e.g. February 2025; empty where the day was.'),
+    requestedSymbol,
+    requestedDay,
+    requested('period', 'period', 'Month requested, e.g. February 2025; empty where the day was.'),
     ...factsOf(factKeyFrom('Label')),
   ],
 });

@@ -2,7 +2,14 @@ import { text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
 import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
-import { asked, askedDay, askedSymbol, FACT_KEY, factKeyFrom, factsOf } from './catalogue-facts.ts';
+import {
+  FACT_KEY,
+  factKeyFrom,
+  factsOf,
+  requested,
+  requestedDay,
+  requestedSymbol,
+} from './catalogue-facts.ts';
 
 /** The breakdown of the published sample; it is in the example of the page, though not in its list. */
 const BREAKDOWN = 'SummaryPromoterPublicOthers';
@@ -13,9 +20,9 @@ const table = defineTable({
     'Shareholding patterns in summary, one row a group or holder of a filing in market.shareholding_items.',
   key: ['exchange', 'symbol', 'filing_date', 'breakdown', ...FACT_KEY],
   fields: [
-    askedSymbol,
-    askedDay,
-    asked('type', 'breakdown', 'Breakdown asked for, e.g. SummaryAll.', 'text', BREAKDOWN),
+    requestedSymbol,
+    requestedDay,
+    requested('type', 'breakdown', 'Breakdown requested, e.g. SummaryAll.', 'text', BREAKDOWN),
     text('Period', 'period', 'Month of the pattern, e.g. February 2025.'),
     text('Entity', 'entity', 'Group or holder; null in the shape that the schema declares.'),
     ...factsOf(factKeyFrom('Entity', 'Label')),

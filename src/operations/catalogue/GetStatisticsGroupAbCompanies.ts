@@ -21,8 +21,8 @@ const table = defineTable({
 });
 
 /**
- * Documented: the fields, and that `groups` narrows the answer. Assumed: that `from` and `to` select by `Date`, and that
- * an answer without `groups` has both groups, A and B, of each day.
+ * Documented: the fields, and that `groups` narrows the response. Assumed: that `from` and `to` select by `Date`, and
+ * that a response without `groups` has both groups, A and B, of each day.
  */
 export default defineOperation({
   name: 'GetStatisticsGroupAbCompanies',

@@ -2,7 +2,7 @@ import { numeric, text } from '../fields.ts';
 import { defineOperation } from '../operation.ts';
 import { sampleOf } from '../sample.ts';
 import { defineTable } from '../table.ts';
-import { placeAmong, tradeDate } from './shared.ts';
+import { rankAmong, tradeDate } from './shared.ts';
 
 const table = defineTable({
   name: 'group_a_top_turnovers',
@@ -14,7 +14,7 @@ const table = defineTable({
     text('ScripName', 'scrip_name', 'Short name of the security, cut to twelve characters.', {
       required: true,
     }),
-    placeAmong('rank', ['Date'], 'Place on its day, 1 first, in the order of the answer.'),
+    rankAmong('rank', ['Date'], 'Rank on its day, 1 first, in the order of the response.'),
     numeric('SharesNo', 'traded_quantity_lakh', 'Traded quantity.', { unit: 'lakhs of shares' }),
     numeric('ValueRsCr', 'turnover_crore', 'Traded value.', { unit: 'crores of rupees' }),
   ],

@@ -1,31 +1,36 @@
-import { datetime, derived, type Field, fromRequest, type Kind, text, type WorkOut } from '../fields.ts';
+import { type Compute, datetime, derived, type Field, fromRequest, type Kind, text } from '../fields.ts';
 import { factFields } from '../tables/facts.ts';
-import { keyText, placeAmong } from './shared.ts';
+import { keyText, rankAmong } from './shared.ts';
 
-/** A column with a parameter of the request, because the answer does not repeat it; empty where it was not sent. */
-export const asked = (param: string, column: string, meaning: string, kind: Kind = 'text', fallback = '') =>
-  fromRequest(column, kind, meaning, ({ params }) => params[param] ?? fallback);
+/** A column with a parameter of the request, because the response does not repeat it; empty where it was not sent. */
+export const requested = (
+  param: string,
+  column: string,
+  meaning: string,
+  kind: Kind = 'text',
+  fallback = '',
+) => fromRequest(column, kind, meaning, ({ params }) => params[param] ?? fallback);
 
-export const askedSymbol = fromRequest(
+export const requestedSymbol = fromRequest(
   'symbol',
   'text',
-  'Instrument asked for.',
+  'Instrument requested.',
   ({ instruments }) => instruments[0] ?? '',
 );
 
-export const askedDay = fromRequest(
+export const requestedDay = fromRequest(
   'filing_date',
   'date',
-  'Day of the filing, as asked for.',
+  'Day of the filing, as requested.',
   ({ to }) => to,
 );
 
-/** What tells the facts of one statement apart: the end of their key. */
+/** What distinguishes the facts of one statement: the end of their key. */
 export const FACT_KEY = ['fact_key', 'context_name', 'unit_id', 'ordinal'];
 
 /** The text of the first of these source fields that has a value, as the key of a fact. */
 const firstOf =
-  (sources: readonly string[]): WorkOut =>
+  (sources: readonly string[]): Compute =>
   (_get, read) =>
     keyText(sources.map((source) => read(source, 'text')).find((one) => one !== null));
 
@@ -37,7 +42,7 @@ export const factKey = (source: string): Field =>
   text(source, 'fact_key', keyMeaning([source, 'Label']), {
     required: true,
     orElse: ['Label'],
-    workOut: firstOf([source, 'Label']),
+    compute: firstOf([source, 'Label']),
   });
 
 /** The key of a fact that has no field of its own, from those that are also stored. */
@@ -46,14 +51,14 @@ export const factKeyFrom = (...sources: readonly string[]): Field => ({
   required: true,
 });
 
-/** The facts of a statement or a pattern. Where they share a key, their order in the answer tells them apart. */
+/** The facts of a statement or a pattern. Where they share a key, their order in the response distinguishes them. */
 export const factsOf = (key: Field): Field[] => [
   key,
   text('ContextName', 'context_name', 'Context of the fact; empty when left out.', { absent: '' }),
-  placeAmong(
+  rankAmong(
     'ordinal',
     ['Key', 'Entity', 'Label', 'ContextName', 'UnitId'],
-    'Tells facts with one key apart: 1 for the first in the answer, 2 for the next.',
+    'Distinguishes facts with one key: 1 for the first in the response, 2 for the next.',
   ),
   ...factFields,
   datetime('From', 'context_from', 'First moment that the context is about.'),

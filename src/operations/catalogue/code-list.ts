@@ -15,7 +15,8 @@ interface CodeList {
 
 /**
  * A level of the exchanges' classification of companies, with the columns that market.sectoral_classification has.
- * Documented: the fields of the sample (none are declared). Assumed: that the answer, which takes no filter, lists all.
+ * Documented: the fields of the sample (none are declared). Assumed: that the response, which takes no filter, lists
+ * all.
  */
 export function codeList({ name, at, table, listed, level, sample }: CodeList): Operation {
   const one = level.replaceAll('_', ' ');

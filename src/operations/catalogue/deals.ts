@@ -30,7 +30,7 @@ export const dealShape = (table: string, what: string): Shape => ({
     fields: [
       date('DealDate', 'deal_date', 'Day of the deal.', { required: true }),
       int4('ScripCode', 'scrip_code', 'Security code of the exchange; 0 where it has none.', { absent: 0 }),
-      text('ScripId', 'scrip_id', 'Security as sent: its ticker symbol, in some answers its name.', {
+      text('ScripId', 'scrip_id', 'Security as sent: its ticker symbol, in some responses its name.', {
         absent: '',
         orElse: ['Symbol', 'ScripName'],
       }),

@@ -1,4 +1,5 @@
 import {
+  type Compute,
   type DerivedField,
   date,
   derived,
@@ -6,7 +7,6 @@ import {
   type Kind,
   numeric,
   symbolOf,
-  type WorkOut,
 } from '../fields.ts';
 import type { NamedSpan, RequestOption } from '../operation.ts';
 
@@ -31,12 +31,12 @@ export const previousClosePrice = (source: string, ...orElse: string[]): Field =
 
 /** Reads a source field as another kind than that of its column; null where it cannot be read so. */
 export const readAs =
-  (source: string, kind: Exclude<Kind, 'boolean'>): WorkOut =>
+  (source: string, kind: Exclude<Kind, 'boolean'>): Compute =>
   (_get, read) =>
     read(source, kind) as string | number | null;
 
 /**
- * The ticker symbol, where the source may send a name in its place: one word in capitals is a symbol. The first of the
+ * The ticker symbol, where the source may send a name instead of it: one word in capitals is a symbol. The first of the
  * source fields that has a value counts.
  */
 export function tickerIn(sources: readonly string[]): DerivedField {
@@ -52,14 +52,14 @@ export function tickerIn(sources: readonly string[]): DerivedField {
   );
 }
 
-/** Counts the records of an answer that have the same values in these source fields: 1, 2, … in its order. */
-export function placeAmong(column: string, sources: readonly string[], meaning: string): DerivedField {
+/** Counts the records of a response that have the same values in these source fields: 1, 2, … in its order. */
+export function rankAmong(column: string, sources: readonly string[], meaning: string): DerivedField {
   return derived(column, 'int4', meaning, (_get, read, memory) => {
     // Other columns of the table count in the same memory.
     const same = JSON.stringify([column, ...sources.map((source) => keyText(read(source, 'text')))]);
-    const place = (memory.get(same) ?? 0) + 1;
-    memory.set(same, place);
-    return place;
+    const position = (memory.get(same) ?? 0) + 1;
+    memory.set(same, position);
+    return position;
   });
 }
 
@@ -84,7 +84,7 @@ export const STATEMENTS = {
   periods: ['QJ', 'QS', 'QD', 'QM', 'M6', 'M9', 'M12'],
 } as const;
 
-/** Narrows the answer; several values can be joined with `+`. */
+/** Narrows the response; several values can be joined with `+`. */
 export const filter = (param: string, meaning: string, values?: readonly string[]): RequestOption => ({
   param,
   meaning,

@@ -5,8 +5,8 @@ import { defineTable } from '../table.ts';
 const table = defineTable({
   name: 'corporate_action_notices',
   comment:
-    'Corporate actions as the lists of NSE and BSE print them, one row a line; market.corporate_events tells what they mean.',
-  key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose', 'told_kind'],
+    'Corporate actions as the lists of NSE and BSE print them, one row a line; market.corporate_events shows what they mean.',
+  key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose', 'stated_kind'],
   fields: [
     text(
       'symbol',
@@ -28,11 +28,11 @@ const table = defineTable({
     date('paymentDate', 'payment_date', 'BSE: day of payment.'),
     text(
       'kind',
-      'told_kind',
-      'Kind of event, where the list tells it beside the purpose; empty where it does not.',
+      'stated_kind',
+      'Kind of event, where the list states it beside the purpose; empty where it does not.',
       { absent: '' },
     ),
-    text('ratio', 'told_ratio', 'Ratio, where the list tells it beside the purpose.'),
+    text('ratio', 'stated_ratio', 'Ratio, where the list states it beside the purpose.'),
     boolean(
       'isDaily',
       'is_daily',

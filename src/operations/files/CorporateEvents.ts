@@ -16,7 +16,7 @@ const table = defineTable({
       'split, consolidation, bonus, dividend, rights, demerger, capital_reduction, buyback, interest, meeting or other.',
       { required: true },
     ),
-    text('item', 'item', 'Tells events of one kind and day apart: the amount of a dividend; else empty.', {
+    text('item', 'item', 'Distinguishes events of one kind and day: the amount of a dividend; else empty.', {
       absent: '',
     }),
     text(
@@ -63,6 +63,6 @@ const table = defineTable({
 
 export default defineFileSet({
   name: 'CorporateEvents',
-  summary: 'Events worked out from the lists of corporate actions',
+  summary: 'Events computed from the lists of corporate actions',
   shapes: [{ table, has: ['eventId'], dated: false, fullSet: 'exchange' }],
 });

@@ -9,11 +9,11 @@ import { defineTable } from '../table.ts';
 export const deliveries = defineTable({
   name: 'deliveries',
   comment:
-    'How much of what was traded was delivered, one row per symbol, series and session; from files that are imported and from operations that are enabled. BSE tells no groups: there the series is empty. Partitioned by year of trade_date.',
+    'How much of what was traded was delivered, one row per symbol, series and session; from files that are imported and from operations that are enabled. BSE states no groups: there the series is empty. Partitioned by year of trade_date.',
   key: ['exchange', 'symbol', 'series', 'trade_date'],
   partitionBy: 'trade_date',
   fields: [
-    text('symbol', 'symbol', 'Ticker symbol of that day; BSE: the scrip code where none is told.', {
+    text('symbol', 'symbol', 'Ticker symbol of that day; BSE: the scrip code where none is reported.', {
       required: true,
     }),
     text('series', 'series', 'Series the security trades in; empty for BSE.', { absent: '' }),
@@ -21,7 +21,7 @@ export const deliveries = defineTable({
     int8(
       'tradedQuantity',
       'traded_quantity',
-      'Total traded quantity, as the file or answer with the deliveries has it.',
+      'Total traded quantity, as the file or response with the deliveries has it.',
       {
         unit: 'shares',
       },

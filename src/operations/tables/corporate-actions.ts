@@ -1,5 +1,5 @@
 import { sha256 } from '../../core/sha256.ts';
-import { date, datetime, derived, int4, numeric, text, type WorkOut } from '../fields.ts';
+import { type Compute, date, datetime, derived, int4, numeric, text } from '../fields.ts';
 import type { Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
 
@@ -7,12 +7,12 @@ import { defineTable } from '../table.ts';
 const LONGEST_ID = 120;
 
 /**
- * The source's id of an action. It may be 0 or missing for all of them; then an id is made from what tells actions
- * apart: purpose, ex-date or else record date, and the moment of the announcement. So the same action gets the same id
- * in every format and whatever else is corrected. If an answer lists two actions that are alike in all of this, their
- * serial number and amount count as well.
+ * The source's id of an action. It may be 0 or missing for all of them; then an id is made from what distinguishes
+ * actions: purpose, ex-date or else record date, and the moment of the announcement. So the same action gets the same
+ * id in every format and whatever else is corrected. If a response lists two actions that are alike in all of this,
+ * their serial number and amount count as well.
  */
-const actionId: WorkOut = (get, read, memory) => {
+const actionId: Compute = (get, read, memory) => {
   const id = String(get('actionId') ?? '').trim();
   // CSV prints integers as 17.0.
   const own = /^-?\d+\.0+$/.test(id) ? id.slice(0, id.indexOf('.')) : id;
@@ -32,16 +32,16 @@ const actionId: WorkOut = (get, read, memory) => {
   );
   const action = `${code} ${base}`;
   const exact = `${action} ${detail}`;
-  const place = memory.get(exact) ?? (memory.get(action) ?? 0) + 1;
-  memory.set(exact, place);
-  memory.set(action, Math.max(place, memory.get(action) ?? 0));
-  return place === 1 ? base : short(`${base} ${detail}`);
+  const position = memory.get(exact) ?? (memory.get(action) ?? 0) + 1;
+  memory.set(exact, position);
+  memory.set(action, Math.max(position, memory.get(action) ?? 0));
+  return position === 1 ? base : short(`${base} ${detail}`);
 };
 
 const short = (id: string) => (id.length <= LONGEST_ID ? id : sha256(id));
 
 /** When an action was announced, where the source says the time: midnight is how it writes a day as a date-time. */
-const announcedAt: WorkOut = (_get, read) => {
+const announcedAt: Compute = (_get, read) => {
   const at = read('announcementDate', 'datetime');
   return typeof at === 'string' && !at.includes(' 00:00:00') ? at : null;
 };
@@ -49,7 +49,7 @@ const announcedAt: WorkOut = (_get, read) => {
 const table = defineTable({
   name: 'corporate_actions',
   comment:
-    'Corporate actions of the source service, one row an action; market.corporate_events tells what they mean.',
+    'Corporate actions of the source service, one row an action; market.corporate_events shows what they mean.',
   key: ['exchange', 'scrip_code', 'action_id'],
   fields: [
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
@@ -57,7 +57,7 @@ const table = defineTable({
       'actionId',
       'action_id',
       'Identifier of the action; where the source has none or 0, made of purpose, ex-date or record date, and time of announcement.',
-      { workOut: actionId, absent: '' },
+      { compute: actionId, absent: '' },
     ),
     text('symbol', 'symbol', 'Ticker symbol.', { orElse: ['scripId'] }),
     text('companyName', 'company_name', 'Name of the company.', { orElse: ['scripName'] }),

@@ -1,38 +1,39 @@
-import { type AskedFor, fromRequest, int4, numeric, text } from '../fields.ts';
-import type { Question, Shape } from '../operation.ts';
+import { fromRequest, int4, numeric, type Requested, text } from '../fields.ts';
+import type { InstrumentRequest, Shape } from '../operation.ts';
 import { defineTable } from '../table.ts';
 import { factFields } from './facts.ts';
 
 /**
- * The answers of the ratio operations contain neither instrument nor date, so the whole key comes from the request.
+ * The responses of the ratio operations contain neither instrument nor date, so the whole key comes from the request.
  */
 const KEY = ['exchange', 'symbol', 'nature_of_report', 'variant', 'as_of_date', 'period'];
 
 /** The requested variant, which planning writes into the window's params. */
-function variantOf(asked: AskedFor): string {
-  return asked.params.variant ?? 'snapshot';
+function variantOf(requested: Requested): string {
+  return requested.params.variant ?? 'snapshot';
 }
 
 const keyFields = [
-  fromRequest('symbol', 'text', 'Instrument asked for.', (asked) => asked.instruments[0] ?? ''),
+  fromRequest('symbol', 'text', 'Instrument requested.', (requested) => requested.instruments[0] ?? ''),
   fromRequest(
     'nature_of_report',
     'text',
     'Standalone or Consolidated figures.',
-    (asked) => asked.params.natureOfReport ?? 'Standalone',
+    (requested) => requested.params.natureOfReport ?? 'Standalone',
   ),
   fromRequest('variant', 'text', 'eod, realtime, quarter or snapshot.', variantOf),
   fromRequest(
     'as_of_date',
     'date',
-    'Day asked for; the day of the call for realtime and snapshot; the last day of the quarter.',
-    (asked) => (['realtime', 'snapshot'].includes(variantOf(asked)) ? asked.calledOn : asked.to),
+    'Day requested; the day of the call for realtime and snapshot; the last day of the quarter.',
+    (requested) =>
+      ['realtime', 'snapshot'].includes(variantOf(requested)) ? requested.calledOn : requested.to,
   ),
   fromRequest(
     'period',
     'text',
     'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.',
-    (asked) => `${asked.params.year ?? ''}${asked.params.period ?? ''}`,
+    (requested) => `${requested.params.year ?? ''}${requested.params.period ?? ''}`,
   ),
 ];
 
@@ -48,7 +49,7 @@ const ratios = defineTable({
     numeric('marketCap', 'market_cap_crore', 'Market capitalisation.', { unit: 'crores of rupees' }),
     numeric('eodClosePrice', 'eod_close_price', 'Closing price of the day.', { unit: 'rupees' }),
     numeric('currentPrice', 'current_price', 'Current market price.', { unit: 'rupees' }),
-    numeric('stockPrice', 'stock_price', 'Stock price, where the answer names one.', { unit: 'rupees' }),
+    numeric('stockPrice', 'stock_price', 'Stock price, where the response names one.', { unit: 'rupees' }),
     numeric('week52High', 'week52_high_price', 'Highest price of 52 weeks.', { unit: 'rupees' }),
     numeric('week52Low', 'week52_low_price', 'Lowest price of 52 weeks.', { unit: 'rupees' }),
     numeric('eps', 'eps', 'Earnings per share.', { unit: 'rupees' }),
@@ -83,23 +84,23 @@ const facts = defineTable({
 export const QUARTERS: readonly string[] = ['QJ', 'QS', 'QD', 'QM'];
 
 /**
- * Ratios of another quarter than was asked for. Other periods, such as `Latest`, can be answered with the figures of
- * any quarter, and so can questions about a day.
+ * Ratios of another quarter than was requested. Other periods, such as `Latest`, can be responded with the figures of
+ * any quarter, and so can requests about a day.
  */
 const otherQuarter: Shape['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
-  const { year: askedYear = '', period = '' } = params;
+  const { year: requestedYear = '', period = '' } = params;
   if (params.variant !== 'quarter' || !QUARTERS.includes(period)) return null;
-  const message = (said: unknown) => `is ${String(said)}, but ${askedYear}${period} was asked for`;
+  const message = (said: unknown) => `is ${String(said)}, but ${requestedYear}${period} was requested`;
   const code = typeof lastQ === 'string' ? lastQ.toUpperCase() : '';
   if (QUARTERS.includes(code) && code !== period) return { column: 'last_q', message: message(lastQ) };
-  const isOther = askedYear !== '' && Number(year ?? 0) !== 0 && Number(year) !== Number(askedYear);
+  const isOther = requestedYear !== '' && Number(year ?? 0) !== 0 && Number(year) !== Number(requestedYear);
   return isOther ? { column: 'year', message: message(year) } : null;
 };
 
 export const ratioShape: Shape = {
   table: ratios,
   has: [],
-  hasOneOf: ratios.fields.flatMap((field) => (field.from === 'answer' ? [field.source] : [])),
+  hasOneOf: ratios.fields.flatMap((field) => (field.from === 'response' ? [field.source] : [])),
   dated: false,
   contradiction: otherQuarter,
   fullSet: 'none',
@@ -115,14 +116,14 @@ export const ratioFactShape: Shape = {
 
 const NATURES = ['Standalone', 'Consolidated'] as const;
 
-/** The question once for each nature of report. */
+/** The request once for each nature of report. */
 export function forBothNatures(
-  question: Question & { readonly params: { readonly variant: string } },
-): Question[] {
+  request: InstrumentRequest & { readonly params: { readonly variant: string } },
+): InstrumentRequest[] {
   return NATURES.map((natureOfReport) => ({
-    ...question,
-    variant: `${question.params.variant}/${natureOfReport}`,
-    params: { ...question.params, natureOfReport },
+    ...request,
+    variant: `${request.params.variant}/${natureOfReport}`,
+    params: { ...request.params, natureOfReport },
   }));
 }
 

@@ -1,8 +1,8 @@
 import type { Exchange } from '../../core/exchanges.ts';
-import { type DataSet, rupees, sessionsOf } from '../answer/dataset.ts';
-import type { SourceRecord } from '../answer/record.ts';
 import type { Market } from '../market/market.ts';
 import type { TradeLine } from '../market/session.ts';
+import { type DataSet, rupees, sessionsOf } from '../response/dataset.ts';
+import type { SourceRecord } from '../response/record.ts';
 
 function record(line: TradeLine, market: Market, exchange: Exchange, day: string): SourceRecord {
   const { receivedAt, savedAt } = market.audit('bhavcopy', exchange, day, line.revision);

@@ -1,7 +1,7 @@
 import { largest } from '../../core/iterables.ts';
-import { type DataSet, type OperationDataSets, round2, rupees, sessionsOf } from '../answer/dataset.ts';
-import type { SourceRecord } from '../answer/record.ts';
 import type { TradeLine } from '../market/session.ts';
+import { type DataSet, type OperationDataSets, round2, rupees, sessionsOf } from '../response/dataset.ts';
+import type { SourceRecord } from '../response/record.ts';
 
 const TOP = 5;
 const PAISE_PER_LAKH = 1e7;
@@ -77,7 +77,7 @@ const highlights: DataSet = {
   },
 };
 
-/** Live answers of these two operations have no audit times. */
+/** Live responses of these two operations have no audit times. */
 const NO_AUDIT = { receivedAt: undefined, savedAt: undefined };
 
 /** Lines whose high or low reached a price band; a line may have reached both. */

@@ -1,13 +1,13 @@
 import { addDays, type Day } from '../../core/days.ts';
 import { operations } from '../../operations/registry.ts';
-import { type DataSet, type OperationDataSets, round2, rupees } from '../answer/dataset.ts';
-import { cased } from '../answer/format.ts';
-import { answerFields, type SourceRecord } from '../answer/record.ts';
 import type { Company } from '../market/companies.ts';
 import { between, chance } from '../market/hash.ts';
 import type { Market } from '../market/market.ts';
 import type { Query } from '../request-query.ts';
-import { issuedShares } from './company-answers.ts';
+import { type DataSet, type OperationDataSets, round2, rupees } from '../response/dataset.ts';
+import { cased } from '../response/format.ts';
+import { responseFields, type SourceRecord } from '../response/record.ts';
+import { issuedShares } from './company-responses.ts';
 
 /** A quarter of the Indian financial year, which is named by its first calendar year. */
 interface Quarter {
@@ -44,15 +44,15 @@ function newestReportedQuarter(day: Day): Quarter {
 
 /** Figures of a company for a quarter, in rupees. */
 function figures(company: Company, nature: string, quarter: Quarter) {
-  const place = quarter.year * 10 + QUARTERS.indexOf(ENDS_WITH[quarter.code] ?? quarter.code);
+  const position = quarter.year * 10 + QUARTERS.indexOf(ENDS_WITH[quarter.code] ?? quarter.code);
   const part = nature === 'Consolidated' ? 1.12 : 1;
   const shares = issuedShares(company);
-  const earnings = (company.paise / 100) * (0.01 + 0.09 * chance(company.seed, place, 90));
+  const earnings = (company.paise / 100) * (0.01 + 0.09 * chance(company.seed, position, 90));
   // About one company in twelve makes a loss.
   const sign = chance(company.seed, quarter.year, 91) < 0.08 ? -0.4 : 1;
   const eps = round2(earnings * sign * part);
   const profit = Math.round((eps * shares) / 1_000) * 1_000;
-  const ebit = Math.round((Math.abs(profit) * (1.2 + chance(company.seed, place, 92))) / 10_000) * 10_000;
+  const ebit = Math.round((Math.abs(profit) * (1.2 + chance(company.seed, position, 92))) / 10_000) * 10_000;
   return {
     shares,
     eps,
@@ -172,7 +172,7 @@ const ratioFacts: DataSet = {
   table: 'financial_ratio_facts',
   records(market, query) {
     const table = tableOfRatios();
-    const fields = table === undefined ? [] : answerFields(table);
+    const fields = table === undefined ? [] : responseFields(table);
     return ratios(market, query).flatMap((record) =>
       fields
         .filter((field) => record[field.source] !== undefined)

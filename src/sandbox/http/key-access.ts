@@ -10,7 +10,7 @@ export interface SandboxStats {
   readonly byOperation: Readonly<Record<string, number>>;
   /** By clock hour in India, e.g. `2026-11-20T21`. */
   readonly byHour: Readonly<Record<string, number>>;
-  /** How often each diagnostic line was answered. */
+  /** How often each diagnostic line was sent. */
   readonly byDiagnostic: Readonly<Record<string, number>>;
   /** How often each injected fault occurred. */
   readonly byFault: Readonly<Record<string, number>>;
@@ -33,7 +33,7 @@ function clockHour(clock: Clock): string {
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
-/** Their data is to be asked of GetFinancialRatios. */
+/** Their data is to be requested of GetFinancialRatios. */
 const WITHDRAWN_RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
 
 /** Checks keys, their hourly quota and rights, and whether a request is ready. */
@@ -44,7 +44,7 @@ export class AccessControl {
   #hour = '';
   #callsThisHour = 0;
   #calls = 0;
-  readonly #asked = new Map<string, number>();
+  readonly #requested = new Map<string, number>();
 
   constructor(behaviour: Behaviour, clock: Clock, accessKey: string | undefined) {
     this.#behaviour = behaviour;
@@ -55,7 +55,7 @@ export class AccessControl {
   /**
    * Checks the key and counts the call against its quota.
    *
-   * @throws Diagnostic with the line to answer.
+   * @throws Diagnostic with the line to respond.
    */
   checkKey(key: string | null): void {
     if (key === null || key === '') throw new Diagnostic('Access Denied. Key unknown or empty.');
@@ -74,7 +74,7 @@ export class AccessControl {
     this.#callsThisHour++;
   }
 
-  /** May the key call this operation? */
+  /** True if the key may call this operation. */
   isEnabled(operation: string): boolean {
     const { disabledOperations, withdrawnRatios } = this.#behaviour;
     const isWithdrawn = withdrawnRatios && WITHDRAWN_RATIOS.includes(operation);
@@ -89,7 +89,7 @@ export class AccessControl {
   /**
    * Checks the rights of the key.
    *
-   * @throws Diagnostic with the line to answer.
+   * @throws Diagnostic with the line to respond.
    */
   checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
     const { disabledExchanges, demoInstruments } = this.#behaviour;
@@ -102,21 +102,21 @@ export class AccessControl {
   }
 
   /**
-   * Answers the first calls of each distinct request that it is not ready.
+   * Responses the first calls of each distinct request that it is not ready.
    *
-   * @throws Diagnostic with the line to answer.
+   * @throws Diagnostic with the line to respond.
    */
   checkReady(request: string): void {
     if (this.#behaviour.notReady === 0) return;
-    const count = (this.#asked.get(request) ?? 0) + 1;
-    this.#asked.set(request, count);
+    const count = (this.#requested.get(request) ?? 0) + 1;
+    this.#requested.set(request, count);
     if (count <= this.#behaviour.notReady) {
       throw new Diagnostic('Authentication request received. Try request data in next moment.');
     }
   }
 }
 
-/** Is this the parameter with the key, in any case? */
+/** True if this is the parameter with the key, in any case. */
 export const isAccessKey = (name: string) => name.toLowerCase() === 'accesskey';
 
 /** Counts requests and remembers the newest ones. */

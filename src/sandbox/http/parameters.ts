@@ -45,7 +45,7 @@ interface CaseReading {
   readonly anyCase: boolean;
 }
 
-/** Is this the word that is known? */
+/** True if this is the word that is known. */
 const isSame = (known: string, sent: string, { anyCase }: CaseReading) =>
   anyCase ? known.toLowerCase() === sent.toLowerCase() : known === sent;
 
@@ -105,7 +105,7 @@ function readRange(
   return { from: days.from, to: addDays(days.to, -1) };
 }
 
-/** The days of the years that are asked for. */
+/** The days of the years that are requested. */
 function readYears(given: Map<string, string>): Query['range'] {
   const [from, to] = ['from', 'to'].map((name) => {
     const year = given.get(name);
@@ -211,7 +211,7 @@ function checkSelection(query: Query): void {
 }
 
 interface RangeLimits {
-  /** Longest range in days the service answers, if it is limited. */
+  /** Longest range in days the service responds, if it is limited. */
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */
   readonly historyDays: number | undefined;
@@ -238,7 +238,7 @@ function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
 /**
  * Reads the parameters of a request as strictly as they are specified.
  *
- * @throws Diagnostic with the line to answer.
+ * @throws Diagnostic with the line to respond.
  */
 export function readQuery(
   operation: Operation,

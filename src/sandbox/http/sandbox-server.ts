@@ -3,14 +3,14 @@ import type { Clock } from '../../core/clock.ts';
 import { DAY_MS, daysBetween } from '../../core/days.ts';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITATION, type Operation } from '../../operations/operation.ts';
-import { answer } from '../answer/answer.ts';
-import type { OperationDataSets } from '../answer/dataset.ts';
-import { cased } from '../answer/format.ts';
-import { pause, plain, type Reply, send, sendDamaged, sendFault, TEXT } from '../answer/reply.ts';
 import type { Behaviour } from '../behaviour.ts';
 import { type Fault, FaultPlan } from '../faults.ts';
 import type { Market } from '../market/market.ts';
 import { Diagnostic, type Query } from '../request-query.ts';
+import type { OperationDataSets } from '../response/dataset.ts';
+import { cased } from '../response/format.ts';
+import { pause, plain, type Reply, send, sendDamaged, sendFault, TEXT } from '../response/reply.ts';
+import { createResponse } from '../response/source-response.ts';
 import { AccessControl, isAccessKey, RequestLog } from './key-access.ts';
 import { parameter, readQuery } from './parameters.ts';
 
@@ -26,7 +26,8 @@ interface ServerParts {
 const LISTED_BY_DEFAULT = 100;
 
 /**
- * Answers requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights, readiness.
+ * Responses requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights,
+ * readiness.
  */
 export class Responder {
   readonly requests: RequestLog;
@@ -67,29 +68,29 @@ export class Responder {
     }
     this.requests.begin(operation?.name ?? LIMITATION, url.searchParams);
     response.once('close', () => this.requests.end());
-    const answered =
+    const responding =
       operation === undefined
-        ? this.#answerLimitation(url.searchParams, response)
-        : this.#answer(operation, url.searchParams, request, response);
-    void answered.catch((error: unknown) => this.#fail(response, error));
+        ? this.#responseLimitation(url.searchParams, response)
+        : this.#response(operation, url.searchParams, request, response);
+    void responding.catch((error: unknown) => this.#fail(response, error));
   };
 
-  /** What the key may do, in JSON whatever format is asked for: no other form is known. */
-  async #answerLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
+  /** What the key may do, in JSON whatever format is requested: no other form is known. */
+  async #responseLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
     const { behaviour, clock } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
     this.#access.checkKey(parameter(search, 'accessKey', behaviour));
     const fault = this.#faults.next(LIMITATION, null);
     if (this.#applyFault(response, fault)) return;
     this.#access.checkOperation(LIMITATION);
-    const reply = limitationAnswer(behaviour, this.#parts.operations, clock, (name) =>
+    const reply = limitationResponse(behaviour, this.#parts.operations, clock, (name) =>
       this.#access.isEnabled(name),
     );
     if (fault === null) await send(response, reply, false);
     else await sendDamaged(response, reply, false, fault);
   }
 
-  async #answer(
+  async #response(
     operation: Operation,
     search: URLSearchParams,
     request: IncomingMessage,
@@ -100,9 +101,9 @@ export class Responder {
     this.#access.checkKey(parameter(search, 'accessKey', behaviour));
     const early = this.#faults.next(operation.name, null);
     if (this.#applyFault(response, early)) return;
-    const asked = readQuery(operation, search, behaviour, this.#limits(operation), market);
+    const requested = readQuery(operation, search, behaviour, this.#limits(operation), market);
     const query = {
-      ...this.#onTrialDay(asked),
+      ...this.#onTrialDay(requested),
       changesOnly: behaviour.classificationByChange,
       byAnnouncement: behaviour.actionsByAnnouncement,
     };
@@ -110,7 +111,7 @@ export class Responder {
     if (early === null && this.#applyFault(response, fault)) return;
     this.#access.checkRights(operation.name, query.segment, query.instruments);
     this.#access.checkReady(requestKey(operation, search));
-    const reply = await answer(market, query, behaviour, dataSets);
+    const reply = await createResponse(market, query, behaviour, dataSets);
     const gzipped = behaviour.gzip && /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
     if (fault === null) await send(response, reply, gzipped);
     else await sendDamaged(response, reply, gzipped, fault);
@@ -119,7 +120,7 @@ export class Responder {
   /**
    * Counts a fault, and sends it if it needs no data.
    *
-   * @returns whether the request is answered.
+   * @returns whether a response was sent.
    * @throws Diagnostic for a fault that is a diagnostic line.
    */
   #applyFault(response: ServerResponse, fault: Fault | null): boolean {
@@ -129,7 +130,7 @@ export class Responder {
     return sendFault(response, fault);
   }
 
-  /** A trial address answers for its own day, whatever is asked. */
+  /** A trial address serves its own day, whatever is requested. */
   #onTrialDay(query: Query): Query {
     const { trialDay, trialDays } = this.#parts.behaviour;
     const day = trialDays[query.operation.name] ?? trialDay;
@@ -199,7 +200,7 @@ const VALID_MS = 365 * DAY_MS;
 const UNLIMITED = -1;
 
 /** What the key may do, in the form of a sibling product. That this service responds in the same form is a guess. */
-function limitationAnswer(
+function limitationResponse(
   behaviour: Behaviour,
   operations: readonly Operation[],
   clock: Clock,

@@ -346,8 +346,8 @@ export function companyNumber(exchange: Exchange, instrument: Instrument): numbe
 /** The number of a line. NSE has a number for each series of a symbol, BSE one code that never changes. */
 export function instrumentId(exchange: Exchange, instrument: Instrument, series: string): number {
   if (exchange === 'BSE') return instrument.id;
-  const places = ['EQ', 'BE', 'SM', 'BL', 'T0', 'GB', 'ST'];
-  return 1_000 + instrument.id * places.length + places.indexOf(series);
+  const positions = ['EQ', 'BE', 'SM', 'BL', 'T0', 'GB', 'ST'];
+  return 1_000 + instrument.id * positions.length + positions.indexOf(series);
 }
 
 /**

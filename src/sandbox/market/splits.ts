@@ -27,7 +27,7 @@ export interface Split {
  */
 export class Splits {
   readonly #groups: readonly (readonly Instrument[])[];
-  readonly #places = new Map<string, { readonly group: number; readonly place: number }>();
+  readonly #positions = new Map<string, { readonly group: number; readonly position: number }>();
 
   /** @param instruments of NSE */
   constructor(instruments: readonly Instrument[]) {
@@ -44,7 +44,7 @@ export class Splits {
     const size = Math.min(COMPANIES, Math.floor(fit.length / 2));
     this.#groups = [fit.slice(0, size), fit.slice(size, 2 * size)];
     for (const [group, members] of this.#groups.entries()) {
-      for (const [place, { isin }] of members.entries()) this.#places.set(isin, { group, place });
+      for (const [position, { isin }] of members.entries()) this.#positions.set(isin, { group, position });
     }
   }
 
@@ -104,9 +104,9 @@ export class Splits {
 
   /** Whether the line's share is split on that day, so that there are five shares for each original one. */
   #isSplit({ instrument: { isin, kind } }: TradeLine, day: Day): boolean {
-    const known = kind === 'share' ? this.#places.get(isin) : undefined;
+    const known = kind === 'share' ? this.#positions.get(isin) : undefined;
     const size = this.#groups[0]?.length ?? 0;
-    const round = known === undefined ? -1 : Math.floor((turnAt(day) - known.place) / size);
+    const round = known === undefined ? -1 : Math.floor((turnAt(day) - known.position) / size);
     return round >= 0 && round % 2 === known?.group;
   }
 }

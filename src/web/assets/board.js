@@ -1,4 +1,4 @@
-// Tells screen readers what Bull Board does not. Buttons that are only an icon get a name, from the icon's class.
+// Shows screen readers what Bull Board does not. Buttons that are only an icon get a name, from the icon's class.
 const NAMES = { 'circle-user': 'Links', 'ellipsis-vertical': 'More', maximize: 'Full screen' };
 
 function complete() {

@@ -14,9 +14,9 @@ function isInUse() {
 }
 
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
-  if (!answer.ok || isInUse()) return;
-  const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const response = await fetch(location.href, { headers: { accept: 'text/html' } });
+  if (!response.ok || isInUse()) return;
+  const next = new DOMParser().parseFromString(await response.text(), 'text/html');
   const main = next.querySelector('main');
   if (main === null) return;
   // The notice of an action stays until the next page.
@@ -43,7 +43,7 @@ function addCopyButtons() {
 }
 
 if (seconds > 0) {
-  // If the server does not answer, the next refresh tries again.
+  // If the server does not respond, the next refresh tries again.
   setInterval(() => void (isInUse() || refresh().catch(() => undefined)), seconds * 1000);
 }
 addCopyButtons();

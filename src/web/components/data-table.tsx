@@ -62,8 +62,8 @@ export function Table<Row>({
         <tbody>
           {rows.map((row, at) => (
             <tr key={at}>
-              {columns.map(({ head, cell, number, wide }, place) =>
-                place === 0 ? (
+              {columns.map(({ head, cell, number, wide }, position) =>
+                position === 0 ? (
                   <th key={head} scope="row">
                     {cell(row)}
                   </th>

@@ -18,8 +18,8 @@ import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
 import { DataSet } from '../components/names.tsx';
-import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
-import { pairOf, yearOf } from './asked.ts';
+import { coveragePath, Heading, type Page, type PageContext, type Requested } from '../page.tsx';
+import { pairOf, yearOf } from './path-values.ts';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {
   complete: 'complete',
@@ -76,10 +76,10 @@ const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Satur
 const rangeOf = (year: number) => ({ from: `${year}-01-01`, to: `${year}-12-31` });
 
 /** A year of every data set at a glance. */
-export async function coveragePage(context: PageContext, asked: Asked): Promise<Page> {
+export async function coveragePage(context: PageContext, requested: Requested): Promise<Page> {
   const pairs = await listDataSets(context);
   const years = await knownYears(context, pairs);
-  const year = yearOf(asked, years);
+  const year = yearOf(requested, years);
   const [sets, freshness] = await Promise.all([
     readDays(context, pairs, rangeOf(year)),
     readFreshness(context),
@@ -87,8 +87,8 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
   const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
   const completeTo = (pair: Pair) => {
     const known = freshness.find((one) => pairName(one) === pairName(pair));
-    const to = known?.completeTo ?? 'nothing';
-    return known?.lastComplete == null || to === known.lastComplete
+    const to = known?.completeTo == null ? 'no complete day yet' : `complete to ${known.completeTo}`;
+    return known?.lastComplete == null || known.completeTo === known.lastComplete
       ? to
       : `${to}, latest ${known.lastComplete}`;
   };
@@ -119,7 +119,7 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
                 </a>
               </h2>
               <p class="muted">
-                {totalsText(set.days)}; complete to {completeTo(set)}
+                {totalsText(set.days)}; {completeTo(set)}
               </p>
               <YearStrip
                 days={set.days}
@@ -134,10 +134,10 @@ export async function coveragePage(context: PageContext, asked: Asked): Promise<
 }
 
 /** The calendar of one data set, a year at a time. */
-export async function dataSetPage(context: PageContext, asked: Asked): Promise<Page> {
-  const pair = pairOf(asked);
+export async function dataSetPage(context: PageContext, requested: Requested): Promise<Page> {
+  const pair = pairOf(requested);
   const years = await knownYears(context, [pair]);
-  const year = yearOf(asked, years);
+  const year = yearOf(requested, years);
   const [set] = await readDays(context, [pair], rangeOf(year));
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const days = set?.days ?? [];
@@ -187,7 +187,7 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
         />
         {token === null ? (
           <span>
-            <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> asks for them.
+            <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests them.
           </span>
         ) : null}
       </div>
@@ -205,7 +205,7 @@ export function dayText({ day, kind, reason, detail, records }: CoverageDay): st
     case 'missing':
       return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
     case 'suspicious':
-      return `${day}: suspicious, the answer lacked too many rows`;
+      return `${day}: suspicious, the response lacked too many rows`;
     case 'pending':
       return `${day}: not due yet`;
     case 'holiday':
@@ -329,8 +329,8 @@ function MonthTable({
       <tbody>
         {weeks.map((week, at) => (
           <tr key={at}>
-            {week.map((one, place) => (
-              <td key={place}>{one === null ? null : <DayCell day={one} linkOf={linkOf} />}</td>
+            {week.map((one, position) => (
+              <td key={position}>{one === null ? null : <DayCell day={one} linkOf={linkOf} />}</td>
             ))}
           </tr>
         ))}

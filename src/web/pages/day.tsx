@@ -1,9 +1,9 @@
 import { count, plural } from '../../core/wording.ts';
 import { type DataSetDays, readDays } from '../../jobs/runs/read-coverage.ts';
 import {
-  readDayAnswers,
   readDayCoverage,
   readDayLoads,
+  readDayResponses,
   readWindows,
 } from '../../load/state/coverage/covered-days.ts';
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
@@ -16,29 +16,29 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
-import { type Asked, coveragePath, Heading, type Page, type PageContext } from '../page.tsx';
-import { dayOf, pairOf } from './asked.ts';
+import { coveragePath, Heading, type Page, type PageContext, type Requested } from '../page.tsx';
 import { dayText } from './coverage-page.tsx';
+import { dayOf, pairOf } from './path-values.ts';
 
-/** How many rows of each table are listed: a day that is asked for instrument by instrument has hundreds. */
+/** How many rows of each table are listed: a day that is requested instrument by instrument has hundreds. */
 const LISTED = 50;
 
 /** Everything that is known about a day of a data set. */
-export async function dayPage(context: PageContext, asked: Asked): Promise<Page> {
-  const day = dayOf(asked);
-  const pair = { ...pairOf(asked), day };
+export async function dayPage(context: PageContext, requested: Requested): Promise<Page> {
+  const day = dayOf(requested);
+  const pair = { ...pairOf(requested), day };
   const { db, config } = context;
   const zone = config.EOD_TIMEZONE;
   const { operation, exchange } = pair;
-  const [[set], coverage, loads, answers, rejects, { findings, total: found }] = await Promise.all([
+  const [[set], coverage, loads, responses, rejects, { findings, total: found }] = await Promise.all([
     readDays(context, [pair], { from: day, to: day }),
     readDayCoverage(db.drizzle, pair, LISTED),
     readDayLoads(db.drizzle, pair, LISTED),
-    readDayAnswers(db.drizzle, pair, LISTED),
+    readDayResponses(db.drizzle, pair, LISTED),
     openRejects(db.drizzle, { operations: [operation], exchanges: [exchange], day }, LISTED),
     listFindings(db.drizzle, { operation, exchange, from: day, to: day, resolved: true, limit: LISTED }),
   ]);
-  const windowIds = [...coverage.listed, ...loads, ...answers].flatMap(({ windowId }) => windowId ?? []);
+  const windowIds = [...coverage.listed, ...loads, ...responses].flatMap(({ windowId }) => windowId ?? []);
   const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);
   const sum = (name: 'fetched' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'withdrawn') =>
     loads.reduce((total, load) => total + load[name], 0);
@@ -55,7 +55,7 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
           {loads.length === 0 ? (
             <Empty title="Nothing was loaded for this day.">
               <p>
-                <Command>{refetchCommand(operation, exchange, day)}</Command> asks for it.
+                <Command>{refetchCommand(operation, exchange, day)}</Command> requests it.
               </p>
             </Empty>
           ) : (
@@ -73,25 +73,25 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
         </Section>
         <Section id="known" title="Coverage" note={listedNote(coverage.listed.length, coverage.total)}>
           {coverage.total === 0 ? (
-            <Empty title="This day was never asked for." />
+            <Empty title="This day was not requested yet." />
           ) : (
             <Table
               caption="Coverage of the day"
               rows={coverage.listed}
               columns={[
                 {
-                  head: perInstrument ? 'Instrument' : 'Asked for',
+                  head: perInstrument ? 'Instrument' : 'Requested',
                   cell: (one) => one.instrument || 'the whole exchange',
                 },
                 ...(perInstrument
-                  ? [{ head: 'Question', cell: (one: (typeof coverage.listed)[number]) => one.variant }]
+                  ? [{ head: 'Request', cell: (one: (typeof coverage.listed)[number]) => one.variant }]
                   : []),
                 {
                   head: 'State',
                   cell: (one) => <Badge mark={markOfState(one.state)}>{one.state.replace('_', ' ')}</Badge>,
                 },
                 { head: 'Records', number: true, cell: (one) => one.records },
-                { head: 'Asked last', cell: (one) => <Moment iso={one.checkedAt} zone={zone} /> },
+                { head: 'Requested last', cell: (one) => <Moment iso={one.checkedAt} zone={zone} /> },
                 RUN,
                 { head: 'The source said', wide: true, cell: (one) => one.diagnostic },
               ]}
@@ -143,15 +143,15 @@ export async function dayPage(context: PageContext, asked: Asked): Promise<Page>
             ]}
           />
         </Section>
-        <Section id="answers" title="Kept answers">
+        <Section id="responses" title="Kept responses">
           <Table
-            empty={<Empty title="No answer about this day is kept." />}
-            caption="Kept answers and files about the day"
-            rows={answers}
+            empty={<Empty title="No response about this day is kept." />}
+            caption="Kept responses and files about the day"
+            rows={responses}
             columns={[
-              { head: 'Answer', cell: (one) => one.id },
+              { head: 'Response', cell: (one) => one.id },
               DAYS,
-              { head: 'Asked with', cell: (one) => askedText(one) },
+              { head: 'Requested with', cell: (one) => requestedText(one) },
               { head: 'Type', cell: (one) => one.contentType },
               { head: 'Bytes', number: true, cell: (one) => one.bytes },
               { head: 'Kept in', number: true, cell: (one) => `${count(one.keptBytes)} (${one.encoding})` },
@@ -179,7 +179,7 @@ function DayBadge({ set }: { readonly set: DataSetDays | undefined }) {
   return <Badge mark={mark}>{text ?? dayText(one).slice(one.day.length + 2)}</Badge>;
 }
 
-function askedText({
+function requestedText({
   instruments,
   variant,
   params,

@@ -12,7 +12,7 @@ import { COMMANDS } from '../commands.ts';
 import { Command, Empty, Facts, Section } from '../components/basics.tsx';
 import { Table } from '../components/data-table.tsx';
 import { Name } from '../components/names.tsx';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
 
 /** All data sets, tables and views, and first queries. */
 export async function dictionaryPage(context: PageContext): Promise<Page> {
@@ -58,7 +58,7 @@ export async function dictionaryPage(context: PageContext): Promise<Page> {
             ]}
           />
         </Section>
-        <Section id="views" title="Views" note="For common questions">
+        <Section id="views" title="Views" note="For common queries">
           {views.length === 0 ? (
             <Empty title="There are no views yet.">
               <p>
@@ -96,8 +96,8 @@ export async function dictionaryPage(context: PageContext): Promise<Page> {
   };
 }
 
-/** One data set: how it is asked for, its tables with their columns, queries to copy, and a sample answer. */
-export async function dataSetDictionaryPage(_context: PageContext, { params }: Asked): Promise<Page> {
+/** One data set: how it is requested, its tables with their columns, queries to copy, and a sample response. */
+export async function dataSetDictionaryPage(_context: PageContext, { params }: Requested): Promise<Page> {
   const dataSet = dataSets.find(({ name }) => name === params.name);
   if (dataSet === undefined) throw usageError(`there is no data set ${params.name}`);
   const one = describeDataSet(dataSet);
@@ -106,7 +106,7 @@ export async function dataSetDictionaryPage(_context: PageContext, { params }: A
     main: (
       <>
         <Heading title={one.name}>{one.summary}</Heading>
-        <section class="card" aria-label="How it is asked for">
+        <section class="card" aria-label="How it is requested">
           <Facts facts={factsOf(one)} />
         </section>
         {one.tables.map((table, at) => {
@@ -120,8 +120,8 @@ export async function dataSetDictionaryPage(_context: PageContext, { params }: A
           );
         })}
         {one.sample === null ? null : (
-          <Section id="sample" title="An answer as the source sends it">
-            <Copyable label="Sample answer">{JSON.stringify(one.sample.answer, null, 2)}</Copyable>
+          <Section id="sample" title="A response as the source sends it">
+            <Copyable label="Sample response">{JSON.stringify(one.sample.response, null, 2)}</Copyable>
           </Section>
         )}
       </>
@@ -132,7 +132,7 @@ export async function dataSetDictionaryPage(_context: PageContext, { params }: A
 function factsOf(one: DataSetDescription): (readonly [string, string])[] {
   return [
     ...(one.exchanges.length === 0 ? [] : [['Exchanges', one.exchanges.join(', ')] as const]),
-    [one.schedule === null ? 'Comes from' : 'Asked by', one.windows],
+    [one.schedule === null ? 'Comes from' : 'Requested by', one.windows],
     ...(one.instruments === null ? [] : [['Instruments', one.instruments] as const]),
     ...(one.schedule === null ? [] : [['Scheduled', `${one.schedule.on} at ${one.schedule.at}`] as const]),
     ...one.options.map((option): readonly [string, string] => {
@@ -173,7 +173,7 @@ function TableSection({ table, sql }: { readonly table: TableDescription; readon
 }
 
 /** One view with its columns, described by the comments in the database. */
-export async function viewPage(context: PageContext, { params }: Asked): Promise<Page> {
+export async function viewPage(context: PageContext, { params }: Requested): Promise<Page> {
   const view = (await readCatalog(context.db.pool)).find(
     ({ name, isView }) => isView && name === params.name,
   );

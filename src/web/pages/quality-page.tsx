@@ -2,18 +2,18 @@ import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
 import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
 import {
-  predicateOf,
-  readSchemaChanges,
-  type SchemaChange,
-  SHOWN_DAYS,
-} from '../../load/state/answers/schema-changes.ts';
-import {
   type CheckedDays,
   countOpenFindings,
   listFindings,
   readCheckedDays,
 } from '../../load/state/findings.ts';
 import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
+import {
+  predicateOf,
+  readSchemaChanges,
+  type SchemaChange,
+  SHOWN_DAYS,
+} from '../../load/state/responses/schema-changes.ts';
 import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { COMMANDS, draftCommand, eventCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
@@ -26,7 +26,7 @@ import { Heading, type Page, type PageContext } from '../page.tsx';
 const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 
-/** What needs a person: rejects, findings, doubted answers, changed fields, corporate events without a decision. */
+/** What needs a person: rejects, findings, doubted responses, changed fields, corporate events without a decision. */
 export async function qualityPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
@@ -92,7 +92,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
         <Section
           id="suspicious"
           title="Suspicious windows"
-          note="Their answers lacked more rows than may be withdrawn, so none was withdrawn"
+          note="Their responses lacked more rows than may be withdrawn, so none was withdrawn"
         >
           {doubted.length === 0 ? (
             <Empty title="None." />
@@ -128,7 +128,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
           }
         >
           {changes.length === 0 ? (
-            <Empty title="The source has not changed the fields of its answers." />
+            <Empty title="The source has not changed the fields of its responses." />
           ) : (
             <ChangedFields changes={changes.slice(0, LISTED)} zone={zone} />
           )}
@@ -137,7 +137,7 @@ export async function qualityPage(context: PageContext): Promise<Page> {
     },
     {
       waiting: events.total,
-      noun: 'undecided corporate event',
+      noun: 'corporate action to decide',
       section: <Events found={events} token={token} />,
     },
   ];
@@ -264,7 +264,7 @@ function DecideForm({ id, token }: { readonly id: string; readonly token: string
   );
 }
 
-/** What the source has changed about the fields of its answers. */
+/** What the source has changed about the fields of its responses. */
 function ChangedFields({
   changes,
   zone,

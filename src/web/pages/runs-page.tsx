@@ -24,8 +24,8 @@ import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx
 import { type Column, DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, markOfState } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
-import { runIdOf } from './asked.ts';
+import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
+import { runIdOf } from './path-values.ts';
 
 const A_PAGE = 25;
 const WINDOWS = 100;
@@ -34,9 +34,9 @@ const REFRESH_S = 15;
 const kindText = (kind: string) => kind.replace('_', ' ');
 
 /** The runs, the newest first. */
-export async function runsPage(context: PageContext, { query }: Asked): Promise<Page> {
-  const asked = Number(query.get('before'));
-  const before = Number.isSafeInteger(asked) && asked > 0 ? asked : null;
+export async function runsPage(context: PageContext, { query }: Requested): Promise<Page> {
+  const requested = Number(query.get('before'));
+  const before = Number.isSafeInteger(requested) && requested > 0 ? requested : null;
   const runs = await listRunSummaries(context.db.drizzle, { before, limit: A_PAGE });
   const last = runs.at(-1)?.runId ?? 1;
   return {
@@ -44,7 +44,7 @@ export async function runsPage(context: PageContext, { query }: Asked): Promise<
     ...(before === null ? { refreshS: REFRESH_S } : {}),
     main: (
       <>
-        <Heading title="Runs">What was asked for, imported or loaded again, the newest first.</Heading>
+        <Heading title="Runs">What was requested, imported or loaded again, the newest first.</Heading>
         <section class="card" aria-label="Runs">
           <Table
             empty={
@@ -95,8 +95,8 @@ function Failed({ value }: { readonly value: number }) {
 }
 
 /** A run with its counts, what failed, and what can be done. */
-export async function runPage(context: PageContext, asked: Asked): Promise<Page> {
-  const runId = runIdOf(asked);
+export async function runPage(context: PageContext, requested: Requested): Promise<Page> {
+  const runId = runIdOf(requested);
   const { drizzle } = context.db;
   const run = await readRunSummary(drizzle, runId);
   if (run === null) throw unknownRunError(runId);
@@ -151,14 +151,14 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
               ['Updated', count(run.updated)],
               ['Withdrawn', count(run.withdrawn)],
               ['Rejected', count(run.rejected)],
-              ['Asked by', run.requestedBy],
+              ['Requested by', run.requestedBy],
             ]}
           />
           <RunActions run={run} token={context.token} />
         </section>
         <Section id="operations" title="By data set">
           <Table
-            empty={<Empty title="It has no windows: there was nothing to ask for." />}
+            empty={<Empty title="It has no windows: there was nothing to request." />}
             caption="Counts by data set"
             rows={operations}
             columns={[
@@ -208,7 +208,7 @@ export async function runPage(context: PageContext, asked: Asked): Promise<Page>
         {doubted.length === 0 ? null : (
           <Section id="suspicious" title="Suspicious windows">
             <Table
-              caption="Windows whose answer lacked too many rows"
+              caption="Windows whose response lacked too many rows"
               rows={doubted.slice(0, WINDOWS)}
               columns={[
                 { head: 'Window', cell: (one) => one.windowId },

@@ -59,7 +59,7 @@ export async function tonightPage(context: PageContext): Promise<Page> {
               />
             </Section>
             {summary.isFilledByFiles === true ? null : (
-              <Section id="schedule" title="Next" note={<>Asked by the scheduler, in {zone}</>}>
+              <Section id="schedule" title="Next" note={<>Requested by the scheduler, in {zone}</>}>
                 <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
               </Section>
             )}
@@ -74,7 +74,7 @@ interface NightSummary {
   readonly mark: Mark;
   readonly title: string;
   readonly text: ComponentChildren;
-  /** Can only imports fill the gaps? */
+  /** True if only imports can fill the gaps. */
   readonly isFilledByFiles?: boolean;
 }
 
@@ -187,7 +187,7 @@ function NightSummaryBox({
             <ActionButton token={context.token} action="/actions/fill-gaps" label="Fill gaps" />
             {context.token === null ? (
               <span>
-                <Command>{COMMANDS.fillGaps}</Command> asks for what is missing.
+                <Command>{COMMANDS.fillGaps}</Command> requests what is missing.
               </span>
             ) : null}
           </div>
@@ -221,13 +221,13 @@ function FirstSteps() {
   );
 }
 
-/** The queues that are paused; null if the queue does not answer. */
+/** The queues that are paused; null if the queue does not respond. */
 async function pausedQueues({ queues, log }: PageContext): Promise<readonly WindowQueue[] | null> {
   const isStopped = Promise.all(WINDOW_QUEUES.map((name) => queues.windows[name].isPaused()));
   return within(isStopped).then(
     (paused) => WINDOW_QUEUES.filter((_, at) => paused[at]),
     (error) => {
-      log.warn({ err: error }, 'dashboard: the queue does not answer');
+      log.warn({ err: error }, 'dashboard: the queue does not respond');
       return null;
     },
   );
@@ -252,7 +252,7 @@ function Waiting({
             The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
           </>,
         ]),
-    ...(paused === null ? [<>The queue does not answer: no work is started until it does.</>] : []),
+    ...(paused === null ? [<>The queue does not respond: no work is started until it does.</>] : []),
     ...(paused ?? []).map((name) => (
       <>
         The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run
@@ -310,7 +310,7 @@ function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): s
     case 'key_refused':
       return 'waits for an access key that the source accepts';
     case 'lists':
-      return 'plans the rest once what it has asked for is loaded, because that lists what else to ask for';
+      return 'plans the rest once what it has requested is loaded, because that lists what else to request';
   }
 }
 
@@ -331,10 +331,10 @@ const COLUMNS: readonly Column<Tonight['sessions'][number]>[] = [
     head: 'Complete to',
     cell: ({ completeTo, lastComplete }) =>
       lastComplete === null ? (
-        <span class="muted">nothing</span>
+        <span class="muted">no complete day yet</span>
       ) : (
         <>
-          {completeTo ?? <span class="muted">nothing</span>}
+          {completeTo ?? <span class="muted">no complete day yet</span>}
           {completeTo === lastComplete ? null : <span class="muted">, latest {lastComplete}</span>}
         </>
       ),

@@ -12,7 +12,7 @@ import { operationNamed } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { Command, Empty, Years } from '../components/basics.tsx';
 import { DataSetLink } from '../components/names.tsx';
-import { type Asked, Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
 import { MONTHS } from './coverage-page.tsx';
 
 /** What is shown if no year is requested. */
@@ -49,9 +49,9 @@ interface RowCounts extends Pair {
 }
 
 /** How late the data of each data set was, over time. */
-export async function freshnessPage(context: PageContext, asked: Asked): Promise<Page> {
+export async function freshnessPage(context: PageContext, requested: Requested): Promise<Page> {
   const pairs = withSessions(await listDataSets(context));
-  const { span, chooser } = await spanOf(context, asked, pairs, '/freshness');
+  const { span, chooser } = await spanOf(context, requested, pairs, '/freshness');
   const found = await readLateness(context, pairs, span);
   return {
     title: 'Freshness',
@@ -59,7 +59,7 @@ export async function freshnessPage(context: PageContext, asked: Asked): Promise
       <>
         <Heading title="Freshness">
           How many hours after it was due the data of each session was stored, {span.name}. A session is due
-          when its schedule asks for it.
+          when its schedule requests it.
         </Heading>
         {chooser}
         <ul class="plain charts">
@@ -107,9 +107,9 @@ function LatenessChart({ one, span }: { readonly one: Lateness; readonly span: S
 }
 
 /** How many records the sessions of each data set had, over time. */
-export async function rowsPage(context: PageContext, asked: Asked): Promise<Page> {
+export async function rowsPage(context: PageContext, requested: Requested): Promise<Page> {
   const pairs = withSessions(await listDataSets(context));
-  const { span, chooser } = await spanOf(context, asked, pairs, '/rows');
+  const { span, chooser } = await spanOf(context, requested, pairs, '/rows');
   const found = await readRowCounts(context, pairs, span);
   return {
     title: 'Row counts',
@@ -174,10 +174,10 @@ function ChartHead({ pair, text }: { readonly pair: Pair; readonly text: string 
 }
 
 /** The requested days: a year, or else the last ones; with links to the others. */
-async function spanOf(context: PageContext, { query }: Asked, pairs: readonly Pair[], path: string) {
+async function spanOf(context: PageContext, { query }: Requested, pairs: readonly Pair[], path: string) {
   const years = await knownYears(context, pairs);
-  const asked = Number(query.get('year'));
-  const year = years.includes(asked) ? asked : null;
+  const requested = Number(query.get('year'));
+  const year = years.includes(requested) ? requested : null;
   const to = today(context.clock, context.config.EOD_TIMEZONE);
   const span: Span =
     year === null
@@ -221,9 +221,9 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
   );
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
-  const place = (day: Day) => x(daysBetween(from, day));
+  const position = (day: Day) => x(daysBetween(from, day));
   const path = (of: readonly Point[]) =>
-    `M${of.map(({ day, value }) => `${place(day)},${y(value)}`).join('L')}`;
+    `M${of.map(({ day, value }) => `${position(day)},${y(value)}`).join('L')}`;
   return (
     <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
       {y
@@ -238,7 +238,7 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
           </g>
         ))}
       {ticksOf(from, to).map((day) => (
-        <text key={day} x={`${place(day)}%`} y={HEIGHT - 4} class="axis axis-day">
+        <text key={day} x={`${position(day)}%`} y={HEIGHT - 4} class="axis axis-day">
           {day.slice(5) === '01-01' ? day.slice(0, 4) : dayName(day)}
         </text>
       ))}
@@ -258,7 +258,13 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
       ) : null}
       {kind === 'dots' || points.length < 40
         ? points.map(({ day, value }) => (
-            <circle key={day} cx={`${place(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
+            <circle
+              key={day}
+              cx={`${position(day).toFixed(2)}%`}
+              cy={y(value).toFixed(1)}
+              r="2.5"
+              class="dot"
+            />
           ))
         : null}
     </svg>

@@ -96,21 +96,21 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     const { rows } = await first.query<{ state: string }>('select market.state() as state');
     return Number(rows[0]?.state);
   };
-  /** The tables of which a commit was told, until they are followed. */
-  const told = new Set<string>();
+  /** The tables of which a commit was reported, until they are followed. */
+  const reported = new Set<string>();
   let following = Promise.resolve();
   let failed: unknown;
   const followTold = async () => {
-    while (told.size > 0) {
-      const names = [...told];
-      told.clear();
+    while (reported.size > 0) {
+      const names = [...reported];
+      reported.clear();
       const to = await newest();
       for (const table of tables) if (names.includes(table.name)) await followTable(table, to);
     }
   };
   listener.on('notification', ({ payload = '' }) => {
     const { tables: changed } = JSON.parse(payload) as { tables: { table: string }[] };
-    for (const { table } of changed) told.add(table);
+    for (const { table } of changed) reported.add(table);
     following = following.then(followTold).catch((error) => {
       failed ??= error;
     });
@@ -122,7 +122,7 @@ export async function openPostgresCopy(firstUrl: string): Promise<PostgresCopy> 
     begunAnew,
     applied,
     async caughtUp() {
-      // What was committed before this statement is told before it answers.
+      // What was committed before this statement is reported before it responds.
       await listener.query('select');
       await following;
       if (failed !== undefined) throw failed;

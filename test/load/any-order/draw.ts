@@ -1,12 +1,22 @@
 import fc from 'fast-check';
-import { type Answer, bodyOf, CALLS, DAYS, KINDS, type Kind, kindOf, type Sent, SYMBOLS } from './answers.ts';
+import {
+  bodyOf,
+  CALLS,
+  DAYS,
+  KINDS,
+  type Kind,
+  kindOf,
+  type Response,
+  type Sent,
+  SYMBOLS,
+} from './responses.ts';
 
-// Sets of answers, and what happens to a database with them, drawn at random.
+// Sets of responses, and what happens to a database with them, drawn at random.
 
 /** What happens to a database, one after the other. */
 export type Step =
   /** `together`: at the same time as the load before. `again`: a second time after that. */
-  | { readonly act: 'load'; readonly answer: Answer; readonly together: boolean; readonly again: boolean }
+  | { readonly act: 'load'; readonly response: Response; readonly together: boolean; readonly again: boolean }
   /** A person accepts a withdrawal that was held back, if there is one. */
   | { readonly act: 'accept'; readonly which: number }
   | { readonly act: 'replay' | 'rebuild' };
@@ -14,14 +24,14 @@ export type Step =
 const several = <Value>(value: fc.Arbitrary<Value>) =>
   fc.array(value, { minLength: SYMBOLS, maxLength: SYMBOLS });
 
-const drawnAnswer = fc.record({
+const drawnResponse = fc.record({
   kind: fc.nat(1),
   call: fc.nat(CALLS.length - 1),
   minute: fc.nat(3),
   from: fc.nat(DAYS.length - 1),
   length: fc.constantFrom(0, 0, 1, 2),
-  part: fc.constantFrom<Answer['part']>('full', 'full', 'full', 'full', 'filtered', 'instruments'),
-  nature: fc.constantFrom<Answer['nature']>('Standalone', 'Standalone', 'Consolidated'),
+  part: fc.constantFrom<Response['part']>('full', 'full', 'full', 'full', 'filtered', 'instruments'),
+  nature: fc.constantFrom<Response['nature']>('Standalone', 'Standalone', 'Consolidated'),
   content: fc.constantFrom(
     'many',
     'many',
@@ -51,23 +61,23 @@ const drawnAnswer = fc.record({
     { minLength: 1, maxLength: 3 },
   ),
 });
-type Drawn = typeof drawnAnswer extends fc.Arbitrary<infer T> ? T : never;
+type Drawn = typeof drawnResponse extends fc.Arbitrary<infer T> ? T : never;
 
 const KIND_NAMES = Object.keys(KINDS) as Kind[];
 
-function answerOf(kind: Kind, drawn: Drawn): Answer {
-  const { tables, asks, namesInstruments } = kindOf(kind);
+function responseOf(kind: Kind, drawn: Drawn): Response {
+  const { tables, requests, namesInstruments } = kindOf(kind);
   const { from, nature, call, minute, content, cells } = drawn;
-  const to = asks === 'days' ? Math.min(DAYS.length - 1, from + drawn.length) : from;
+  const to = requests === 'days' ? Math.min(DAYS.length - 1, from + drawn.length) : from;
   const part =
-    asks === 'instrument'
+    requests === 'instrument'
       ? 'instruments'
       : drawn.part === 'instruments' && !namesInstruments
         ? 'filtered'
         : drawn.part;
   const all = Array.from({ length: SYMBOLS }, (_, symbol) => symbol);
   const symbols =
-    asks === 'instrument'
+    requests === 'instrument'
       ? [from % 2]
       : part === 'instruments'
         ? all.filter((symbol) => symbol % 4 === from % 2)
@@ -75,11 +85,11 @@ function answerOf(kind: Kind, drawn: Drawn): Answer {
   const rows: Sent[] = [];
   const lacks = content === 'some' ? drawn.few : drawn.missing;
   const hasRows = content !== 'none' && content !== 'rejected';
-  for (const day of asks === 'once' ? [0] : DAYS.keys()) {
-    const isAsked = asks === 'once' || (from <= day && day <= to);
-    if (!hasRows || !isAsked || drawn.without.includes(day - from)) continue;
-    // An answer may have records of instruments that were not requested.
-    for (const symbol of asks === 'instrument' ? symbols.slice(0, 1) : all) {
+  for (const day of requests === 'once' ? [0] : DAYS.keys()) {
+    const isRequested = requests === 'once' || (from <= day && day <= to);
+    if (!hasRows || !isRequested || drawn.without.includes(day - from)) continue;
+    // A response may have records of instruments that were not requested.
+    for (const symbol of requests === 'instrument' ? symbols.slice(0, 1) : all) {
       if (lacks.includes((symbol + day) % SYMBOLS)) continue;
       const cell = cells[(symbol + 3 * day) % SYMBOLS] ?? { value: 0, saved: 0 };
       const table = drawn.tables[symbol % drawn.tables.length] ?? 0;
@@ -112,10 +122,13 @@ const drawnStep = fc.oneof(
   { weight: 1, arbitrary: fc.record({ act: fc.constantFrom('replay' as const, 'rebuild' as const) }) },
 );
 
-/** Only answers of these kinds: EOD_TEST_KINDS=bhav,pledge. */
+/** Only responses of these kinds: EOD_TEST_KINDS=bhav,pledge. */
 const CHOSEN = process.env.EOD_TEST_KINDS?.split(',').map((name) => KIND_NAMES.indexOf(name as Kind));
 
-/** A set: a database, and what happens to it. Its answers are of one or two kinds, so that most are about the same rows. */
+/**
+ * A set: a database, and what happens to it. Its responses are of one or two kinds, so that most are about the same
+ * rows.
+ */
 export const stepsOf = stepsWith(
   CHOSEN === undefined
     ? fc.uniqueArray(fc.nat(KIND_NAMES.length - 1), { minLength: 1, maxLength: 2 })
@@ -132,22 +145,22 @@ function stepsWith(
   changes: Partial<Drawn> = {},
 ): fc.Arbitrary<readonly Step[]> {
   return fc
-    .tuple(kinds, fc.array(fc.tuple(drawnStep, drawnAnswer), { minLength: 2, maxLength: 11 }))
+    .tuple(kinds, fc.array(fc.tuple(drawnStep, drawnResponse), { minLength: 2, maxLength: 11 }))
     .map(([kinds, drawn]) => {
       let left = 6;
-      const questions = new Set<string>();
-      return drawn.flatMap(([step, answer]): Step[] => {
+      const entries = new Set<string>();
+      return drawn.flatMap(([step, response]): Step[] => {
         if (step.act === 'accept') return [step];
         if (step.act !== 'load') return [{ act: step.act }];
         if (left === 0) return [];
         left -= 1;
-        const kind = KIND_NAMES[kinds[answer.kind % kinds.length] ?? 0] ?? 'bhav';
-        let made = answerOf(kind, { ...answer, ...changes });
-        // The same answer in the same millisecond would be that answer once more.
-        const nameOf = (one: Answer) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
-        while (questions.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
-        questions.add(nameOf(made));
-        return [{ ...step, answer: made }];
+        const kind = KIND_NAMES[kinds[response.kind % kinds.length] ?? 0] ?? 'bhav';
+        let made = responseOf(kind, { ...response, ...changes });
+        // The same response in the same millisecond would be that response once more.
+        const nameOf = (one: Response) => JSON.stringify({ ...one, sent: `${bodyOf(one)}`, symbols: [] });
+        while (entries.has(nameOf(made))) made = { ...made, minute: made.minute + 1 };
+        entries.add(nameOf(made));
+        return [{ ...step, response: made }];
       });
     });
 }
@@ -158,10 +171,10 @@ export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
   for (const [at, step] of steps.entries()) {
     if (step.act !== 'load') continue;
     const replaced = (change: Partial<typeof step>) => steps.with(at, { ...step, ...change });
-    const sent = (records: readonly Sent[]) => replaced({ answer: { ...step.answer, sent: records } });
+    const sent = (records: readonly Sent[]) => replaced({ response: { ...step.response, sent: records } });
     if (step.together) yield replaced({ together: false });
     if (step.again) yield replaced({ again: false });
-    const records = step.answer.sent;
+    const records = step.response.sent;
     for (let size = Math.ceil(records.length / 2); size >= 1; size = size > 1 ? Math.ceil(size / 2) : 0) {
       for (let from = 0; from < records.length; from += size) yield sent(records.toSpliced(from, size));
     }
@@ -169,12 +182,12 @@ export function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
 }
 
 /** A set in a few lines, for people. */
-export function describeSteps(steps: readonly Step[], places: ReadonlyMap<Answer, string>): string {
+export function describeSteps(steps: readonly Step[], positions: ReadonlyMap<Response, string>): string {
   return steps
     .map((step) => {
       if (step.act === 'accept') return `accept ${step.which}`;
       if (step.act !== 'load') return step.act;
-      const { kind, from, to, part, nature, symbols, sent } = step.answer;
+      const { kind, from, to, part, nature, symbols, sent } = step.response;
       const records = sent.map((one) => {
         const on = one.what === 'row' || one.what === 'broken' ? `d${one.day}` : '';
         if (one.what !== 'row') return `${one.what}(${on} S${one.symbol})`;
@@ -183,7 +196,7 @@ export function describeSteps(steps: readonly Step[], places: ReadonlyMap<Answer
       });
       return [
         step.together ? 'load at the same time' : 'load',
-        places.get(step.answer),
+        positions.get(step.response),
         `${kind} d${from}..d${to}`,
         part === 'instruments' ? symbols.map((one) => `S${one}`).join('+') : part,
         ...(kind === 'ratios' ? [nature] : []),

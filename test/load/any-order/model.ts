@@ -1,24 +1,24 @@
 import {
-  type Answer,
   CALLS,
   calledAt,
   calledOn,
   DAYS,
+  entryOf,
   type Kind,
   kindOf,
-  questionOf,
+  type Response,
   recordOf,
   SAVED,
   type Sent,
   type TableKind,
-} from './answers.ts';
+} from './responses.ts';
 
-// What is stored once some answers are loaded, worked out from the answers alone, as an ordered fold: in whatever order
-// they were loaded. It shares no code with the pipeline.
+// What is stored once some responses are loaded, computed from the responses alone, as an ordered fold: in whatever
+// order they were loaded. It shares no code with the pipeline.
 
 /** A withdrawal that a person has accepted. */
 export interface Accepted {
-  readonly place: string;
+  readonly position: string;
   readonly table: string;
   readonly day: string;
 }
@@ -31,43 +31,43 @@ export interface Stored {
   readonly states: readonly string[];
   readonly records: readonly string[];
   readonly diagnostics: readonly string[];
-  /** What answers did about rows that they did not list. */
+  /** What responses did about rows that they did not list. */
   readonly withdrawals: readonly string[];
   readonly openRejects: readonly string[];
   readonly resolvedRejects: readonly string[];
   /** Of the open ones: when they were seen last, and where. */
   readonly sightings: readonly string[];
-  /** By operation, how many answers somebody should look at. */
+  /** By operation, how many responses somebody should look at. */
   readonly suspicious: readonly string[];
-  /** Questions whose coverage is not the sum of what is kept with the answers. */
+  /** Entries whose coverage is not the sum of what is kept with the responses. */
   readonly notTheSum: readonly string[];
   /** Rows in which a copy that follows by changes alone differs. */
   readonly notFollowed: readonly string[];
 }
 export type Topic = keyof Stored;
 
-/** At most this share of the records of an answer may be rejected. */
+/** At most this share of the records of a response may be rejected. */
 export const MAX_REJECT_SHARE = 0.5;
 /** This many rows of a day may always be withdrawn at once, and this share of the most that it had. */
 const ALWAYS_WITHDRAWN = 5;
 const MAX_WITHDRAW_SHARE = 0.1;
-const HELD_BACK = 'the answer has no rows of this day, but some are stored';
+const HELD_BACK = 'the response has no rows of this day, but some are stored';
 const NO_DAY = '-';
 
 type Reject = Exclude<Sent, { what: 'row' }>;
 type Row = Extract<Sent, { what: 'row' }>;
 
-/** What an answer says, whatever else is known. */
+/** What a response says, whatever else is known. */
 interface Fact {
-  readonly place: string;
-  readonly answer: Answer;
+  readonly position: string;
+  readonly response: Response;
   /** Rows to store: none if too many records were rejected. */
   readonly rows: readonly Row[];
   readonly rejects: readonly { readonly position: number; readonly record: Reject }[];
   readonly strays: number;
-  /** What it says of each question that it answers. */
+  /** What it says of each entry that it responds. */
   readonly said: ReadonlyMap<string, Said>;
-  /** Can it tell that a reject is no longer sent? */
+  /** Can it states that a reject is no longer sent? */
   readonly believed: boolean;
 }
 
@@ -77,17 +77,17 @@ interface Said {
   readonly diagnostic: string;
 }
 
-/** A question of the coverage. */
-const nameOf = (answer: Answer, day: string, instrument: string) => {
-  const { operation, variant } = questionOf(answer);
+/** An entry of the coverage. */
+const nameOf = (response: Response, day: string, instrument: string) => {
+  const { operation, variant } = entryOf(response);
   return [operation, day, instrument, variant].join('|');
 };
 
-/** The days that an answer is about: of those without days, the day of the call. */
-function daysAsked(answer: Answer): string[] {
-  const { asks } = kindOf(answer.kind);
-  if (asks === 'once') return [calledOn(answer)];
-  return DAYS.slice(asks === 'instrument' ? answer.to : answer.from, answer.to + 1);
+/** The days that a response is about: of those without days, the day of the call. */
+function daysRequested(response: Response): string[] {
+  const { requests } = kindOf(response.kind);
+  if (requests === 'once') return [calledOn(response)];
+  return DAYS.slice(requests === 'instrument' ? response.to : response.from, response.to + 1);
 }
 
 /** The day and the instrument that a rejected record says. */
@@ -97,17 +97,17 @@ function namedBy(kind: Kind, record: Reject): { day?: string; instrument?: strin
   return kind === 'bhav' || kind === 'pledge' ? { day, instrument: `S${record.symbol}` } : { day };
 }
 
-function factOf(answer: Answer, place: string): Fact {
-  const { kind, sent, call } = answer;
+function factOf(response: Response, position: string): Fact {
+  const { kind, sent, call } = response;
   const { tables } = kindOf(kind);
   const rejects = sent.flatMap((record, position) => (record.what === 'row' ? [] : [{ position, record }]));
   const strays = rejects.filter(({ record }) => record.what === 'stray').length;
   const isFailed =
     rejects.length > 0 && (rejects.length === sent.length || rejects.length / sent.length > MAX_REJECT_SHARE);
   const rows = isFailed ? [] : sent.filter((record) => record.what === 'row');
-  const { instruments, filtered } = questionOf(answer);
+  const { instruments, filtered } = entryOf(response);
   const said = new Map<string, Said>();
-  for (const day of filtered ? [] : daysAsked(answer)) {
+  for (const day of filtered ? [] : daysRequested(response)) {
     for (const instrument of instruments.length === 0 ? [''] : instruments) {
       const records = rows.filter((row) => {
         const table = tables[row.table] as TableKind;
@@ -124,7 +124,7 @@ function factOf(answer: Answer, place: string): Fact {
           );
         });
       const isAwaited =
-        kindOf(kind).asks === 'once' || DAYS.indexOf(day as never) >= (CALLS[call]?.awaitedFrom ?? 0);
+        kindOf(kind).requests === 'once' || DAYS.indexOf(day as never) >= (CALLS[call]?.awaitedFrom ?? 0);
       const one =
         strays > 0
           ? { state: 'failed', diagnostic: straysText(strays) }
@@ -133,30 +133,30 @@ function factOf(answer: Answer, place: string): Fact {
             : mayBeRejected
               ? { state: 'failed', diagnostic: 'no record of it passed; see its rejects' }
               : { state: isAwaited ? 'not_published' : 'empty', diagnostic: '' };
-      said.set(nameOf(answer, day, instrument), { ...one, records });
+      said.set(nameOf(response, day, instrument), { ...one, records });
     }
   }
   const isEmpty = sent.length === 0;
   const believed = !isFailed && (!isEmpty || [...said.values()].every(({ state }) => state === 'empty'));
-  return { place, answer, rows, rejects, strays, said, believed };
+  return { position, response, rows, rejects, strays, said, believed };
 }
 
 const straysText = (strays: number) =>
   `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`;
 
-/** The days (NO_DAY if it has none) of a table that an answer lists in full. */
-function fullDays({ answer, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {
-  const { kind, part } = answer;
+/** The days (NO_DAY if it has none) of a table that a response lists in full. */
+function fullDays({ response, rows, rejects, said }: Fact, { name, lists }: TableKind): string[] {
+  const { kind, part } = response;
   if (part !== 'full' || rejects.length > 0 || lists === 'none') return [];
   const filled = new Set(rows.map((row) => kindOf(kind).tables[row.table]?.name));
   if (filled.size > 0 && !filled.has(name)) return [];
   // It may have come too early.
   const isEarly = [...said].some(
-    ([question, { state }]) =>
-      state === 'not_published' && (question.split('|')[1] as string) >= calledOn(answer),
+    ([entry, { state }]) =>
+      state === 'not_published' && (entry.split('|')[1] as string) >= calledOn(response),
   );
   if (isEarly) return [];
-  return lists === 'exchange' ? [NO_DAY] : daysAsked(answer);
+  return lists === 'exchange' ? [NO_DAY] : daysRequested(response);
 }
 
 interface StoredRow {
@@ -175,9 +175,9 @@ interface FoldedTable {
   readonly withdrawals: readonly Withdrawal[];
 }
 
-/** What an answer did about the rows of a day that it did not list. */
+/** What a response did about the rows of a day that it did not list. */
 interface Withdrawal {
-  readonly place: string;
+  readonly position: string;
   readonly day: string;
   readonly gone: number;
   readonly most: number;
@@ -189,9 +189,9 @@ const isHeldBack = ({ state }: Withdrawal) => state === 'refused';
 const hasEmptied = ({ state, left }: Withdrawal) =>
   left === 0 && (state === 'withdrawn' || state === 'accepted');
 
-/** The rows of an answer for a table: of those with the same key, the one saved last, or else the last one. */
+/** The rows of a response for a table: of those with the same key, the one saved last, or else the last one. */
 function rowsOf(fact: Fact, at: number) {
-  const { kind, symbols, nature, to, sent } = fact.answer;
+  const { kind, symbols, nature, to, sent } = fact.response;
   const table = kindOf(kind).tables[at] as TableKind;
   const best = new Map<string, { day: string; symbol: string; value: string; saved: number }>();
   const ranks = new Map<string, number>();
@@ -212,7 +212,7 @@ function rowsOf(fact: Fact, at: number) {
     const key = `${day} ${symbol}${kind === 'categories' ? ` ${value}` : ''}`;
     const said = SAVED[row.saved] ?? 0;
     // A record cannot have been saved after it was sent.
-    const saved = said > calledAt(fact.answer) ? calledAt(fact.answer) : said;
+    const saved = said > calledAt(fact.response) ? calledAt(fact.response) : said;
     if ((best.get(key)?.saved ?? 0) <= saved) best.set(key, { day, symbol, value, saved });
   }
   return best;
@@ -235,8 +235,8 @@ function foldTable(
   const liveOn = (day: string) =>
     [...rows].filter(([, row]) => row.live && (table.lists === 'exchange' || row.day === day));
   for (const fact of facts) {
-    const { answer, place } = fact;
-    if (answer.kind !== kind) continue;
+    const { response, position } = fact;
+    if (response.kind !== kind) continue;
     const full = fullDays(fact, table);
     const before = new Map(full.map((day) => [day, liveOn(day).length]));
     const best = rowsOf(fact, at);
@@ -247,7 +247,7 @@ function foldTable(
         continue;
       }
       // The time of the call, in place of one that cannot be right, counts for new rows only.
-      const saved = said === calledAt(answer) ? 0 : said;
+      const saved = said === calledAt(response) ? 0 : said;
       const isStale = saved > 0 && row.saved > saved;
       if (row.live && (isStale || (row.value === value && (saved === 0 || saved === row.saved)))) continue;
       if (row.live) archive(row, false);
@@ -266,14 +266,14 @@ function foldTable(
       const top = Math.max(was, most.get(day) ?? 0);
       const left = live.length - gone.length;
       const isAccepted = accepted.some(
-        (one) => one.place === place && one.table === table.name && one.day === day,
+        (one) => one.position === position && one.table === table.name && one.day === day,
       );
       const listsNone = ![...best.values()].some((row) => table.lists === 'exchange' || row.day === day);
       const isAllowed =
         !(listsNone && !mayBeEmpty) &&
         top - (was - gone.length) <= Math.max(ALWAYS_WITHDRAWN, Math.floor(top * MAX_WITHDRAW_SHARE));
       if (!isAllowed && !isAccepted) {
-        withdrawals.push({ place, day, gone: gone.length, most: top, left, state: 'refused' });
+        withdrawals.push({ position, day, gone: gone.length, most: top, left, state: 'refused' });
         continue;
       }
       for (const [, row] of gone) {
@@ -282,7 +282,7 @@ function foldTable(
       }
       most.set(day, isAccepted ? left : top);
       const state = isAccepted ? 'accepted' : 'withdrawn';
-      withdrawals.push({ place, day, gone: gone.length, most: top, left, state });
+      withdrawals.push({ position, day, gone: gone.length, most: top, left, state });
     }
   }
   return { rows: [...rows.values()], past, withdrawals };
@@ -292,17 +292,17 @@ const rowText = (table: string, { day, symbol, value, saved }: StoredRow) =>
   [table, day, symbol, value, saved].join(' ');
 const revisionText = (table: string, row: StoredRow) => `${rowText(table, row)} r${row.revision}`;
 
-/** What identifies a rejected record: the record, and what was asked for. */
-function rejectName({ answer }: Fact, record: Reject): string {
-  const { operation, from, to, variant, instruments } = questionOf(answer);
-  const { day } = namedBy(answer.kind, record);
-  const { asks } = kindOf(answer.kind);
+/** What identifies a rejected record: the record, and what was requested. */
+function rejectName({ response }: Fact, record: Reject): string {
+  const { operation, from, to, variant, instruments } = entryOf(response);
+  const { day } = namedBy(response.kind, record);
+  const { requests } = kindOf(response.kind);
   return rejectText({
     operation,
-    days: asks === 'once' ? '' : `${day ?? from} ${day ?? to}`,
+    days: requests === 'once' ? '' : `${day ?? from} ${day ?? to}`,
     variant,
-    instruments: asks === 'instrument' ? instruments : [],
-    record: recordOf(answer.kind, record),
+    instruments: requests === 'instrument' ? instruments : [],
+    record: recordOf(response.kind, record),
   });
 }
 
@@ -339,31 +339,33 @@ function foldRejects(facts: readonly Fact[]) {
   return { last, open };
 }
 
-/** Does an answer prove that a record that was rejected in another one is no longer sent, or can be read? */
+/** Does a response prove that a record that was rejected in another one is no longer sent, or can be read? */
 function covers(later: Fact, fact: Fact, record: Reject): boolean {
-  const [asked, question] = [questionOf(later.answer), questionOf(fact.answer)];
-  if (!later.believed || later.place <= fact.place) return false;
-  if (later.answer.kind !== fact.answer.kind || asked.filtered || asked.variant !== question.variant)
+  const [requested, entry] = [entryOf(later.response), entryOf(fact.response)];
+  if (!later.believed || later.position <= fact.position) return false;
+  if (later.response.kind !== fact.response.kind || requested.filtered || requested.variant !== entry.variant)
     return false;
-  const { day } = namedBy(fact.answer.kind, record);
+  const { day } = namedBy(fact.response.kind, record);
   const hasDays =
-    kindOf(fact.answer.kind).asks === 'once' ||
-    (asked.from <= (day ?? question.from) && (day ?? question.to) <= asked.to);
+    kindOf(fact.response.kind).requests === 'once' ||
+    (requested.from <= (day ?? entry.from) && (day ?? entry.to) <= requested.to);
   const hasInstruments =
-    asked.instruments.length === 0 ||
-    (question.instruments.length > 0 && question.instruments.every((one) => asked.instruments.includes(one)));
+    requested.instruments.length === 0 ||
+    (entry.instruments.length > 0 && entry.instruments.every((one) => requested.instruments.includes(one)));
   return hasDays && hasInstruments;
 }
 
 /**
- * What must be stored once these answers are loaded.
+ * What must be stored once these responses are loaded.
  *
- * @param places of the answers loaded; the same answer may have been loaded more than once.
+ * @param positions of the responses loaded; the same response may have been loaded more than once.
  */
-export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Accepted[]): Stored {
-  const byPlace = new Map([...places].map(([answer, place]) => [place, factOf(answer, place)]));
-  const facts = [...byPlace.values()].sort((a, b) => (a.place < b.place ? -1 : 1));
-  const kinds = [...new Set(facts.map(({ answer }) => answer.kind))];
+export function fold(positions: ReadonlyMap<Response, string>, accepted: readonly Accepted[]): Stored {
+  const byPosition = new Map(
+    [...positions].map(([response, position]) => [position, factOf(response, position)]),
+  );
+  const facts = [...byPosition.values()].sort((a, b) => (a.position < b.position ? -1 : 1));
+  const kinds = [...new Set(facts.map(({ response }) => response.kind))];
   const tables = kinds.flatMap((kind) =>
     kindOf(kind).tables.map((table, at) => ({
       table,
@@ -373,15 +375,15 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
   );
   const coverage = foldCoverage(facts, tables, accepted);
   const { last, open } = foldRejects(facts);
-  // The newest answer that holds it: nobody has to look at a record twice.
+  // The newest response that holds it: nobody has to look at a record twice.
   const strays = [...open.values()].filter(({ record }) => record.what === 'stray');
   const suspicious = new Map<string, number>();
   for (const fact of facts) {
-    const { operation } = questionOf(fact.answer);
+    const { operation } = entryOf(fact.response);
     const isSuspicious =
       strays.some((stray) => stray.fact === fact) ||
       tables.some(({ withdrawals }) =>
-        withdrawals.some((one) => isHeldBack(one) && one.place === fact.place),
+        withdrawals.some((one) => isHeldBack(one) && one.position === fact.position),
       );
     if (isSuspicious) suspicious.set(operation, (suspicious.get(operation) ?? 0) + 1);
   }
@@ -395,22 +397,22 @@ export function fold(places: ReadonlyMap<Answer, string>, accepted: readonly Acc
       ...live.map(({ name, row }) => `now ${revisionText(name, row)}`),
       ...tables.flatMap(({ past }) => past),
     ]),
-    states: sorted(coverage.map(({ question, state }) => `${question} ${state}`)),
-    records: sorted(coverage.map(({ question, records }) => `${question} ${records}`)),
-    diagnostics: sorted(coverage.map(({ question, diagnostic }) => `${question} ${diagnostic}`)),
+    states: sorted(coverage.map(({ entry, state }) => `${entry} ${state}`)),
+    records: sorted(coverage.map(({ entry, records }) => `${entry} ${records}`)),
+    diagnostics: sorted(coverage.map(({ entry, diagnostic }) => `${entry} ${diagnostic}`)),
     withdrawals: sorted(
       tables.flatMap(({ table, withdrawals }) =>
-        withdrawals.map(({ place, day, gone, most, left, state }) =>
-          [table.name, day, place, gone, most, left, state].join(' '),
+        withdrawals.map(({ position, day, gone, most, left, state }) =>
+          [table.name, day, position, gone, most, left, state].join(' '),
         ),
       ),
     ),
     openRejects: sorted([...open.keys()]),
     resolvedRejects: sorted([...last.keys()].filter((name) => !open.has(name))),
     sightings: sorted(
-      [...open].map(([name, { fact, position }]) => `${name} ${fact.place.slice(0, 23)}Z ${position}`),
+      [...open].map(([name, { fact, position }]) => `${name} ${fact.position.slice(0, 23)}Z ${position}`),
     ),
-    suspicious: sorted([...suspicious].map(([operation, answers]) => `${operation} ${answers}`)),
+    suspicious: sorted([...suspicious].map(([operation, responses]) => `${operation} ${responses}`)),
     notTheSum: [],
     notFollowed: [],
   };
@@ -421,41 +423,43 @@ function foldCoverage(
   tables: readonly (FoldedTable & { readonly operation: string })[],
   accepted: readonly Accepted[],
 ) {
-  const questions = new Set(facts.flatMap(({ said }) => [...said.keys()]));
-  return [...questions].map((question) => {
-    const [operation, day, instrument] = question.split('|') as [string, string, string, string];
+  const entries = new Set(facts.flatMap(({ said }) => [...said.keys()]));
+  return [...entries].map((entry) => {
+    const [operation, day, instrument] = entry.split('|') as [string, string, string, string];
     const about = facts.flatMap((fact) => {
-      const said = fact.said.get(question);
+      const said = fact.said.get(entry);
       return said === undefined ? [] : [{ fact, said }];
     });
-    // Only an answer about the whole exchange withdraws rows.
-    const speaks = (place: string) => instrument === '' && about.some(({ fact }) => fact.place === place);
-    const lastOf = (places: readonly string[]) => [...places].filter(speaks).sort().at(-1) ?? '';
+    // Only a response about the whole exchange withdraws rows.
+    const speaks = (position: string) =>
+      instrument === '' && about.some(({ fact }) => fact.position === position);
+    const lastOf = (positions: readonly string[]) => [...positions].filter(speaks).sort().at(-1) ?? '';
     const filled = tables.filter((table) => table.operation === operation);
     const onDay = (one: { readonly day: string }) => one.day === day || one.day === NO_DAY;
     const emptied = lastOf(
       filled.flatMap((table) =>
-        table.withdrawals.filter((one) => hasEmptied(one) && onDay(one)).map(({ place }) => place),
+        table.withdrawals.filter((one) => hasEmptied(one) && onDay(one)).map(({ position }) => position),
       ),
     );
     const refused = lastOf(
       filled.flatMap((table) =>
-        table.withdrawals.filter((one) => isHeldBack(one) && onDay(one)).map(({ place }) => place),
+        table.withdrawals.filter((one) => isHeldBack(one) && onDay(one)).map(({ position }) => position),
       ),
     );
     const last = about.at(-1) as (typeof about)[number];
     const loaded = about.filter(({ said }) => said.state === 'loaded').at(-1);
-    const doubted = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.place ?? '';
-    const isLoaded = loaded !== undefined && loaded.fact.place > doubted && loaded.fact.place >= emptied;
+    const doubted = about.filter(({ fact }) => fact.strays > 0).at(-1)?.fact.position ?? '';
+    const isLoaded =
+      loaded !== undefined && loaded.fact.position > doubted && loaded.fact.position >= emptied;
     const { state: lastSaid } = last.said;
-    const isHeld = refused === last.fact.place && (lastSaid === 'empty' || lastSaid === 'not_published');
+    const isHeld = refused === last.fact.position && (lastSaid === 'empty' || lastSaid === 'not_published');
     // A person has accepted that there is nothing.
     const isAccepted =
-      emptied === last.fact.place &&
+      emptied === last.fact.position &&
       lastSaid === 'not_published' &&
-      accepted.some((one) => one.place === last.fact.place && onDay(one));
+      accepted.some((one) => one.position === last.fact.position && onDay(one));
     return {
-      question,
+      entry,
       state: isLoaded ? 'loaded' : isHeld ? 'failed' : isAccepted ? 'empty' : lastSaid,
       records: (isLoaded ? loaded.said : last.said).records,
       diagnostic: isHeld ? HELD_BACK : last.said.diagnostic,

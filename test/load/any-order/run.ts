@@ -1,94 +1,104 @@
-import type { Place as AnswerPlace } from '../../../src/core/place.ts';
-import { readAnswer } from '../../../src/extract/index.ts';
+import type { Position as ResponsePosition } from '../../../src/core/position.ts';
+import { readResponse } from '../../../src/extract/index.ts';
 import type { Context } from '../../../src/jobs/context.ts';
-import { readToFold, storeAnswer } from '../../../src/jobs/responses/store-answer.ts';
+import { readToFold, storeResponse } from '../../../src/jobs/responses/store-response.ts';
 import { acceptWithdrawal } from '../../../src/load/market/accept-withdrawal.ts';
-import { packBody } from '../../../src/load/state/answers/answers.ts';
-import { differingQuestions } from '../../../src/load/state/coverage/sum-of-facts.ts';
+import { differingEntries } from '../../../src/load/state/coverage/sum-of-facts.ts';
+import { packBody } from '../../../src/load/state/responses/responses.ts';
 import { countDoubtedWindows } from '../../../src/load/state/windows/doubted.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import { replay } from '../../jobs/replay-support.ts';
 import { type Copy, emptyCopy, follow } from '../follower.ts';
+import type { Step } from './draw.ts';
+import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
 import {
-  type Answer,
   bodyOf,
   calledAt,
   calledOn,
+  entryOf,
   KINDS,
   type Kind,
   kindOf,
-  placesOf,
-  questionOf,
+  positionsOf,
+  type Response,
   type TableKind,
-} from './answers.ts';
-import type { Step } from './draw.ts';
-import { type Accepted, fold, rejectText, type Stored, type Topic } from './model.ts';
+} from './responses.ts';
 
 /** A database, and an exchange of it that nothing is known of yet. */
-export interface Place {
+export interface Position {
   readonly context: Context;
   readonly runId: number;
   readonly exchange: string;
 }
 
-/** Loads an answer as the worker does. */
+/** Loads a response as the worker does. */
 export async function load(
-  { context, runId, exchange }: Place,
-  answer: Answer,
-  place: string,
+  { context, runId, exchange }: Position,
+  response: Response,
+  position: string,
 ): Promise<number> {
   const { db } = context;
-  const { operation, variant, filtered, ...question } = questionOf(answer);
-  const asked = { exchange, ...question, calledOn: calledOn(answer) };
+  const { operation, variant, filtered, ...entry } = entryOf(response);
+  const requested = { exchange, ...entry, calledOn: calledOn(response) };
   const found = await db.pool.query<{ id: number }>(
     `insert into etl.windows (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'running') returning id::int`,
-    [runId, operation, exchange, asked.from, asked.to, asked.instruments, asked.params, variant, filtered],
+    [
+      runId,
+      operation,
+      exchange,
+      requested.from,
+      requested.to,
+      requested.instruments,
+      requested.params,
+      variant,
+      filtered,
+    ],
   );
   const id = found.rows[0]?.id ?? 0;
-  const body = bodyOf(answer);
+  const body = bodyOf(response);
   const contentType = 'application/json';
-  await storeAnswer(context, {
-    window: { ...asked, id, runId, operation, variant, filtered },
-    extracted: readAnswer(
+  await storeResponse(context, {
+    window: { ...requested, id, runId, operation, variant, filtered },
+    extracted: readResponse(
       operationNamed(operation),
-      asked,
+      requested,
       { body, contentType, bytes: body.length },
       { accessKey: '', timeZone: 'Asia/Kolkata' },
     ),
-    place: place as AnswerPlace,
-    calledAt: calledAt(answer),
+    position: position as ResponsePosition,
+    calledAt: calledAt(response),
     bytes: body.length,
-    answer: {
+    response: {
       packed: await packBody(db.drizzle, body),
       contentType,
-      calledOn: asked.calledOn,
-      fetchedAt: new Date(calledAt(answer)),
+      calledOn: requested.calledOn,
+      fetchedAt: new Date(calledAt(response)),
     },
   });
   return id;
 }
 
 /** Accepts one of the withdrawals that were held back. @returns null if there is none. */
-async function accept({ context, exchange }: Place, which: number): Promise<Accepted | null> {
-  const found = await context.db.pool.query<{ id: number; table: string; day: string; place: string }>(
-    `select id::int, table_name as table, coalesce(day::text, '-') as day, ${PLACE_SQL} as place
-       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, place`,
+async function accept({ context, exchange }: Position, which: number): Promise<Accepted | null> {
+  const found = await context.db.pool.query<{ id: number; table: string; day: string; position: string }>(
+    `select id::int, table_name as table, coalesce(day::text, '-') as day, ${POSITION_SQL} as position
+       from etl.withdrawals where state = 'refused' and exchange = $1 order by table_name, day, position`,
     [exchange],
   );
   const one = found.rows[which % Math.max(1, found.rows.length)];
   if (one === undefined) return null;
   await acceptWithdrawal(context.db, one.id, {
     by: 'me',
-    readAgain: (answer) => readToFold(context, answer),
+    readAgain: (response) => readToFold(context, response),
     maxWithdrawShare: context.config.EOD_MAX_WITHDRAW_SHARE,
   });
-  return { place: one.place, table: one.table, day: one.day };
+  return { position: one.position, table: one.table, day: one.day };
 }
 
 const isoSql = (column: string, digits: string) =>
   `to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.${digits}"Z"')`;
-const PLACE_SQL = isoSql('place', 'US');
+const POSITION_SQL = isoSql('position', 'US');
 const SAVED_SQL = `coalesce((extract(epoch from source_saved_at) * 1000)::bigint, 0)`;
 
 const rowsSql = (tables: readonly TableKind[]) =>
@@ -100,24 +110,24 @@ const rowsSql = (tables: readonly TableKind[]) =>
     union all select 'revisions', 'past ' || ${row(` || ' r' || revision || ' ' || withdrawn`)} from market_history.${name} where exchange = $1`;
     })
     .join(' union all ');
-const QUESTION_SQL = `concat_ws('|', operation, day, instrument, variant)`;
+const ENTRY_SQL = `concat_ws('|', operation, day, instrument, variant)`;
 /** Without the hint that all records are of one other day. */
 const DIAGNOSTIC_SQL = `regexp_replace(coalesce(diagnostic, ''), '; this looks like a trial.*', '')`;
 const storedSql = (tables: readonly TableKind[]) => `${rowsSql(tables)}
-  union all select topic, ${QUESTION_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
+  union all select topic, ${ENTRY_SQL} || ' ' || value from etl.coverage, lateral (values ('states', state), ('records', records::text),
     ('diagnostics', ${DIAGNOSTIC_SQL})) v(topic, value) where exchange = $1
-  union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${PLACE_SQL}, gone, most, rows_left, state)
+  union all select 'withdrawals', concat_ws(' ', table_name, coalesce(day::text, '-'), ${POSITION_SQL}, gone, most, rows_left, state)
     from etl.withdrawals where exchange = $1 and gone > 0`;
 const REJECTS_SQL = `select r.operation, r.from_date::text as from, r.to_date::text as to, r.record, r.position, r.resolved_at is null as open,
     ${isoSql('r.last_seen_at', 'MS')} as seen, w.variant, w.instruments
   from etl.rejects r join etl.windows w on w.id = r.window_id where r.exchange = $1`;
 
-/** The answer in the middle of the order: what was said since is compared for itself as well. */
-const MIDDLE_SQL = `select ${PLACE_SQL} as place from etl.answers a where exchange = $1
-  order by a.place offset (select count(*) / 2 from etl.answers where exchange = $1) limit 1`;
+/** The response in the middle of the order: what was said since is compared for itself as well. */
+const MIDDLE_SQL = `select ${POSITION_SQL} as position from etl.responses a where exchange = $1
+  order by a.position offset (select count(*) / 2 from etl.responses where exchange = $1) limit 1`;
 
-/** Answers of which it is not known what they said: the comparison leaves them out. */
-const UNKNOWN_SQL = `select 'unknown ' || operation as text from etl.answers where exchange = $1 and said is null and questions is null`;
+/** Responses of which it is not known what they said: the comparison leaves them out. */
+const UNKNOWN_SQL = `select 'unknown ' || operation as text from etl.responses where exchange = $1 and said is null and entries is null`;
 
 interface StoredReject {
   readonly operation: string;
@@ -133,7 +143,7 @@ interface StoredReject {
 
 /** What is stored of an exchange. */
 async function storedIn(
-  { context, exchange }: Place,
+  { context, exchange }: Position,
   kinds: readonly Kind[],
   copies: Map<string, Copy>,
 ): Promise<Stored> {
@@ -156,11 +166,11 @@ async function storedIn(
   const openNames = open.map(({ name }) => name);
   const suspicious = await countDoubtedWindows(drizzle);
   const operations = kinds.map((kind) => kindOf(kind).operation);
-  const differing = await differingQuestions(drizzle, { operations, exchange }, 100);
-  const { rows: middle } = await pool.query<{ place: AnswerPlace }>(MIDDLE_SQL, [exchange]);
-  const recent = await differingQuestions(
+  const differing = await differingEntries(drizzle, { operations, exchange }, 100);
+  const { rows: middle } = await pool.query<{ position: ResponsePosition }>(MIDDLE_SQL, [exchange]);
+  const recent = await differingEntries(
     drizzle,
-    { operations, exchange, ...(middle[0] && { since: middle[0].place }) },
+    { operations, exchange, ...(middle[0] && { since: middle[0].position }) },
     100,
   );
   const unknown = await pool.query<{ text: string }>(UNKNOWN_SQL, [exchange]);
@@ -207,18 +217,18 @@ export interface Deviation {
 }
 
 /** Does what the steps say, and compares what is stored with the model after each. @returns the first deviation of each topic. */
-export async function run(place: Place, steps: readonly Step[]): Promise<Deviation[]> {
-  const places = placesOf(
-    steps.flatMap((step) => (step.act === 'load' ? [step.answer] : [])),
-    Number(place.exchange.slice(1)),
+export async function run(position: Position, steps: readonly Step[]): Promise<Deviation[]> {
+  const positions = positionsOf(
+    steps.flatMap((step) => (step.act === 'load' ? [step.response] : [])),
+    Number(position.exchange.slice(1)),
   );
-  const kinds = [...new Set([...places.keys()].map(({ kind }) => kind))].sort();
-  const loaded = new Map<Answer, string>();
+  const kinds = [...new Set([...positions.keys()].map(({ kind }) => kind))].sort();
+  const loaded = new Map<Response, string>();
   const accepted: Accepted[] = [];
   const deviations = new Map<Topic, Deviation>();
   const copies = new Map<string, Copy>();
   const newest = () => [...loaded.values()].sort().at(-1) ?? '';
-  // Revisions are those of the order of the answers only as long as that is the order of the loads.
+  // Revisions are those of the order of the responses only as long as that is the order of the loads.
   let inOrder = true;
   for (let at = 0; at < steps.length; at += 1) {
     const step = steps[at] as Step;
@@ -228,27 +238,27 @@ export async function run(place: Place, steps: readonly Step[]): Promise<Deviati
         together.push(next);
         at += 1;
       }
-      inOrder &&= together.length === 1 && (places.get(step.answer) ?? '') >= newest();
-      for (const { answer } of together) loaded.set(answer, places.get(answer) ?? '');
+      inOrder &&= together.length === 1 && (positions.get(step.response) ?? '') >= newest();
+      for (const { response } of together) loaded.set(response, positions.get(response) ?? '');
       const done = await Promise.allSettled(
-        together.map(({ answer }) => load(place, answer, places.get(answer) ?? '')),
+        together.map(({ response }) => load(position, response, positions.get(response) ?? '')),
       );
       for (const one of done) if (one.status === 'rejected') throw one.reason;
-      for (const { answer, again } of together)
-        if (again) await load(place, answer, places.get(answer) ?? '');
+      for (const { response, again } of together)
+        if (again) await load(position, response, positions.get(response) ?? '');
     } else if (step.act === 'accept') {
-      const one = await accept(place, step.which);
+      const one = await accept(position, step.which);
       if (one === null) continue;
-      inOrder &&= one.place === newest();
+      inOrder &&= one.position === newest();
       accepted.push(one);
     } else {
       if (loaded.size === 0) continue;
       const options = step.act === 'rebuild' ? { rebuild: true } : {};
-      await replay(place.context, { exchanges: [place.exchange] }, options);
+      await replay(position.context, { exchanges: [position.exchange] }, options);
       inOrder ||= step.act === 'rebuild';
     }
     const model = fold(loaded, accepted);
-    const stored = await storedIn(place, kinds, copies);
+    const stored = await storedIn(position, kinds, copies);
     for (const topic of Object.keys(model) as Topic[]) {
       if (deviations.has(topic) || (topic === 'revisions' && !inOrder)) continue;
       const missing = without(model[topic], stored[topic]);

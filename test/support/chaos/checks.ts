@@ -72,7 +72,7 @@ export async function checkBooks(url: string): Promise<string[]> {
   return problems;
 }
 
-/** Was the source ever asked without a call in the budget for it, or above the quota? */
+/** Was the source ever requested without a call in the budget for it, or above the quota? */
 export async function checkBudget(
   url: string,
   { byHour, byDiagnostic }: SandboxFigures,
@@ -85,13 +85,17 @@ export async function checkBudget(
   );
   const granted = new Map(budget.map(({ hour, calls }) => [hour, calls]));
   return [
-    ...Object.entries(byHour).flatMap(([hour, asked]) => [
-      ...(asked > (granted.get(hour) ?? 0) ? [`${hour}: ${asked} calls, ${granted.get(hour)} granted`] : []),
-      ...(asked > callsPerHour ? [`${hour}: ${asked} calls are more than the quota of ${callsPerHour}`] : []),
+    ...Object.entries(byHour).flatMap(([hour, requested]) => [
+      ...(requested > (granted.get(hour) ?? 0)
+        ? [`${hour}: ${requested} calls, ${granted.get(hour)} granted`]
+        : []),
+      ...(requested > callsPerHour
+        ? [`${hour}: ${requested} calls are more than the quota of ${callsPerHour}`]
+        : []),
     ]),
     ...Object.entries(byDiagnostic)
       .filter(([line]) => line.includes('per hour'))
-      .map(([line, times]) => `the source answered ${times} times: ${line}`),
+      .map(([line, times]) => `the source responded ${times} times: ${line}`),
   ];
 }
 

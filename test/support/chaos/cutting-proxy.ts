@@ -1,12 +1,12 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A proxy between a command and Postgres (or Redis) that can lose the answer to a statement, or all of them. */
+/** A proxy between a command and Postgres (or Redis) that can lose the response to a statement, or all of them. */
 export interface CuttingProxy {
   /** The same database, through the proxy. */
   readonly url: string;
-  /** Was the answer lost already? */
+  /** Was the response lost already? */
   struck(): boolean;
-  /** Breaks all connections and accepts no other while the server shall seem to be away. */
+  /** Breaks all connections and accepts no other while the server shall seem to be unreachable. */
   setAway(away: boolean): void;
   /** From now on connections stay open and are accepted, and nothing that either side sends arrives. */
   setSilent(): void;
@@ -20,8 +20,8 @@ const NEVER = /(?!)/;
 
 /**
  * Forwards everything, but once: on the first connection that sends what matches `statement` and
- * then, in the same or a later message, `last`, the server hears it and answers, and the connection
- * breaks before the client hears the answer. So the client cannot know whether it was done. A number as
+ * then, in the same or a later message, `last`, the server hears it and responses, and the connection
+ * breaks before the client hears the response. So the client cannot know whether it was done. A number as
  * `last` means so many messages, of any connection, after the first that matches `statement`.
  */
 export async function startCuttingProxy(
@@ -48,7 +48,7 @@ export async function startCuttingProxy(
     let armed = false;
     for (const socket of [client, upstream]) {
       sockets.add(socket);
-      // Whoever breaks, the other side shall see it broken too.
+      // Anyone who breaks, the other side shall see it broken too.
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);

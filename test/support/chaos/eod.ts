@@ -4,8 +4,8 @@ import { type Program, startProgram, tail } from './process.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/eod.mjs', import.meta.url));
 
-/** Where the commands of a suite run and what they are told. */
-export interface Place {
+/** Where the commands of a suite run and what they are reported. */
+export interface Position {
   /** Folder for the logs; also the working directory, so that no `.env` is found. */
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
@@ -14,21 +14,21 @@ export interface Place {
 let started = 0;
 
 /** Starts `eod …` and leaves it running. */
-export function startEod(place: Place, args: readonly string[]): Program {
+export function startEod(position: Position, args: readonly string[]): Program {
   started += 1;
   const name = `${String(started).padStart(3, '0')}-eod-${args.slice(0, 1)}`;
-  const logFile = join(place.home, `${name}.log`);
+  const logFile = join(position.home, `${name}.log`);
   return startProgram(process.execPath, [LAUNCHER, ...args], {
     name,
     logFile,
-    env: place.env,
-    cwd: place.home,
+    env: position.env,
+    cwd: position.home,
   });
 }
 
 /** Runs `eod …` to its end. @throws Error with its output unless it ends with code 0. */
-export async function eod(place: Place, args: readonly string[]): Promise<string> {
-  const program = startEod(place, args);
+export async function eod(position: Position, args: readonly string[]): Promise<string> {
+  const program = startEod(position, args);
   const { code, signal } = await program.ended;
   if (code === 0) return program.printed();
   throw new Error(`eod ${args.join(' ')} ended with ${signal ?? code}:\n${tail(program.printed())}`);
@@ -48,10 +48,14 @@ export interface SandboxFigures {
 }
 
 /** The source in a process of its own. */
-export async function startSandboxProcess(place: Place, flags: readonly string[]): Promise<SandboxProcess> {
-  // Asked about past days, the classification is as it was saved then: whichever answer comes first would make revisions.
+export async function startSandboxProcess(
+  position: Position,
+  flags: readonly string[],
+): Promise<SandboxProcess> {
+  // Requested past days, the classification is as it was saved then: whichever response comes first would make
+  // revisions.
   const steady = '--classification-by-change';
-  const program = startEod(place, ['sandbox', '--port', '0', '--instruments', '60', steady, ...flags]);
+  const program = startEod(position, ['sandbox', '--port', '0', '--instruments', '60', steady, ...flags]);
   const [, url = ''] = await program.output(/listening on (\S+)/);
   return {
     url,

@@ -1,7 +1,7 @@
 import { brotliDecompressSync } from 'node:zlib';
 import type pg from 'pg';
 import { readCsvFile } from '../../../src/extract/files/read-file.ts';
-import { readAnswer } from '../../../src/extract/index.ts';
+import { readResponse } from '../../../src/extract/index.ts';
 import { operationNamed, tables } from '../../../src/operations/registry.ts';
 import type { Rows } from '../../../src/operations/rows.ts';
 import type { Row, TableDefinition } from '../../../src/operations/table.ts';
@@ -22,15 +22,15 @@ interface Kept {
   readonly body: Buffer;
 }
 
-/** Kept answers that were loaded, in the order in which they were fetched. */
+/** Kept responses that were loaded, in the order in which they were fetched. */
 const KEPT = `
   select r.operation, r.exchange, r.from_date::text as "from", r.to_date::text as "to", r.instruments, r.params, r.is_filtered as "filtered",
     r.called_on::text as "calledOn", r.content_type as "contentType", b.body
-    from etl.answers r join etl.response_bodies b using (hash)
-   where exists (select from etl.loads l where l.place = r.place)
-   order by r.place`;
+    from etl.responses r join etl.response_bodies b using (hash)
+   where exists (select from etl.loads l where l.position = r.position)
+   order by r.position`;
 
-/** What an answer says of its tables, and whether it lists all rows it was asked about. */
+/** What a response says of its tables, and whether it lists all rows it is about. */
 function read(kept: Kept): { batches: readonly { table: TableDefinition; rows: Rows }[]; whole: boolean } {
   const body = brotliDecompressSync(kept.body);
   if (kept.params.file !== undefined) {
@@ -43,13 +43,13 @@ function read(kept: Kept): { batches: readonly { table: TableDefinition; rows: R
     };
   }
   const raw = { body, contentType: kept.contentType, bytes: 0 };
-  const answer = readAnswer(operationNamed(kept.operation), kept, raw, {
+  const response = readResponse(operationNamed(kept.operation), kept, raw, {
     accessKey: '',
     timeZone: TIME_ZONE,
   });
   return {
-    batches: answer.batches,
-    whole: kept.instruments.length === 0 && !kept.filtered && answer.rejects.length === 0,
+    batches: response.batches,
+    whole: kept.instruments.length === 0 && !kept.filtered && response.rejects.length === 0,
   };
 }
 
@@ -59,8 +59,8 @@ interface Known {
 }
 
 /**
- * Applies all kept answers in the order in which they were fetched, by means of its own, and says where the tables
- * differ from what comes out. The source of the suite never withdraws a row, so none of its answers may.
+ * Applies all kept responses in the order in which they were fetched, by means of its own, and says where the tables
+ * differ from what comes out. The source of the suite never withdraws a row, so none of its responses may.
  */
 export async function checkFold(url: string): Promise<string[]> {
   return withClient(url, async (client) => {
@@ -96,8 +96,8 @@ function apply(
   if (!whole || shape === undefined || shape.fullSet === 'none') return;
   for (const [key, one] of known) {
     const day = dateColumn === null ? null : String(one.row[dateColumn]);
-    const asked = shape.fullSet === 'exchange' || (day !== null && kept.from <= day && day <= kept.to);
-    if (one.row.exchange === kept.exchange && asked && !listed.has(key)) one.live = false;
+    const requested = shape.fullSet === 'exchange' || (day !== null && kept.from <= day && day <= kept.to);
+    if (one.row.exchange === kept.exchange && requested && !listed.has(key)) one.live = false;
   }
 }
 
@@ -123,6 +123,6 @@ async function compare(client: pg.Client, table: TableDefinition, rows: readonly
   if (missing.length + extra.length === 0) return [];
   const sample = JSON.stringify([...missing.slice(0, 2), ...extra.slice(0, 2)]).slice(0, 1_000);
   return [
-    `market.${table.name} differs from the fold of the kept answers: ${missing.length} rows missing, ${extra.length} too many: ${sample}`,
+    `market.${table.name} differs from the fold of the kept responses: ${missing.length} rows missing, ${extra.length} too many: ${sample}`,
   ];
 }

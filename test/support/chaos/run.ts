@@ -6,7 +6,7 @@ import { query } from '../query.ts';
 import { waitFor } from '../wait-for.ts';
 import { checkBooks, checkBudget, checkMemory, type MemoryFigures } from './checks.ts';
 import { compareDatabases } from './compare.ts';
-import { eod, type Place, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
+import { eod, type Position, type SandboxProcess, startEod, startSandboxProcess } from './eod.ts';
 import { checkFold } from './fold.ts';
 import { type ActKind, type Backend, planActs } from './plan.ts';
 import { type RestartablePostgres, startRestartablePostgres } from './postgres.ts';
@@ -21,7 +21,7 @@ import {
   loadUndisturbed,
   newDatabase,
   nightlyArgs,
-  nightPlace,
+  nightPosition,
   type Workload,
 } from './workload.ts';
 
@@ -32,7 +32,7 @@ export interface ChaosOptions {
   readonly workload: Workload;
   /** Worker processes at any time. */
   readonly workers: number;
-  /** The source takes so long for an answer: work is in flight when a process dies. */
+  /** The source takes so long for a response: work is in flight when a process dies. */
   readonly delayMs: number;
   readonly report: (line: string) => void;
 }
@@ -131,7 +131,7 @@ function settings(workload: Workload): Record<string, string> {
 
 /** What the acts work on. */
 interface Setup {
-  readonly place: Place;
+  readonly position: Position;
   readonly url: string;
   readonly workload: Workload;
   readonly postgres: RestartablePostgres;
@@ -170,14 +170,14 @@ async function disturbed(
     EOD_CONCURRENCY: '4',
     ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
   };
-  const place = { home, env };
-  const group = startWorkers(place, options.workers);
+  const position = { home, env };
+  const group = startWorkers(position, options.workers);
   try {
     await group.ready();
     const started = Date.now();
-    await eod(place, [...backfillArgs(workload.first), '--detach']);
+    await eod(position, [...backfillArgs(workload.first), '--detach']);
     const setup: Setup = {
-      place,
+      position,
       url,
       workload,
       postgres,
@@ -245,14 +245,14 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
           and pid <> pg_backend_pid() and backend_type = 'client backend' and md5(pid || $1) < '8'`,
       [String(random())],
     ),
-  'replay in place': async ({ place, url, beside }) => {
+  'replay in place': async ({ position, url, beside }) => {
     const before = await newestRun(url);
-    beside.push(startEod(place, ['replay']));
+    beside.push(startEod(position, ['replay']));
     await replayAfter(url, before);
   },
-  'kill -9 a replay and resume it': async ({ place, url, beside }) => {
+  'kill -9 a replay and resume it': async ({ position, url, beside }) => {
     const before = await newestRun(url);
-    const replay = startEod(place, ['replay', 'GetBhavCopyCM', '--rebuild', '--yes']);
+    const replay = startEod(position, ['replay', 'GetBhavCopyCM', '--rebuild', '--yes']);
     const { id } = await replayAfter(url, before);
     // So that it is killed while it folds a part.
     const isUnderWay = `select from etl.windows where run_id = $1 and started_at is not null`;
@@ -262,13 +262,13 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     replay.kill('SIGKILL');
     await replay.ended;
     const [run] = await query<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
-    if (run?.state === 'running') beside.push(startEod(place, ['resume', String(id)]));
+    if (run?.state === 'running') beside.push(startEod(position, ['resume', String(id)]));
   },
-  'import files': async ({ place, imports }) => {
+  'import files': async ({ position, imports }) => {
     const importAll = async () => {
       for (let left = 40; ; left -= 1) {
         try {
-          return await eod(place, importArgs());
+          return await eod(position, importArgs());
         } catch (error) {
           if (left === 0) throw error;
         }
@@ -277,16 +277,16 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     imports.push(importAll());
   },
   'start a second backfill and a night at once': async ({
-    place,
+    position,
     url,
     workload,
     postgres,
     random,
     beside,
   }) => {
-    beside.push(startEod(nightPlace(place), nightlyArgs(workload)));
-    beside.push(startEod(place, [...backfillArgs(workload.second), '--detach']));
-    // One of them is written, the other is being planned, and Postgres goes away.
+    beside.push(startEod(nightPosition(position), nightlyArgs(workload)));
+    beside.push(startEod(position, [...backfillArgs(workload.second), '--detach']));
+    // One of them is written, the other is being planned, and Postgres becomes unreachable.
     await waitFor(async () => (await query(url, 'select from etl.runs')).length > 1, {
       timeoutMs: 60_000,
       what: 'another run',

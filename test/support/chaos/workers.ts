@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { waitFor } from '../wait-for.ts';
-import { type Place, startEod } from './eod.ts';
+import { type Position, startEod } from './eod.ts';
 import { type Program, tail } from './process.ts';
 import { pick } from './random.ts';
 
@@ -10,7 +10,7 @@ interface Worker {
   readonly program: Program;
   /** Stays alive from the first to the last moment: its memory is watched. */
   readonly longLived: boolean;
-  /** We have ended it, or asked it to stop. */
+  /** We have ended it, or requested it to stop. */
   stopped: boolean;
 }
 
@@ -20,10 +20,10 @@ export interface WorkerGroup {
   ready(): Promise<void>;
   /** kill -9 for a worker that is at work. */
   killOne(random: () => number): Promise<void>;
-  /** Asks all to stop, and waits for it. */
+  /** Requests all to stop, and waits for it. */
   stop(): Promise<void>;
   figures(): WorkerFigures;
-  /** Workers that ended though nobody asked them to. */
+  /** Workers that ended though nothing was requested them to. */
   problems(): readonly string[];
 }
 
@@ -35,7 +35,7 @@ export interface WorkerFigures {
 }
 
 /** @param size workers at any time, the long-lived one included. */
-export function startWorkers(place: Place, size: number): WorkerGroup {
+export function startWorkers(position: Position, size: number): WorkerGroup {
   const workers = new Set<Worker>();
   const problems: string[] = [];
   const memory: number[] = [];
@@ -43,21 +43,21 @@ export function startWorkers(place: Place, size: number): WorkerGroup {
   let killed = 0;
 
   function startOne(longLived: boolean): void {
-    const program = startEod(place, ['up', '--roles', 'worker']);
+    const program = startEod(position, ['up', '--roles', 'worker']);
     const worker: Worker = { program, longLived, stopped: false };
     workers.add(worker);
     started += 1;
     void program.ended.then(({ code, signal }) => {
       workers.delete(worker);
       if (worker.stopped) return;
-      // Before it was up too: a server that is away is waited for.
-      const how = `ended by itself (${signal ?? code})`;
+      // Before it was up too: a server that is unreachable is waited for.
+      const how = `ended on its own (${signal ?? code})`;
       problems.push(`${program.name} ${how}; it printed:\n${tail(program.printed())}`);
       startOne(longLived);
     });
   }
 
-  for (let place = 0; place < size; place += 1) startOne(place === 0);
+  for (let position = 0; position < size; position += 1) startOne(position === 0);
   const sampler = setInterval(() => {
     for (const worker of workers) {
       if (!worker.longLived || !isUp(worker)) continue;
@@ -94,7 +94,7 @@ export function startWorkers(place: Place, size: number): WorkerGroup {
       }
       for (const { program } of stopped) {
         const { signal } = await program.ended;
-        if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was asked to`);
+        if (signal === 'SIGKILL') problems.push(`${program.name} did not stop when it was requested to`);
       }
     },
     figures: () => ({ started, killed, memory }),

@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/load/database/database.ts';
 import { migrateDatabase } from '../../../src/load/migrate.ts';
 import { execute, withDatabase } from '../template.ts';
-import { eod, type Place } from './eod.ts';
+import { eod, type Position } from './eod.ts';
 
 /** What is loaded: two backfills that overlap, and a night. */
 export interface Workload {
   readonly first: Range;
   readonly second: Range;
   readonly night: string;
-  /** Asked one by one for each session, so that there are many small windows. */
+  /** Requested one by one for each session, so that there are many small windows. */
   readonly instruments: readonly string[];
 }
 
@@ -18,7 +18,7 @@ interface Range {
   readonly to: string;
 }
 
-/** Session by session, range by range (these split when an answer breaks off), instrument by instrument. */
+/** Session by session, range by range (these split when a response breaks off), instrument by instrument. */
 const OPERATIONS = [
   'GetBhavCopyCM',
   'GetCircuitBreakers',
@@ -52,16 +52,16 @@ const FILES = ['cm01OCT2019bhav.csv.zip', 'cm09OCT2019bhav.csv.zip', 'sec_bhavda
   (name) => fileURLToPath(new URL(`../../fixtures/files/${name}`, import.meta.url)),
 );
 
-/** Files of days that no backfill asks for. */
+/** Files of days that no backfill requests. */
 export const importArgs = () => ['import', ...FILES];
 
 export function nightlyArgs({ night }: Workload): string[] {
   return ['nightly', '--date', night];
 }
 
-/** The place of a night: all operations of NSE, each of which the backfills ask too. */
-export function nightPlace(place: Place): Place {
-  return { ...place, env: { ...place.env, EOD_EXCHANGES: 'NSE' } };
+/** The position of a night: all operations of NSE, each of which the backfills ask too. */
+export function nightPosition(position: Position): Position {
+  return { ...position, env: { ...position.env, EOD_EXCHANGES: 'NSE' } };
 }
 
 /** A new migrated database. */
@@ -74,9 +74,9 @@ export async function newDatabase(adminUrl: string, name: string): Promise<strin
 }
 
 /** Loads everything, one thing after the other, by one process nobody disturbs. */
-export async function loadUndisturbed(place: Place, workload: Workload): Promise<void> {
-  await eod(place, backfillArgs(workload.first));
-  await eod(place, backfillArgs(workload.second));
-  await eod(nightPlace(place), nightlyArgs(workload));
-  await eod(place, importArgs());
+export async function loadUndisturbed(position: Position, workload: Workload): Promise<void> {
+  await eod(position, backfillArgs(workload.first));
+  await eod(position, backfillArgs(workload.second));
+  await eod(nightPosition(position), nightlyArgs(workload));
+  await eod(position, importArgs());
 }

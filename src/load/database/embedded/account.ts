@@ -52,7 +52,7 @@ function knownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? (lookUp('postgres') ?? OWNS_NOTHING) : undefined;
 }
 
-/** May this account enter all folders above `path`? It may not enter /root (mode 0700), for example. */
+/** True if this account may enter all folders above `path`. It may not enter /root (mode 0700), for example. */
 function reachable(path: string, account: Account): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
     if (existsSync(folder)) {
@@ -84,14 +84,17 @@ export function createFolderFor(path: string, kind: 'data' | 'postgres', account
 }
 
 /** Where the files of a private Postgres are, or will be. */
-interface ClusterPlace {
+interface ClusterLocation {
   readonly path: string;
   /** Why that is not in the data folder, as a clause that follows "because"; null if it is. */
   readonly why: string | null;
 }
 
 /** `home/data`, or the folder that stands in for it where the server's account cannot enter `home`. Creates nothing. */
-export function clusterPlace(home: string, account: Account | undefined = knownAccount()): ClusterPlace {
+export function clusterLocation(
+  home: string,
+  account: Account | undefined = knownAccount(),
+): ClusterLocation {
   if (account === undefined || reachable(home, account)) return { path: join(home, 'data'), why: null };
   return {
     path: join(folderFor(home, 'data'), 'data'),

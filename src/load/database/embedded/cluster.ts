@@ -205,7 +205,7 @@ export function addressOf(
   return `postgres://eod:${password}@127.0.0.1:${port}/${database}?sslmode=disable`;
 }
 
-/** Does a server answer at this address? */
+/** True if a server responds at this address. */
 export async function isServing(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   // A server that dies meanwhile must not end this process.
@@ -222,7 +222,7 @@ export async function isServing(url: string): Promise<boolean> {
 
 const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
 
-/** Waits until the server answers; false if it has ended, or has not answered within a minute. */
+/** Waits until the server responds; false if it has ended, or has not responded within a minute. */
 async function startsServing(url: string, child: ChildProcess): Promise<boolean> {
   const deadline = Date.now() + 60_000;
   while (!(await isServing(url))) {

@@ -12,7 +12,13 @@ import {
 import { join, resolve } from 'node:path';
 import { usageError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/log.ts';
-import { type Account, clusterPlace, createFolderFor, reachablePrograms, serverAccount } from './account.ts';
+import {
+  type Account,
+  clusterLocation,
+  createFolderFor,
+  reachablePrograms,
+  serverAccount,
+} from './account.ts';
 import { addressOf, findBinaries, initialise, isServing, startServer, stopServer } from './cluster.ts';
 import { isAlive, withLock } from './lock.ts';
 
@@ -41,7 +47,7 @@ interface ServerFacts {
 }
 
 /**
- * Starts a private Postgres 18 in a folder, shared by all processes that ask for it: the first starts it, the last
+ * Starts a private Postgres 18 in a folder, shared by all processes that request it: the first starts it, the last
  * stops it. Works for root (see account.ts) and for ordinary users. It listens on loopback only, with a random password
  * kept in the folder (mode 0600).
  *
@@ -115,9 +121,9 @@ async function discardOrphan(home: string, data: string): Promise<void> {
   for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true, force: true });
 }
 
-/** Creates the folder that `clusterPlace` names. */
+/** Creates the folder that `clusterLocation` names. */
 function dataFolder(home: string, account: Account | undefined, log: Logger | undefined): string {
-  const { path, why } = clusterPlace(home, account);
+  const { path, why } = clusterLocation(home, account);
   if (account !== undefined && why !== null) {
     createFolderFor(home, 'data', account);
     log?.info({ home, path }, 'the server account cannot enter the data folder, using another');

@@ -1,7 +1,7 @@
 import { type Check, halfUnit, isT0 } from './quality-check.ts';
 
 /**
- * Is a line of the bhav copy on the ex-date of a split, consolidation or bonus? Its previous close is printed
+ * True if a line of the bhav copy is on the ex-date of a split, consolidation or bonus. Its previous close is printed
  * unadjusted, while other data of the day may compare with an adjusted one.
  */
 const isExDate = (row: string) => `exists (
@@ -48,7 +48,7 @@ const moverValues: Check = {
 /** Every security that moved, with its rank within its side. */
 const RANKED = `
   select exchange, trade_date, exchange_instrument_id, change, is_loser,
-         row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as place
+         row_number() over (partition by exchange, trade_date, is_loser order by abs(change) desc) as rank
     from (
       select b.exchange, b.trade_date, b.exchange_instrument_id, ${moved('b')} as change, ${moved('b')} < 0 as is_loser
         from market.bhavcopy_cm b
@@ -63,42 +63,42 @@ const EX_DATES = `
       and b.trade_date between $1 and $2 and b.exchange_instrument_id = t.scrip_code
    where t.trade_date between $1 and $2 and ${isExDate('b')}`;
 
-/** How many places each side has, as the operation's name says. */
-const PLACES = 5;
+/** How many ranks each side has, as the operation's name says. */
+const RANKS = 5;
 
 const sideOf = (row: string) => `case when ${row}.is_loser then 'losers' else 'gainers' end`;
 
 /**
- * Compares the change at each place, not the name, because equal changes may come in any order. A side that was not
- * asked for (type=Gainers) is not reported as missing.
+ * Compares the change at each rank, not the name, because equal changes may come in any order. A side that was not
+ * requested (type=Gainers) is not reported as missing.
  */
 const moverRanks: Check = {
   name: 'top_movers_ranking',
   severity: 'warning',
   operation: 'GetTop5GainersLosers',
-  rule: 'The change at each place of the list is the change at that place when the whole bhav copy is ranked, and no place is empty. Shares on the ex-date of a split or bonus are left out; a day with one in the list is not looked at.',
+  rule: 'The change at each rank of the list is the change at that rank when the whole bhav copy is ranked, and no rank is empty. Shares on the ex-date of a split or bonus are left out; a day with one in the list is not looked at.',
   dated: true,
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
-           format('place %s of the %s: %s', t.rank, ${sideOf('t')},
+           format('rank %s of the %s: %s', t.rank, ${sideOf('t')},
              coalesce(format('%s%% (%s)', round(r.change, 2), r.exchange_instrument_id), 'nobody')) as expected,
            t.change_percent || '%' as found
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
       left join (${RANKED}
-      ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.place = t.rank
+      ) as r on r.exchange = t.exchange and r.trade_date = t.trade_date and r.is_loser = t.is_loser and r.rank = t.rank
      where t.trade_date between $1 and $2 and (t.exchange, t.trade_date) not in (${EX_DATES})
        and (r.change is null or ${differs('t.change_percent', 'r.change')})
     union all
     select r.exchange, r.trade_date, r.exchange_instrument_id::text,
-           format('place %s of the %s: %s%%', r.place, ${sideOf('r')}, round(r.change, 2)), 'nobody at that place'
+           format('rank %s of the %s: %s%%', r.rank, ${sideOf('r')}, round(r.change, 2)), 'nobody at that rank'
       from (${RANKED}) as r
       join complete c on c.exchange = r.exchange and c.day = r.trade_date
       join (
         select exchange, trade_date, is_loser, array_agg(rank) as ranks from market.top_gainers_losers
          where trade_date between $1 and $2 group by exchange, trade_date, is_loser
       ) as s on s.exchange = r.exchange and s.trade_date = r.trade_date and s.is_loser = r.is_loser
-     where r.place <= ${PLACES} and not r.place = any(s.ranks)
+     where r.rank <= ${RANKS} and not r.rank = any(s.ranks)
        and (r.exchange, r.trade_date) not in (${EX_DATES})`,
 };
 

@@ -9,14 +9,14 @@ import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge/merge-sql.ts';
 import type { Check } from './quality-check.ts';
 
-/** Data sets whose answers list days in full, so that a day that counts as loaded has rows. */
+/** Data sets whose responses list days in full, so that a day that counts as loaded has rows. */
 const listingDays = () =>
   dataSets.filter(({ shapes }) =>
     shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
   );
 
 /**
- * A select of the days that count as loaded, with records, and have no row, although no later answer withdrew them.
+ * A select of the days that count as loaded, with records, and have no row, although no later response withdrew them.
  *
  * @param range of the days, as SQL: said of the rows as well, the planner leaves out other years.
  */

@@ -9,7 +9,7 @@ const TICK = '0.05';
 /** A factor that differs from a ratio by less than this share of it counts as about that ratio. */
 const ABOUT = '0.08';
 
-/** An event that moves the price by less than this share cannot be told from the usual moves of a day. */
+/** An event that moves the price by less than this share cannot be distinguished from the usual moves of a day. */
 const VISIBLE = '0.15';
 
 /** The two exchanges may have different ex-dates; further apart than this many days it is another event. */
@@ -50,7 +50,7 @@ const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
    where status in ('${statuses.join("', '")}') and instrument_id is not null
    order by exchange, instrument_id, ex_date, kind, item, symbol)`;
 
-/** Has this price left the widest band in this direction? */
+/** True if this price has left the widest band in this direction. */
 const beyond = (price: string, sign: '+' | '-') =>
   `${price} ${sign === '+' ? '>' : '<'} m.before_close ${sign} (m.before_close * ${WIDEST_BAND} / 100 + ${TICK})`;
 
@@ -116,10 +116,10 @@ const factorWithoutGap: Check = {
 };
 
 /**
- * What the lists of an exchange tell of shares: one row per day and kind. What a trust distributes is a dividend, of
+ * What the lists of an exchange say of shares: one row per day and kind. What a trust distributes is a dividend, of
  * whatever kinds its parts are. A ratio that waits for a decision is not what the other exchange applies.
  */
-const tellsOf = (exchange: 'NSE' | 'BSE') => `
+const statedEventsOf = (exchange: 'NSE' | 'BSE') => `
   select instrument_id, ex_date, kind, min(symbol) as symbol,
          case when kind = 'dividend' then 'Rs ' || trim_scale(sum(amount))
               when bool_and(status = 'applied') then max(ratio_new || ':' || ratio_old) else 'not decided' end as what
@@ -147,9 +147,9 @@ const sameEventDiffers: Check = {
     select 'NSE' as exchange, n.ex_date as date, n.symbol || ' ' || n.kind as instrument,
            string_agg(format('%s on %s (BSE)', b.what, b.ex_date), ', ' order by b.ex_date) as expected,
            format('%s on %s', n.what, n.ex_date) as found
-      from (${tellsOf('NSE')}) as n
+      from (${statedEventsOf('NSE')}) as n
       join (${SAME_SHARES}) as s on s.nse = n.instrument_id
-      join (${tellsOf('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
+      join (${statedEventsOf('BSE')}) as b on b.instrument_id = s.bse and b.kind = n.kind
      where n.ex_date between $1 and $2
        and abs(b.ex_date - n.ex_date) <= ${SAME_EVENT_DAYS}
      group by n.ex_date, n.symbol, n.kind, n.what

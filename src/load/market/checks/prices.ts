@@ -52,10 +52,10 @@ const NEIGHBOURS = `
         from market.bhavcopy_cm b
         join (
           select exchange, day, loaded,
-                 place - row_number() over (partition by exchange, loaded order by day) as stretch
+                 position - row_number() over (partition by exchange, loaded order by day) as stretch
             from (
               select exchange, day, bool_or(loaded) as loaded,
-                     row_number() over (partition by exchange order by day) as place
+                     row_number() over (partition by exchange order by day) as position
                 from (select exchange, day, false as loaded from sessions
                       union all select exchange, day, true from complete) as known
                where day between $1::date - ${PRECEDING_DAYS} and $2::date

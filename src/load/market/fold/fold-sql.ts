@@ -22,29 +22,29 @@ import {
   type Years,
 } from '../merge/merge-sql.ts';
 
-/** The statements that fold the answers of a table in temporary tables and store the result, see fold.ts. */
+/** The statements that fold the responses of a table in temporary tables and store the result, see fold.ts. */
 interface FoldSql extends ApplySql {
   /** Creates the temporary tables; they are dropped with the transaction. */
   readonly create: string;
-  /** Creates one more, for the records of the answer that is being loaded. */
+  /** Creates one more, for the records of the response that is being loaded. */
   readonly createOwn: string;
   /** Deletes the staged records of rows that are there already. */
   readonly skipKnown: string;
   /** Copies rows into the temporary table; their last values are those of the load audit. */
   readonly copyNew: string;
-  /** The table of the records of the answer that is being loaded. */
+  /** The table of the records of the response that is being loaded. */
   readonly own: string;
   /** Keeps the staged records there, ranked within each key. */
   readonly noteOwn: string;
   /**
    * Writes the stored rows that differ from the result, with all of their values, and counts the records of the
-   * answer that is being loaded. Newer values of rows that are no longer listed go to the history, so that they return
-   * if the row is listed again. $1: run, $2: load, $3: days, $4: when the answer was fetched.
+   * response that is being loaded. Newer values of rows that are no longer listed go to the history, so that they
+   * return if the row is listed again. $1: run, $2: load, $3: days, $4: when the response was fetched.
    */
   readonly store: string;
   /** Withdraws the stored rows that are not in the result. $1: load, $2: exchange, $3: days. */
   readonly withdrawRest: string;
-  /** Like `store`, where no answer is being loaded: counts the rows of the result. $1: run, $2: load. */
+  /** Like `store`, where no response is being loaded: counts the rows of the result. $1: run, $2: load. */
   readonly storePart: string;
   /**
    * Deletes the past revisions of the keys of which the result has other rows or revisions, and counts these keys and the
@@ -53,11 +53,14 @@ interface FoldSql extends ApplySql {
   readonly forget: string;
   /** After `forget`: writes rows and revisions of these keys as they are in the result, and counts the rows. Same parameters. */
   readonly replace: string;
-  /** Finds a staged record for which the order of answers matters. $1: when the answer was fetched. */
+  /** Finds a staged record for which the order of responses matters. $1: when the response was fetched. */
   readonly hasConflict: string;
-  /** Begins with the rows and the history of a version. $1: exchange, $2: days, $3: instruments, $4: the version, $5: the place. */
+  /**
+   * Begins with the rows and the history of a version. $1: exchange, $2: days, $3: instruments, $4: the version, $5:
+   * the position.
+   */
   readonly begin: readonly string[];
-  /** The same, but only rows whose keys the records of the answer that is being loaded have. */
+  /** The same, but only rows whose keys the records of the response that is being loaded have. */
   readonly beginOwn: readonly string[];
   /** Stores the most rows that each day ever had. $1: exchange, $2: days. */
   readonly storeDayRows: string;
@@ -86,7 +89,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
     create: [
       `create temp table ${temporary('')} (like ${market.target}, primary key (${list(table.key)})) on commit drop`,
       `create temp table ${temporary('history_')} (like ${market.history}, primary key (${list([...table.key, 'revision'])})) on commit drop`,
-      `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day, place)) on commit drop`,
+      `create temp table ${temporary('days_')} (like ${DAY_ROWS}, primary key (table_name, exchange, day, position)) on commit drop`,
     ].join('; '),
     createOwn: `create temp table ${temporary('own_')} on commit drop as select s.*, 0::bigint as _rank from ${stage} s with no data`,
     merge: { text: mergeStatement(table, folded) },
@@ -108,7 +111,7 @@ function build(table: TableDefinition, years: Years | null): FoldSql {
       delete from ${market.target} t using gone s where ${sameKey('t', 's')}${market.isWithin('t')}
     )
     select from gone`,
-    // Where the saved time of a row is that of a call, which call it is depends on all answers that came before.
+    // Where the saved time of a row is that of a call, which call it is depends on all responses that came before.
     hasConflict: `select from ${stage} s join ${storedRow(market)} on true
       where ${differs(market.values, { fetchedAt: '$1' })}
          and not coalesce(${sourceTime('source_saved_at', { fetchedAt: '$1' })} < t.source_saved_at, false)
@@ -130,7 +133,7 @@ function storeStatement(
   table: TableDefinition,
   parts: Parts,
   folded: Parts,
-  /** Null if no answer is being loaded: then all that was folded is concerned. */
+  /** Null if no response is being loaded: then all that was folded is concerned. */
   late: { readonly own: string; readonly lists: Shape['fullSet'] } | null,
 ): string {
   const { target, history, columns, sameKey } = parts;
@@ -213,10 +216,10 @@ function beginStatements(
      select ${then.join(', ')} from ${history} h
       where ${concerned('h')} and ${isKnown('h.load_id')} and not ${isKnown('h.replaced_by_load_id')}`,
     `insert into ${folded.history} select h.* from ${history} h where ${concerned('h')} and ${isKnown('h.replaced_by_load_id')}`,
-    // Those of an older database have no place if it is not known.
+    // Those of an older database have no position if it is not known.
     `insert into ${folded.dayRows} select d.* from ${DAY_ROWS} d
       where d.table_name = '${table.name}' and d.exchange = $1 and d.day = any($2::date[]) and ${isAnyPart('$3')}
-        and (d.place = '-infinity' or ${isKnownBy('l.place = d.place')})`,
+        and (d.position = '-infinity' or ${isKnownBy('l.position = d.position')})`,
   ];
 }
 
@@ -225,23 +228,25 @@ const isAnyPart = (instruments: string) => `(${instruments}::text[] is null or t
 
 /**
  * The condition that a row is of the days, $2, or instruments, $3, that are folded anew: where a table has no days that
- * answers list in full, of these instruments or, if that is null, any row.
+ * responses list in full, of these instruments or, if that is null, any row.
  */
 function isOfPart(table: TableDefinition, lists: Shape['fullSet']): (row: string) => string {
   return (row) => {
     if (lists === 'days' && table.dateColumn !== null) {
       return `${row}.${quote(table.dateColumn)} = any($2::date[]) and ${isAnyPart('$3')}`;
     }
-    const isAsked = hasAskedSymbol(table) ? `upper(${row}.symbol) = any($3::text[])` : 'true';
-    return `$2::date[] is not null and ($3::text[] is null or ${isAsked})`;
+    const isRequested = hasRequestedSymbol(table) ? `upper(${row}.symbol) = any($3::text[])` : 'true';
+    return `$2::date[] is not null and ($3::text[] is null or ${isRequested})`;
   };
 }
 
-/** Is the instrument of a request in the key of a table, so that answers about others have no row in common? */
-export const hasAskedSymbol = ({ fields, key }: TableDefinition): boolean =>
+/**
+ * True if the instrument of a request is in the key of a table, so that responses about others have no row in common.
+ */
+export const hasRequestedSymbol = ({ fields, key }: TableDefinition): boolean =>
   key.includes('symbol') && fields.some(({ column, from }) => column === 'symbol' && from === 'request');
 
-/** The condition that a row is one of those that the folded answers are about. */
+/** The condition that a row is one of those that the folded responses are about. */
 function isConcerned(
   table: TableDefinition,
   { sameKey }: Parts,

@@ -1,13 +1,13 @@
-import type { Place } from '../../../core/place.ts';
+import type { Position } from '../../../core/position.ts';
 import type { Shape } from '../../../operations/operation.ts';
 import { listedInFull, namesFilling } from '../../../operations/registry.ts';
 import { countValues, type Rows } from '../../../operations/rows.ts';
 import type { TableDefinition } from '../../../operations/table.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import type { KeptAnswer } from '../../state/answers/answers.ts';
-import type { Pruned } from '../../state/answers/pruned.ts';
-import { type AnswerToFold, type FoldScope, lastPlaces } from '../../state/answers/to-fold.ts';
 import type { LoadScope } from '../../state/loads/other-loads.ts';
+import type { Pruned } from '../../state/responses/pruned.ts';
+import type { KeptResponse } from '../../state/responses/responses.ts';
+import { type FoldScope, lastPositions, type ResponseToFold } from '../../state/responses/to-fold.ts';
 import { acceptedDays, type DayWithdrawal, type DecidedDays, NO_DAY } from '../../state/withdrawals.ts';
 import {
   applyStaged,
@@ -20,30 +20,30 @@ import {
   type Merged,
   preserveStored,
   stageRows,
-  type TableAnswer,
+  type TableResponse,
   type TableRows,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import { foldSql } from './fold-sql.ts';
 
-// Folding: the kept answers about some rows are applied again, in the order in which they were fetched, to temporary
-// tables, and the result replaces what is stored. The load of a late answer calls it (merge-or-fold.ts), and a replay
+// Folding: the kept responses about some rows are applied again, in the order in which they were fetched, to temporary
+// tables, and the result replaces what is stored. The load of a late response calls it (merge-or-fold.ts), and a replay
 // (refold-part.ts).
 
-/** Reads a kept answer with the code of today, its days judged as of the moment of its call. */
-export type ReadAgain = (answer: KeptAnswer) => Promise<{
+/** Reads a kept response with the code of today, its days judged as of the moment of its call. */
+export type ReadAgain = (response: KeptResponse) => Promise<{
   readonly batches: readonly TableRows[];
   readonly fullSets: readonly FullSet[];
-  readonly preserved?: TableAnswer['preserved'];
+  readonly preserved?: TableResponse['preserved'];
 }>;
 
-/** The part of an answer that is about one table, and the load that stores it. */
-export interface TableLoad extends TableAnswer {
+/** The part of a response that is about one table, and the load that stores it. */
+export interface TableLoad extends TableResponse {
   readonly table: TableDefinition;
   readonly runId: number;
   readonly loadId: number;
   readonly exchange: string;
-  readonly place: Place;
+  readonly position: Position;
   /** The time of its call. */
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
@@ -53,17 +53,19 @@ export interface TableLoad extends TableAnswer {
 
 /** What became of one table's records. */
 export interface MergedTable extends Merged {
-  /** The days whose answers were folded, if they list them in full: then their withdrawals were decided again, too. */
+  /**
+   * The days whose responses were folded, if they list them in full: then their withdrawals were decided again, too.
+   */
   readonly folded: DecidedDays | null;
-  /** Its days of which it changed nothing, because a later answer about them is pruned. */
+  /** Its days of which it changed nothing, because a later response about them is pruned. */
   readonly ignoredDays: readonly string[];
 }
 
-/** Which rows an answer may be about, and what the loads of these rows are found by. */
+/** Which rows a response may be about, and what the loads of these rows are found by. */
 export interface Scope extends LoadScope {
   readonly lists: Shape['fullSet'];
   /** Days it is about; null where days do not matter. */
-  readonly asked: ReadonlySet<string> | null;
+  readonly requested: ReadonlySet<string> | null;
 }
 
 export function scopeOfDays(table: TableDefinition, exchange: string, days: readonly string[] | null): Scope {
@@ -73,12 +75,12 @@ export function scopeOfDays(table: TableDefinition, exchange: string, days: read
     operations: namesFilling([table]),
     exchange,
     lists: listedInFull(table),
-    asked: days && new Set(sorted),
+    requested: days && new Set(sorted),
     days: from === undefined || to === undefined ? null : { from, to },
   };
 }
 
-/** Days or instruments whose answers are folded anew, although none of them is loaded late. */
+/** Days or instruments whose responses are folded anew, although none of them is loaded late. */
 interface RefoldedPart {
   readonly table: TableDefinition;
   readonly runId: number;
@@ -86,20 +88,23 @@ interface RefoldedPart {
   readonly windowId: number;
   readonly exchange: string;
   readonly maxWithdrawShare: number;
-  /** The days of which an answer is kept; null if the table has none that answers list in full. */
+  /** The days of which a response is kept; null if the table has none that responses list in full. */
   readonly days: readonly string[] | null;
   /** In upper case; null: all. */
   readonly instruments: readonly string[] | null;
-  /** The answers about them after those that are pruned, in their order. */
-  readonly answers: readonly AnswerToFold[];
+  /** The responses about them after those that are pruned, in their order. */
+  readonly responses: readonly ResponseToFold[];
   readonly pruned: Pruned | null;
-  readonly readAnswer: ReadAnswer;
-  /** Is the history replaced by the one that the answers make in this order? If not, what differs becomes a new revision. */
+  readonly readResponse: ReadResponse;
+  /**
+   * True if the history is replaced by the one that the responses make in this order. If not, what differs becomes a
+   * new revision.
+   */
   readonly history: boolean;
 }
 
-/** Reads the part of a kept answer that is about a table. */
-type ReadAnswer = (answerId: number) => Promise<TableAnswer>;
+/** Reads the part of a kept response that is about a table. */
+type ReadResponse = (responseId: number) => Promise<TableResponse>;
 
 /** What became of the rows of a part. */
 export interface RefoldedTable
@@ -107,45 +112,50 @@ export interface RefoldedTable
     Pick<MergedTable, 'folded'> {
   /** How many rows or revisions differed. */
   readonly changed: number;
-  /** By the place of an answer, the days of which it decides nothing, because a later answer about them is pruned. */
-  readonly ignored?: ReadonlyMap<Place, readonly string[]>;
+  /**
+   * By the position of a response, the days of which it decides nothing, because a later response about them is pruned.
+   */
+  readonly ignored?: ReadonlyMap<Position, readonly string[]>;
 }
 
-/** Folds all answers about a part of a table anew and stores what comes out differently. Call it with the locks held. */
+/**
+ * Folds all responses about a part of a table anew and stores what comes out differently. Call it with the locks held.
+ */
 export async function refoldTable(tx: Transaction, part: RefoldedPart): Promise<RefoldedTable> {
   const { table, exchange, days } = part;
   const scope = scopeOfDays(table, exchange, listedInFull(table) === 'days' ? (days ?? []) : null);
-  const load = { ...part, rows: null, fullSet: undefined, place: null, fetchedAt: new Date(0) };
+  const load = { ...part, rows: null, fullSet: undefined, position: null, fetchedAt: new Date(0) };
   return foldInOrder(tx, load, { ...scope, instruments: null }, part);
 }
 
-/** The rows that a fold is about: the answers are given. */
+/** The rows that a fold is about: the responses are given. */
 export async function foldInOrder(
   tx: Transaction,
-  load: Omit<TableLoad, 'rows' | 'place' | 'readAgain'> & {
+  load: Omit<TableLoad, 'rows' | 'position' | 'readAgain'> & {
     readonly rows: Rows | null;
-    readonly place: Place | null;
+    readonly position: Position | null;
   },
   scope: Scope & FoldScope,
-  given: Pick<RefoldedPart, 'answers' | 'pruned' | 'readAnswer'> &
+  given: Pick<RefoldedPart, 'responses' | 'pruned' | 'readResponse'> &
     Partial<Pick<RefoldedPart, 'history' | 'instruments'>>,
 ): Promise<MergedTable & RefoldedTable> {
   const { client } = tx;
   const { table, exchange } = load;
-  const { answers, pruned, readAnswer, history, instruments = null } = given;
-  const { asked, lists } = scope;
+  const { responses, pruned, readResponse, history, instruments = null } = given;
+  const { requested, lists } = scope;
   const isRefold = history !== undefined;
   const few = lists === 'none' && !isRefold;
-  const days = asked === null ? [NO_DAY] : [...asked].sort();
-  const lastPruned = pruned === null ? new Map() : await lastPlaces(tx, scope, asked && days, pruned.version);
+  const days = requested === null ? [NO_DAY] : [...requested].sort();
+  const lastPruned =
+    pruned === null ? new Map() : await lastPositions(tx, scope, requested && days, pruned.version);
   /**
-   * Of these days an answer decides something: the pruned ones about them are earlier. The last pruned one may be among
-   * the answers, because its body is kept for its rejects.
+   * Of these days a response decides something: the pruned ones about them are earlier. The last pruned one may be
+   * among the responses, because its body is kept for its rejects.
    */
-  const decides = (place: Place, day: string) => (lastPruned.get(day) ?? '') <= place;
-  const decidedBy = (place: Place) => new Set(days.filter((day) => decides(place, day)));
-  const ignored = new Map<Place, readonly string[]>();
-  const sql = foldSql(table, asked ?? []);
+  const decides = (position: Position, day: string) => (lastPruned.get(day) ?? '') <= position;
+  const decidedBy = (position: Position) => new Set(days.filter((day) => decides(position, day)));
+  const ignored = new Map<Position, readonly string[]>();
+  const sql = foldSql(table, requested ?? []);
   await client.query(isRefold ? sql.create : `${sql.create}; ${sql.createOwn}`);
   const accepted = await acceptedDays(tx, { table: table.name, exchange });
   if (few && load.rows !== null) {
@@ -158,27 +168,27 @@ export async function foldInOrder(
       await client.query(text, [exchange, days, instruments, pruned.version]);
   }
   const withdrawals: DayWithdrawal[] = [];
-  /** Of each day, the one that was held back last, and that no answer has decided since. */
+  /** Of each day, the one that was held back last, and that no response has decided since. */
   const heldBack = new Map<string, DayWithdrawal>();
-  /** Days that the answers so far are about. */
+  /** Days that the responses so far are about. */
   const seen = new Set<string>();
   const now =
     (await client.query<{ now: string }>('select statement_timestamp()::text as now')).rows[0]?.now ?? '';
-  for (const { answerId, place, fetchedAt, load: first } of answers) {
-    const own = answerId === null;
-    const isLate = isRefold && pruned !== null && place < pruned.place;
-    // Where no answer lists anything in full, it adds the rows that are not there, as when it was loaded.
+  for (const { responseId, position, fetchedAt, load: first } of responses) {
+    const own = responseId === null;
+    const isLate = isRefold && pruned !== null && position < pruned.position;
+    // Where no response lists anything in full, it adds the rows that are not there, as when it was loaded.
     const adds = isLate && lists === 'none';
-    const decided = adds ? new Set(days) : decidedBy(place);
+    const decided = adds ? new Set(days) : decidedBy(position);
     if (decided.size === 0 && !isLate) continue;
-    const answer = own ? load : await readAnswer(answerId);
-    const hasRows = (answer.rows?.length ?? 0) > 0 || answer.fullSet !== undefined;
-    if (isLate && hasRows) ignored.set(place, without(days, decided));
+    const response = own ? load : await readResponse(responseId);
+    const hasRows = (response.rows?.length ?? 0) > 0 || response.fullSet !== undefined;
+    if (isLate && hasRows) ignored.set(position, without(days, decided));
     if (decided.size === 0) continue;
-    const rows = asked === null ? (answer.rows ?? []) : ofDays(table, answer.rows ?? [], decided);
+    const rows = requested === null ? (response.rows ?? []) : ofDays(table, response.rows ?? [], decided);
     const by = { runId: first?.runId ?? load.runId, loadId: first?.id ?? load.loadId };
-    if (asked !== null && pruned === null) {
-      const about = new Set([...daysOfRows(table, rows), ...daysOf(answer.fullSet)]);
+    if (requested !== null && pruned === null) {
+      const about = new Set([...daysOfRows(table, rows), ...daysOf(response.fullSet)]);
       const isFirst = [...about].every((day) => !seen.has(day));
       for (const day of about) seen.add(day);
       // Of these days there is nothing yet to compare it with.
@@ -194,14 +204,14 @@ export async function foldInOrder(
     const applied = await applyStaged(
       client,
       table,
-      { ...answer, rows },
+      { ...response, rows },
       {
         ...by,
-        place,
+        position,
         fetchedAt: new Date(fetchedAt),
         maxWithdrawShare: load.maxWithdrawShare,
         within: decided,
-        accepted: accepted.flatMap((one) => (one.place === place ? [one.day] : [])),
+        accepted: accepted.flatMap((one) => (one.position === position ? [one.day] : [])),
       },
       sql,
     );
@@ -224,15 +234,17 @@ export async function foldInOrder(
     }
     await client.query(sql.storeDayRows, [exchange, days]);
   }
-  const isFolded = new Set(answers.map(({ place }) => place));
+  const isFolded = new Set(responses.map(({ position }) => position));
   const folded = {
     table: table.name,
     operations: scope.operations,
-    days: asked === null ? null : days,
-    isDecided: (place: Place, day: string) => pruned === null || (isFolded.has(place) && decides(place, day)),
+    days: requested === null ? null : days,
+    isDecided: (position: Position, day: string) =>
+      pruned === null || (isFolded.has(position) && decides(position, day)),
   };
   const counts = countsOf(stored);
-  const ignoredDays = load.rows === null || load.place === null ? [] : without(days, decidedBy(load.place));
+  const ignoredDays =
+    load.rows === null || load.position === null ? [] : without(days, decidedBy(load.position));
   // Its records of these days were not staged.
   const left = load.rows === null ? 0 : load.rows.length - sumOf(counts);
   return {
@@ -293,11 +305,11 @@ async function storeFolded(
 const sumOf = ({ inserted, updated, unchanged, stale, duplicate }: ReturnType<typeof countsOf>) =>
   inserted + updated + unchanged + stale + duplicate;
 
-/** The part of an answer that is about one table. */
+/** The part of a response that is about one table. */
 export const partOf = (
   { batches, fullSets, preserved }: Awaited<ReturnType<ReadAgain>>,
   table: TableDefinition,
-): TableAnswer => ({
+): TableResponse => ({
   rows: batches.find((batch) => batch.table === table)?.rows ?? [],
   fullSet: fullSets.find((set) => set.table === table),
   preserved,

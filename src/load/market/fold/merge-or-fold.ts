@@ -4,10 +4,15 @@ import { messageOf, PipelineError } from '../../../core/errors.ts';
 import { listedInFull } from '../../../operations/registry.ts';
 import type { Rows } from '../../../operations/rows.ts';
 import type { Transaction } from '../../database/transaction.ts';
-import { type KeptAnswer, readKeptAnswer } from '../../state/answers/answers.ts';
-import { prunedUpTo } from '../../state/answers/pruned.ts';
-import { type AnswerToFold, answersOf, checkNoneLost, type FoldScope } from '../../state/answers/to-fold.ts';
 import { hasLaterLoad } from '../../state/loads/other-loads.ts';
+import { prunedUpTo } from '../../state/responses/pruned.ts';
+import { type KeptResponse, readKeptResponse } from '../../state/responses/responses.ts';
+import {
+  checkNoneLost,
+  type FoldScope,
+  type ResponseToFold,
+  responsesOf,
+} from '../../state/responses/to-fold.ts';
 import {
   applyStaged,
   copyNewDays,
@@ -15,7 +20,7 @@ import {
   daysOfRows,
   mergeFew,
   stageRows,
-  type TableAnswer,
+  type TableResponse,
 } from '../merge/merge.ts';
 import { mergeSql } from '../merge/merge-sql.ts';
 import {
@@ -27,38 +32,38 @@ import {
   scopeOfDays,
   type TableLoad,
 } from './fold.ts';
-import { foldSql, hasAskedSymbol } from './fold-sql.ts';
+import { foldSql, hasRequestedSymbol } from './fold-sql.ts';
 
-// An answer is merged if it was loaded after all others about its rows, and folded with them if not.
+// A response is merged if it was loaded after all others about its rows, and folded with them if not.
 
-/** What is said of the merge of an answer that was loaded after all others about its rows. */
+/** What is said of the merge of a response that was loaded after all others about its rows. */
 const AS_LAST = { folded: null, ignoredDays: [] } as const;
 
 interface LoadOfDays extends TableLoad, DayRange {
   /** The instruments that were requested; none where that is the whole exchange. */
   readonly instruments: readonly string[];
-  /** All days of the rows and those that the answer lists in full. */
+  /** All days of the rows and those that the response lists in full. */
   readonly days: readonly string[];
 }
 
 /**
- * Merges an answer into a table, so that the rows are the same as if all answers loaded so far had been loaded in the
- * order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
- * answers of its days are read again and folded, and rows that differ from the result are written. Call it inside a
+ * Merges a response into a table, so that the rows are the same as if all responses loaded so far had been loaded in
+ * the order in which they were fetched. Nearly always this one was fetched last and is simply merged. If not, the kept
+ * responses of its days are read again and folded, and rows that differ from the result are written. Call it inside a
  * transaction, after `ensureStage` and with the locks held, so that it sees everything that was loaded before.
  */
 export async function mergeOrFold(
   tx: Transaction,
   load: LoadOfDays & {
-    /** Is it known that no later answer was loaded, nor this one? */
+    /** True if it is known that no later response was loaded, nor this one. */
     readonly isLast: boolean;
   },
 ): Promise<MergedTable> {
   const { client } = tx;
-  const { table, rows, days, place } = load;
+  const { table, rows, days, position } = load;
   const sql = mergeSql(table, days);
   const scope = scopeOf(load);
-  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, place, { orOwn: true }));
+  const isLast = load.isLast || !(await hasLaterLoad(tx, scope, position, { orOwn: true }));
   if (isLast) {
     const added =
       scope.lists === 'days'
@@ -69,16 +74,16 @@ export async function mergeOrFold(
   await stageRows(client, table, rows);
   const mergeAsLast = async () => ({ ...(await applyStaged(client, table, load, load, sql)), ...AS_LAST });
   if (isLast) return mergeAsLast();
-  // Where no answer withdraws rows, a record that is new or certainly older leads to the same rows in any order.
+  // Where no response withdraws rows, a record that is new or certainly older leads to the same rows in any order.
   if (scope.lists === 'none' && !(await hasConflict(client, load))) return mergeAsLast();
   const few = scope.lists === 'none';
   const day = table.fields.find(({ column }) => column === table.dateColumn);
-  const instruments = few && hasAskedSymbol(table) && load.instruments.length > 0;
-  return foldAnswers(tx, load, {
+  const instruments = few && hasRequestedSymbol(table) && load.instruments.length > 0;
+  return foldResponses(tx, load, {
     ...scope,
     instruments: instruments ? load.instruments.map((one) => one.toUpperCase()) : null,
     // Where the day of a row comes from the request, only requests for the same days can list it.
-    near: few && day !== undefined && day.from !== 'answer' ? load : null,
+    near: few && day !== undefined && day.from !== 'response' ? load : null,
   });
 }
 
@@ -91,7 +96,7 @@ async function hasConflict(
 }
 
 /**
- * Folds the answers about some days anew where a later answer was loaded.
+ * Folds the responses about some days anew where a later response was loaded.
  *
  * @returns null if there was none; then nothing was written.
  */
@@ -100,11 +105,11 @@ export async function foldIfLate(
   load: Omit<TableLoad, 'rows'>,
 ): Promise<MergedTable | null> {
   const scope = scopeOf({ ...load, rows: [] });
-  if (!(await hasLaterLoad(tx, scope, load.place))) return null;
-  return foldAnswers(tx, { ...load, rows: null }, { ...scope, instruments: null });
+  if (!(await hasLaterLoad(tx, scope, load.position))) return null;
+  return foldResponses(tx, { ...load, rows: null }, { ...scope, instruments: null });
 }
 
-/** The scope of an answer, as far as one table is concerned. */
+/** The scope of a response, as far as one table is concerned. */
 export function scopeOf({
   table,
   exchange,
@@ -116,49 +121,53 @@ export function scopeOf({
 }
 
 /**
- * Applies all answers that may be about these rows, in the order in which they were fetched, to temporary tables, with
- * the statements that apply them to `market`; then writes the stored rows that differ from the result.
+ * Applies all responses that may be about these rows, in the order in which they were fetched, to temporary tables,
+ * with the statements that apply them to `market`; then writes the stored rows that differ from the result.
  *
- * Where answers are pruned, it begins with the rows that they left.
+ * Where responses are pruned, it begins with the rows that they left.
  *
  * @throws PipelineError `unreadable`; `database` if one of them is neither kept nor pruned.
  */
-async function foldAnswers(
+async function foldResponses(
   tx: Transaction,
   load: Omit<TableLoad, 'rows'> & { readonly rows: Rows | null },
   scope: Scope & FoldScope,
 ): Promise<MergedTable> {
-  const { place, readAgain } = load;
+  const { position, readAgain } = load;
   const pruned = await prunedUpTo(tx, scope);
   const isLoading = load.rows !== null;
-  await checkNoneLost(tx, scope, isLoading ? place : null);
-  const answers: AnswerToFold[] = (await answersOf(tx, scope)).filter(
-    (one) => one.load !== null && !(isLoading && one.place === place),
+  await checkNoneLost(tx, scope, isLoading ? position : null);
+  const responses: ResponseToFold[] = (await responsesOf(tx, scope)).filter(
+    (one) => one.load !== null && !(isLoading && one.position === position),
   );
-  if (isLoading) answers.push({ answerId: null, place, fetchedAt: load.fetchedAt.toISOString(), load: null });
-  answers.sort((one, other) => (one.place < other.place ? -1 : 1));
-  const readAnswer = (answerId: number) => readTable(tx, load, answerId, readAgain);
-  return foldInOrder(tx, load, scope, { answers, pruned, readAnswer });
+  if (isLoading)
+    responses.push({ responseId: null, position, fetchedAt: load.fetchedAt.toISOString(), load: null });
+  responses.sort((one, other) => (one.position < other.position ? -1 : 1));
+  const readResponse = (responseId: number) => readTable(tx, load, responseId, readAgain);
+  return foldInOrder(tx, load, scope, { responses, pruned, readResponse });
 }
 
-/** Names a kept answer that cannot be read any more. */
-export const unreadable = ({ operation, exchange, place }: KeptAnswer, error: unknown) =>
+/** Names a kept response that cannot be read any more. */
+export const unreadable = ({ operation, exchange, position }: KeptResponse, error: unknown) =>
   new PipelineError(
-    `a kept answer about the same rows, ${operation} ${exchange} of ${place}, cannot be read any more: ${messageOf(error)}`,
+    `a kept response about the same rows, ${operation} ${exchange} of ${position}, cannot be read any more: ${messageOf(error)}`,
     { kind: 'unreadable', cause: error },
   );
 
-/** @throws PipelineError if the code of today cannot read the answer: without it, it is not known what the others left. */
+/**
+ * @throws PipelineError if the code of today cannot read the response: without it, it is not known what the others
+ * left.
+ */
 async function readTable(
   tx: Transaction,
   { table }: Pick<TableLoad, 'table'>,
-  answerId: number,
+  responseId: number,
   readAgain: ReadAgain,
-): Promise<TableAnswer> {
-  const answer = await readKeptAnswer(tx, answerId);
-  if (answer === null) throw new Error(`answer ${answerId} was pruned while its day was locked`);
-  const read = await readAgain(answer).catch((error) => {
-    throw unreadable(answer, error);
+): Promise<TableResponse> {
+  const response = await readKeptResponse(tx, responseId);
+  if (response === null) throw new Error(`response ${responseId} was pruned while its day was locked`);
+  const read = await readAgain(response).catch((error) => {
+    throw unreadable(response, error);
   });
   return partOf(read, table);
 }

@@ -9,22 +9,22 @@ const PIECE = 64 * 1024;
  * the next piece only when the socket has room for it. The bytes are those of `encodeValue` for each value, but most
  * are written without making a string.
  *
- * @param line.places whether each line begins with the position of its row, from 0.
+ * @param line.positions whether each line begins with the position of its row, from 0.
  * @param line.audit further values that end every line, encoded, each after a tab.
  */
 export function* encodeRows(
   table: TableDefinition,
   rows: Rows,
-  { places = false, audit = '' }: { readonly places?: boolean; readonly audit?: string },
+  { positions = false, audit = '' }: { readonly positions?: boolean; readonly audit?: string },
 ): Generator<Buffer> {
   const writeRow = rows instanceof EncodedRows ? lineWriter(rows) : rowWriter(table, rows);
   let end = 0;
-  for (let place = 0; place < rows.length; place += 1) {
-    if (places) {
-      end = writeNumber(place, reserve(end));
+  for (let position = 0; position < rows.length; position += 1) {
+    if (positions) {
+      end = writeNumber(position, reserve(end));
       scratch[end++] = TAB;
     }
-    end = writeText(audit, writeRow(place, end));
+    end = writeText(audit, writeRow(position, end));
     scratch[end++] = NEWLINE;
     if (end >= PIECE) {
       yield takePiece(end);
@@ -58,10 +58,10 @@ function reserve(offset: number, bytes = 0): number {
 }
 
 /** Makes the writer of rows that are COPY text already. */
-function lineWriter({ text, ends }: EncodedRows): (place: number, start: number) => number {
-  return (place, start) => {
-    const from = place === 0 ? 0 : (ends[place - 1] as number);
-    const to = ends[place] as number;
+function lineWriter({ text, ends }: EncodedRows): (position: number, start: number) => number {
+  return (position, start) => {
+    const from = position === 0 ? 0 : (ends[position - 1] as number);
+    const to = ends[position] as number;
     const end = reserve(start, to - from);
     text.copy(scratch, end, from, to);
     return end + to - from;
@@ -74,7 +74,10 @@ type RowWriter = (row: Row, start: number) => number;
 const rowWriters = new WeakMap<TableDefinition, RowWriter>();
 
 /** Makes the writer of rows. Its code names the table's columns, so that V8 remembers where each property is. */
-function rowWriter(table: TableDefinition, rows: readonly Row[]): (place: number, start: number) => number {
+function rowWriter(
+  table: TableDefinition,
+  rows: readonly Row[],
+): (position: number, start: number) => number {
   let writer = rowWriters.get(table);
   if (writer === undefined) {
     const steps = table.fields.map(
@@ -85,7 +88,7 @@ function rowWriter(table: TableDefinition, rows: readonly Row[]): (place: number
     rowWriters.set(table, writer);
   }
   const write = writer;
-  return (place, start) => write(rows[place] as Row, start);
+  return (position, start) => write(rows[position] as Row, start);
 }
 
 const TAB = 9;

@@ -3,16 +3,16 @@ import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../../operati
 import { LOADS } from '../../state/loads/loads.ts';
 import { DAY_ROWS, NO_DAY, storeDayRows } from '../../state/withdrawals.ts';
 
-/** The statements that apply an answer to a table, or to the temporary table of a fold. */
+/** The statements that apply a response to a table, or to the temporary table of a fold. */
 export interface ApplySql {
   readonly target: string;
-  /** Parameters $1: the run, $2: the load, $3: when the answer was fetched. */
+  /** Parameters $1: the run, $2: the load, $3: when the response was fetched. */
   readonly merge: Statement;
   /**
-   * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be
-   * withdrawn, $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY for a
-   * whole exchange), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days
-   * were listed, or null: if no more are stored, none is missing, and they are not compared, $9: the place of the answer.
+   * Withdraws rows that the source no longer lists. $1: load, $2: exchange, $3: largest share that may be withdrawn,
+   * $4: how many rows always may, $5: whether the source may list nothing at all, $6: days (NO_DAY for a whole
+   * exchange), $7: those of them whose withdrawal a person has accepted, $8: how many rows of these days were listed,
+   * or null: if no more are stored, none is missing, and they are not compared, $9: the position of the response.
    */
   readonly withdraw: Statement;
 }
@@ -43,7 +43,7 @@ interface MergeSql extends ApplySql {
   readonly copyNew: string;
   /** Like `merge`, for records in $4, a JSON array, instead of the staging table. */
   readonly mergeFew: Statement;
-  /** Withdraws rows by their keys, $2 (a JSON array), but none written by an answer fetched after $3. $1: load. */
+  /** Withdraws rows by their keys, $2 (a JSON array), but none written by a response fetched after $3. $1: load. */
   readonly withdrawKeys: string;
   /** Counts the rows of some days. $1: exchange, $2: days, not used where responses list a whole exchange. */
   readonly countRows: string;
@@ -52,7 +52,7 @@ interface MergeSql extends ApplySql {
 }
 
 /**
- * Remembers what is built for a table, and for a partitioned one also for the years of the days that it is asked for.
+ * Remembers what is built for a table, and for a partitioned one also for the years of the days that it is requested.
  * Names come from declarations, never from data.
  */
 export function builtOnce<Sql>(
@@ -146,7 +146,7 @@ function build(table: TableDefinition, years: Years | null): MergeSql {
   };
 }
 
-/** Where the rows of a table are: in `market`, or, while answers are folded, in temporary tables. */
+/** Where the rows of a table are: in `market`, or, while responses are folded, in temporary tables. */
 interface TargetTables {
   readonly target: string;
   readonly history: string;
@@ -196,8 +196,8 @@ export function partsOf(
  */
 function areNewStatement(dateColumn: string, { target, history, isWithin }: Parts): string {
   const day = `t.${quote(dateColumn)}`;
-  const hasNone = (place: string) => `not exists (select from unnest($2::date[]) as d(day),
-      lateral (select from ${place} t where t.exchange = $1 and ${day} >= d.day and ${day} <= d.day${isWithin('t')} order by ${day} limit 1) t)`;
+  const hasNone = (target: string) => `not exists (select from unnest($2::date[]) as d(day),
+      lateral (select from ${target} t where t.exchange = $1 and ${day} >= d.day and ${day} <= d.day${isWithin('t')} order by ${day} limit 1) t)`;
   return `select statement_timestamp()::text as now where ${hasNone(target)} and ${hasNone(history)}`;
 }
 
@@ -220,13 +220,13 @@ export function mergeStatement(
   parts: Parts,
   { areUnique = false, given = '' }: { readonly areUnique?: boolean; readonly given?: string } = {},
 ): string {
-  const atPlace = samePlace(table, parts);
+  const isSameRow = sameRow(table, parts);
   const { stage, target, history, columns, values, sameKey } = parts;
   const ranked = areUnique ? '' : `ranked as materialized (${rankedRecords(table, parts)}), `;
   const records = areUnique ? `${stage} s` : '(select * from ranked where _rank = 1) s';
   const isOlder = `${sourceTime('source_saved_at')} < t.source_saved_at`;
   // A withdrawn row that is listed again returns as its next revision. If the record is older than the revision that
-  // was withdrawn, that one's values return. The source's own times are kept where an answer has none.
+  // was withdrawn, that one's values return. The source's own times are kept where a response has none.
   const returning = columns.map((column) => {
     const [incoming, old] = [`s.${quote(column)}`, `w.${quote(column)}`];
     if (table.key.includes(column)) return incoming;
@@ -257,7 +257,7 @@ export function mergeStatement(
     ), archived as (
       ${archive(
         parts,
-        `compared s join lateral (select * from ${target} t where ${atPlace} limit 1) t on true`,
+        `compared s join lateral (select * from ${target} t where ${isSameRow} limit 1) t on true`,
         {
           withdrawn: false,
           where: "s._action = 'update'",
@@ -274,7 +274,7 @@ export function mergeStatement(
         ].join(', ')},
         last_changed_at = s._moment, revision = t.revision + 1, run_id = $1, load_id = $2
       from compared s
-      where s._action = 'update' and ${atPlace}
+      where s._action = 'update' and ${isSameRow}
       returning 1
     )
     select
@@ -289,17 +289,17 @@ export function mergeStatement(
 }
 
 /**
- * The condition that `t` is the stored row that was compared with `s`. Its physical place is known, and stays the same
- * because the locks of the days are held; to look the key up in an index once more for each row that is updated, and
- * once more for its history, took a third of the time of the merge.
+ * The condition that `t` is the stored row that was compared with `s`. Its physical location is known, and stays the
+ * same because the locks of the days are held; to look the key up in an index once more for each row that is updated,
+ * and once more for its history, took a third of the time of the merge.
  */
-function samePlace({ partitioned, dateColumn }: TableDefinition, { isWithin }: Parts): string {
+function sameRow({ partitioned, dateColumn }: TableDefinition, { isWithin }: Parts): string {
   const day =
     partitioned && dateColumn !== null ? ` and t.${quote(dateColumn)} = s.${quote(dateColumn)}` : '';
   return `t.ctid = s._ctid and t.tableoid = s._tableoid${day}${isWithin('t')}`;
 }
 
-/** Do the record `s` and the stored row `t` of the same key name their instrument differently? */
+/** True if the record `s` and the stored row `t` of the same key name their instrument differently. */
 function hasOtherNames({ names, key }: TableDefinition): string {
   const naming = names.flatMap(({ symbol, series, isin, scripCode, name, day }) => [
     symbol,
@@ -341,7 +341,7 @@ export function storedRow({ target, sameKey, isWithin }: Parts): string {
 
 /**
  * The last revision, as `w`, of a record `s` whose row was withdrawn. It is looked up only if any row of the days that
- * are being loaded was ever withdrawn, which is rare and which a small partial index answers.
+ * are being loaded was ever withdrawn, which is rare and which a small partial index finds.
  */
 function withdrawnBefore(table: TableDefinition, { history, stage, sameKey }: Parts): string {
   const days = table.dateColumn === null ? [] : [table.dateColumn];
@@ -372,7 +372,7 @@ export function archive(
  * Withdraws rows that were not listed, day by day, and returns a row for each day that lacks some.
  *
  * A day is compared with the most rows it ever had, so that it cannot be emptied in small steps, and new rows do not
- * make up for missing ones. Where a session always has rows, an answer that would leave it none withdraws nothing.
+ * make up for missing ones. Where a session always has rows, a response that would leave it none withdraws nothing.
  * What a person has accepted is withdrawn, and from then on the day is compared with the rows it has left.
  */
 export function withdrawStatement(table: TableDefinition, parts: Parts): string {
@@ -408,7 +408,7 @@ export function withdrawStatement(table: TableDefinition, parts: Parts): string 
         from (select _day, count(*) as gone from gone group by 1) g join present p using (_day)
         left join replaced r using (_day)
         left join lateral (select d.most from ${dayRows} d
-          where d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day order by d.place desc limit 1) d on true
+          where d.table_name = '${table.name}' and d.exchange = $2 and d.day = g._day order by d.position desc limit 1) d on true
     ), checked as materialized (
       select *, accepted or (not emptied
           and most - (before - gone) <= greatest($4::bigint, floor(most * $3::numeric))) as allowed from counted
@@ -437,7 +437,7 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
     with gone as materialized (
       select ${list(table.key, 's.')}, ${MOMENT} as _moment
         from jsonb_populate_recordset(null::${target}, $2::jsonb) s join ${storedRow(parts)} on true
-       where not exists (select from ${LOADS} l where l.id = t.load_id and l.place > $3::timestamptz)
+       where not exists (select from ${LOADS} l where l.id = t.load_id and l.position > $3::timestamptz)
     ), archived as (
       ${archive(parts, `gone s join ${storedRow(parts)} on true`, { withdrawn: true, where: 'true', load: '$1' })}
     ), withdrawn as (
@@ -456,7 +456,7 @@ export function sourceTime(column: string, { record = 's', fetchedAt = '$3' } = 
 }
 
 /**
- * Does the answer differ from the stored row? The times of the source count only where the answer has
+ * True if the response differs from the stored row. The times of the source count only where the response has
  * them, so that an exchange's own file, which has none, can agree with the service.
  */
 export function differs(

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { ClientBase, PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type DayRange, eachDay } from '../../../core/days.ts';
-import type { Place } from '../../../core/place.ts';
+import type { Position } from '../../../core/position.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
 import { comparedDay, tables } from '../../../operations/registry.ts';
 import { COMPARED_KINDS, countValues, EncodedRows, type Rows } from '../../../operations/rows.ts';
@@ -16,21 +16,21 @@ import { type ApplySql, mergeSql, quote } from './merge-sql.ts';
 
 /**
  * The parts of a table that a load locks: the days of its rows and the days it lists in full. Where the key has columns
- * that say what was asked, it locks the questions instead: answers to different questions have no row in common, and
- * answers to the same question wait for each other.
+ * that say what was requested, it locks the entries instead: responses to different requests have no row in common, and
+ * responses to the same requests wait for each other.
  */
 export function lockedParts(
   { key, fields }: TableDefinition,
   rows: Rows,
   days: readonly string[],
 ): Iterable<string> {
-  const asked = fields.filter(
+  const requested = fields.filter(
     ({ column, from, kind }) =>
       from === 'request' && kind === 'text' && column !== 'exchange' && key.includes(column),
   );
-  if (asked.length === 0) return days;
-  const questionOf = (row: Row) => asked.map(({ column }) => row[column]).join('|');
-  return new Set(Array.from(rows, (row) => questionOf(row).toUpperCase()));
+  if (requested.length === 0) return days;
+  const entryOf = (row: Row) => requested.map(({ column }) => row[column]).join('|');
+  return new Set(Array.from(rows, (row) => entryOf(row).toUpperCase()));
 }
 
 /** Rows for a table. */
@@ -39,13 +39,16 @@ export interface TableRows {
   readonly rows: Rows;
 }
 
-/** The part of a table that an answer lists in full: stored rows of that part that it does not list are withdrawn. */
+/** The part of a table that a response lists in full: stored rows of that part that it does not list are withdrawn. */
 export interface FullSet {
   readonly table: TableDefinition;
   readonly exchange: string;
-  /** First and last day; null where the answer lists all rows of the exchange, whatever their day. */
+  /** First and last day; null where the response lists all rows of the exchange, whatever their day. */
   readonly days: DayRange | null;
-  /** May it list nothing for a session (for the exchange, where `days` is null)? If not, then nothing is withdrawn. */
+  /**
+   * True if it may list nothing for a session (for the exchange, where `days` is null). If not, then nothing is
+   * withdrawn.
+   */
   readonly mayBeEmpty: boolean;
 }
 
@@ -61,36 +64,36 @@ export interface PreservedColumns {
 
 /** What became of one table's records. */
 export interface Merged extends Omit<RecordCounts, 'fetched' | 'rejected'> {
-  /** Rows written, whichever answer their values are from. */
+  /** Rows written, whichever response their values are from. */
   readonly written: number;
   /** Written rows that are new or name their instrument differently from before. */
   readonly renamed: number;
   /** Days with rows that were no longer listed, and what was done about them. */
   readonly withdrawals: readonly DayWithdrawal[];
-  /** Days whose stored rows were compared with the rows that the answer lists (NO_DAY for a whole exchange). */
+  /** Days whose stored rows were compared with the rows that the response lists (NO_DAY for a whole exchange). */
   readonly checkedDays: readonly string[];
 }
 
-/** The part of an answer that is about one table. */
-export interface TableAnswer {
+/** The part of a response that is about one table. */
+export interface TableResponse {
   readonly rows: Rows;
   readonly fullSet: FullSet | undefined;
   /** Stored values to keep; without it, none. */
   readonly preserved?: PreservedColumns | undefined;
 }
 
-/** The load that an answer is stored by, and what limits its withdrawals. */
+/** The load that a response is stored by, and what limits its withdrawals. */
 interface ApplyOptions {
   readonly runId: number;
   readonly loadId: number;
-  readonly place: Place;
-  /** When the answer was fetched. */
+  readonly position: Position;
+  /** When the response was fetched. */
   readonly fetchedAt: Date;
   /** Largest share of the rows present that may be withdrawn, as a fraction. */
   readonly maxWithdrawShare: number;
   /** Only these days are compared; all days where it is null or not given. */
   readonly within?: ReadonlySet<string> | null;
-  /** Days for which a person has accepted that the answer lacks rows. */
+  /** Days for which a person has accepted that the response lacks rows. */
   readonly accepted?: readonly string[];
 }
 
@@ -145,7 +148,7 @@ export async function ensureStage(client: ClientBase, table: TableDefinition): P
 /** Copies rows into the staging table, which must be empty. */
 export async function stageRows(client: PoolClient, table: TableDefinition, rows: Rows): Promise<void> {
   if (rows.length === 0) return;
-  await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { places: true }));
+  await copyRows(client, mergeSql(table).copy, encodeRows(table, rows, { positions: true }));
 }
 
 function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer>): Promise<void> {
@@ -155,14 +158,14 @@ function copyRows(client: PoolClient, statement: string, pieces: Iterable<Buffer
 /**
  * Copies rows straight into the table if none of their days has ever had a row and no two of them have the same key:
  * then there is nothing to compare them with, and nothing to withdraw. Call it with the locks of the days held, and
- * only for tables of which answers list days in full.
+ * only for tables of which responses list days in full.
  *
- * @param days all days of the rows and those that the answer lists in full.
+ * @param days all days of the rows and those that the response lists in full.
  * @returns null if the rows have to be merged; then nothing was written.
  */
 export async function copyNewDays(
   client: PoolClient,
-  { table, rows, fullSet, exchange, runId, loadId }: TableAnswer & NewRows,
+  { table, rows, fullSet, exchange, runId, loadId }: TableResponse & NewRows,
   days: readonly string[],
 ): Promise<Merged | null> {
   const sql = mergeSql(table, days);
@@ -204,7 +207,7 @@ interface NewRows {
   readonly loadId: number;
 }
 
-/** Do two rows have the same key, or can that not be ruled out? */
+/** True if two rows have the same key, or that cannot be ruled out. */
 export function hasDuplicates({ key, fields }: TableDefinition, rows: Rows): boolean {
   const kinds = fields.filter(({ column }) => key.includes(column)).map(({ kind }) => kind);
   if (!kinds.every((kind) => COMPARED_KINDS.has(kind))) return true;
@@ -221,7 +224,7 @@ export function daysOfRows(table: TableDefinition, rows: Rows): Set<string> {
   return new Set(countValues(rows, day).keys() as Iterable<string>);
 }
 
-/** Of an answer that changed nothing. */
+/** Of a response that changed nothing. */
 export const NOTHING: Merged = {
   inserted: 0,
   updated: 0,
@@ -244,7 +247,7 @@ export const NOTHING: Merged = {
 export async function applyStaged(
   client: PoolClient,
   table: TableDefinition,
-  { rows, fullSet, preserved }: TableAnswer,
+  { rows, fullSet, preserved }: TableResponse,
   options: ApplyOptions,
   sql: ApplySql & { readonly mergeUnique?: ApplySql['merge'] },
 ): Promise<Merged> {
@@ -272,7 +275,7 @@ export async function applyStaged(
   return { ...merged, withdrawn: withdrawnIn(withdrawals), withdrawals, checkedDays };
 }
 
-/** Days of which an answer lists all rows; NO_DAY where it lists all rows of the exchange. */
+/** Days of which a response lists all rows; NO_DAY where it lists all rows of the exchange. */
 export function daysOf(fullSet: FullSet | undefined): readonly string[] {
   if (fullSet === undefined) return [];
   return fullSet.days === null ? [NO_DAY] : eachDay(fullSet.days.from, fullSet.days.to);
@@ -282,14 +285,14 @@ export function daysOf(fullSet: FullSet | undefined): readonly string[] {
 const FEW_ROWS = 20;
 
 /**
- * Merges a few rows without a staging table, if the answer lists nothing in full.
+ * Merges a few rows without a staging table, if the response lists nothing in full.
  *
  * @returns null if there are too many rows or more is to be done than a merge; then nothing was written.
  */
 export async function mergeFew(
   client: PoolClient,
   table: TableDefinition,
-  { rows, fullSet, preserved }: TableAnswer,
+  { rows, fullSet, preserved }: TableResponse,
   { runId, loadId, fetchedAt }: ApplyOptions,
 ): Promise<Merged | null> {
   if (rows.length === 0 || rows.length > FEW_ROWS || fullSet !== undefined || preserved !== undefined)
@@ -356,7 +359,7 @@ interface DayCheck {
   readonly day: string;
   readonly gone: number;
   readonly left: number;
-  /** Rows that were there before the answer. */
+  /** Rows that were there before the response. */
   readonly before: number;
   readonly most: number;
   /** A session that always has rows would have none left. */
@@ -375,7 +378,7 @@ async function withdraw(
     checkedDays,
     listed,
   }: FullSet & { readonly checkedDays: readonly string[]; readonly listed: number | null },
-  { loadId, place, maxWithdrawShare, accepted = [] }: ApplyOptions,
+  { loadId, position, maxWithdrawShare, accepted = [] }: ApplyOptions,
   sql: ApplySql,
 ): Promise<DayWithdrawal[]> {
   const result = await client.query<DayCheck>({
@@ -389,13 +392,13 @@ async function withdraw(
       checkedDays,
       accepted,
       listed,
-      place,
+      position,
     ],
   });
   return result.rows.map((row) => ({
     table: table.name,
     day: days === null ? null : row.day,
-    place,
+    position,
     gone: row.gone,
     most: row.most,
     left: row.left,
@@ -413,7 +416,7 @@ function reasonToHoldBack(
   const ofDay = days !== null && days.from !== days.to ? ` of ${day}` : '';
   const missing = `${gone} of ${before} rows of market.${name}${ofDay} were not listed any more${once}`;
   if (!emptied) return `${missing}; more than may be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was`;
-  return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the answer is taken as incomplete, so none was withdrawn`;
+  return `${missing}, ${days === null ? 'and no other row was' : 'and no other row of their day was'}; the response is taken as incomplete, so none was withdrawn`;
 }
 
 /** First and last day on which a load may have written rows; `-infinity` and `infinity` where that may be any. */

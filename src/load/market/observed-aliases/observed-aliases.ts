@@ -82,13 +82,13 @@ async function addLoads(tx: Transaction, exchange: string, limit: number): Promi
     const filling = dataSetsFilling([table]);
     const own = loads.filter(({ operation }) => filling.some(({ name }) => name === operation));
     if (own.length === 0) continue;
-    for (const asked of nearbyDays(table, own)) {
+    for (const requested of nearbyDays(table, own)) {
       for (const statements of observedAliasSql(table)) {
-        if (await isTrue(tx, statements.areOutdated, [exchange, ...asked])) {
+        if (await isTrue(tx, statements.areOutdated, [exchange, ...requested])) {
           await readAllNames(tx, exchange);
           return false;
         }
-        changed = (await isTrue(tx, statements.observe, [exchange, ...asked])) || changed;
+        changed = (await isTrue(tx, statements.observe, [exchange, ...requested])) || changed;
       }
     }
   }
@@ -166,9 +166,9 @@ async function writeProgress(
 }
 
 /**
- * Has all names of an exchange read again by whoever updates them next; until then they stay as they are. For loads
- * after which rows carry the numbers of other loads. Waits for those that bring in names, who might store their progress
- * afterwards otherwise.
+ * Has all names of an exchange read again by the process that updates them next; until then they stay as they are. For
+ * loads after which rows carry the numbers of other loads. Waits for those that bring in names, who might store their
+ * progress afterwards otherwise.
  */
 export async function rereadNames(tx: Transaction, exchange: string): Promise<void> {
   await lockNames(tx, exchange);

@@ -94,6 +94,6 @@ export function columnComment(field: Field): string {
 }
 
 function originOf(field: Field): string {
-  if (field.from === 'answer') return `Source field: ${field.source}.`;
+  if (field.from === 'response') return `Source field: ${field.source}.`;
   return field.from === 'request' ? 'From the request.' : 'Computed from the record.';
 }

@@ -83,7 +83,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = { 'timestamp with time zone
 const typeName = (type: string) => TYPE_NAMES[type] ?? type;
 
 function refusalOf(table: TableDefinition, stored: StoredTable): Difference['refusal'] {
-  const remedy = `give the table another name (a replay then fills it from the kept answers), or drop market.${table.name} and market_history.${table.name} first`;
+  const remedy = `give the table another name (a replay then fills it from the kept responses), or drop market.${table.name} and market_history.${table.name} first`;
   const key = [...table.key].sort();
   if (key.join() !== stored.key.join()) {
     const problem = `market.${table.name} has the key ${stored.key.join(', ')}, and the declaration ${key.join(', ')}: rows would be lost`;

@@ -32,7 +32,7 @@ export type { GapReason };
 export interface PairScope {
   /** Sessions of these are expected from the first stored one on, or else as far back as the source reaches. */
   readonly expected: readonly Pair[];
-  /** Does a person name these pairs? Then they are expected, although nothing was ever requested with a key. */
+  /** True if a person names these pairs. Then they are expected, although nothing was ever requested with a key. */
   readonly areNamed?: boolean;
   /** Include whatever else was ever requested or imported, from its first to its last stored session. */
   readonly others: boolean;
@@ -155,10 +155,10 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
   day: 'Session day; operations without dates, and those that are requested part by part, have one row, of the last session.',
   state: 'complete; missing: it should be stored; pending: it is too early for it.',
   reason:
-    'Why it is not complete: never_asked, failed, count_mismatch (the answer states more records than it has), blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
+    'Why it is not complete: not_requested, failed, count_mismatch (the response states more records than it has), blocked, beyond_history (further back than the source reaches), not_published, empty (the source listed nothing), partial (only some instruments or parts are stored); null when complete.',
   detail: 'How many companies are stored, and what the source or the failure said, if anything.',
-  records: 'Records of the session in the answers.',
-  checked_at: 'When the session was last asked for; null when never.',
+  records: 'Records of the session in the responses.',
+  checked_at: 'When the session was last requested; null when never.',
   due: 'When its data is due.',
   arrived: 'When its first records were stored; null if none were.',
   responded:
@@ -171,7 +171,7 @@ const COLUMN_COMMENTS: Readonly<Record<string, string>> = {
 /** The columns of the view, in its order. */
 const COLUMNS = Object.keys(COLUMN_COMMENTS).join(', ');
 
-/** The pairs that the schedules ask for: each operation with the exchanges of the settings. */
+/** The pairs that the schedules request: each operation with the exchanges of the settings. */
 export function scheduledPairs(config: ExchangeSettings): Pair[] {
   return operations.flatMap((operation) =>
     exchangesOf(operation, config).map((exchange) => ({ operation: operation.name, exchange })),
@@ -307,7 +307,7 @@ export async function countFound(
     Pair & Record<string, unknown> & { found: FoundState; sessions: number }
   >(sql`
     select operation, exchange, found, count(*)::int as sessions
-      from (select operation, exchange, found, row_number() over (partition by operation, exchange order by day desc) as place from ${states}) s
-     where place <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
+      from (select operation, exchange, found, row_number() over (partition by operation, exchange order by day desc) as position from ${states}) s
+     where position <= ${sessions} group by operation, exchange, found order by count(*) desc, found`);
   return found.rows;
 }

@@ -5,7 +5,7 @@ import type { Pair } from '../../../core/exchanges.ts';
 import { forEachCount } from '../../../core/record-counts.ts';
 import { isoText } from '../schema/columns.ts';
 import { coverage, loads } from '../schema/load-results.ts';
-import { answers, responseBodies } from '../schema/source-tables.ts';
+import { responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 
 // What is known about the days of a data set. All queries select by operation, exchange and days, as the indexes do.
@@ -24,7 +24,7 @@ const isOfPairs = (
     inArray(exchange, [...new Set(pairs.map((pair) => pair.exchange))]),
   );
 
-/** What the answers say about each day, all instruments taken together. */
+/** What the responses say about each day, all instruments taken together. */
 export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope) {
   const { operation, exchange, day, state, records } = coverage;
   return db
@@ -60,7 +60,7 @@ export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day
 /** A day of an operation and exchange. */
 type DayOf = Pair & { readonly day: Day };
 
-/** What is known about a day, by instrument and question, and how many such rows there are. */
+/** What is known about a day, by instrument and entry, and how many such rows there are. */
 export async function readDayCoverage(
   db: NodePgDatabase,
   { operation, exchange, day }: DayOf,
@@ -146,35 +146,35 @@ export function readWindows(db: NodePgDatabase, ids: readonly number[]) {
     .orderBy(desc(windows.id));
 }
 
-/** The kept answers and files about a day, the newest first, without their bodies. */
-export function readDayAnswers(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
+/** The kept responses and files about a day, the newest first, without their bodies. */
+export function readDayResponses(db: NodePgDatabase, { operation, exchange, day }: DayOf, limit: number) {
   return db
     .select({
-      id: answers.id,
-      windowId: answers.window_id,
-      from: answers.from_date,
-      to: answers.to_date,
-      instruments: answers.instruments,
-      variant: answers.variant,
-      params: answers.params,
-      contentType: answers.content_type,
-      fetchedAt: isoText(sql`${answers.fetched_at}`),
+      id: responses.id,
+      windowId: responses.window_id,
+      from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
+      variant: responses.variant,
+      params: responses.params,
+      contentType: responses.content_type,
+      fetchedAt: isoText(sql`${responses.fetched_at}`),
       hash: responseBodies.hash,
       bytes: responseBodies.bytes,
       keptBytes: sql`length(${responseBodies.body})`.mapWith(Number),
       encoding: responseBodies.encoding,
     })
-    .from(answers)
-    .innerJoin(responseBodies, eq(responseBodies.hash, answers.hash))
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
     .where(
       and(
-        eq(answers.operation, operation),
-        eq(answers.exchange, exchange),
-        lte(answers.from_date, day),
-        sql`${answers.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
-        gte(answers.to_date, day),
+        eq(responses.operation, operation),
+        eq(responses.exchange, exchange),
+        lte(responses.from_date, day),
+        sql`${responses.from_date} >= ${day}::date - ${LONGEST_WINDOW_DAYS}::int`,
+        gte(responses.to_date, day),
       ),
     )
-    .orderBy(desc(answers.id))
+    .orderBy(desc(responses.id))
     .limit(limit);
 }

@@ -14,9 +14,9 @@ import {
 
 /** How recent and how complete the data of an operation and exchange is. */
 export interface Freshness extends Pair {
-  /** Was it ever asked for or imported, with whatever result? */
-  readonly hasBeenAsked: boolean;
-  /** Do schedules request it? If not, nothing is due after what was loaded. */
+  /** True if it was ever requested or imported, with whatever result. */
+  readonly hasBeenRequested: boolean;
+  /** True if schedules request it. If not, nothing is due after what was loaded. */
   readonly isScheduled: boolean;
   /** The last complete session; null if there is none. */
   readonly lastComplete: Day | null;
@@ -26,7 +26,7 @@ export interface Freshness extends Pair {
   readonly lastLoaded: Day | null;
   /** The last session whose data should be stored by now. */
   readonly lastDue: Day | null;
-  /** Is that session missing? */
+  /** True if that session is missing. */
   readonly isLate: boolean;
   /** Why it is missing, and what the source or the failure said; null if it is not. */
   readonly reason: GapReason | null;
@@ -50,7 +50,7 @@ export const MISSING_OF = 30;
 const USUAL_OVER = 20;
 
 /**
- * The freshness of each operation and exchange that is scheduled, was ever asked for or was imported, by their names.
+ * The freshness of each operation and exchange that is scheduled, was ever requested or was imported, by their names.
  * The status, the dashboard and the metrics say what this says.
  *
  * @param scope by default the whole history of all of them.
@@ -99,7 +99,7 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
         from (select operation, exchange, reason, count(*) as sessions from session where ${isMissing} group by operation, exchange, reason) r
        group by operation, exchange
     )
-    select p.operation, p.exchange, a.operation is not null as "hasBeenAsked", p.is_scheduled as "isScheduled",
+    select p.operation, p.exchange, a.operation is not null as "hasBeenRequested", p.is_scheduled as "isScheduled",
            ${day(sql`s.last_complete`)} as "lastComplete",
            ${day(sql`s.complete_to`)} as "completeTo", ${day(sql`s.last_loaded`)} as "lastLoaded", ${day(sql`s.last_due`)} as "lastDue",
            s.reason is not null as "isLate", s.reason, coalesce(s.missing_sessions, 0) as "missingSessions",
@@ -108,15 +108,15 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
       from pair p left join etl.requested_pairs() a using (operation, exchange)
       left join summary s using (operation, exchange) left join reasons r using (operation, exchange)
       left join lateral (
-        select max(records) filter (where place = 1)::float8 as last,
-               percentile_cont(0.5) within group (order by records) filter (where place > 1) as median
-          from unnest(s.usual) with ordinality as d(day, place) join etl.expectations e on e.operation = p.operation
+        select max(records) filter (where position = 1)::float8 as last,
+               percentile_cont(0.5) within group (order by records) filter (where position > 1) as median
+          from unnest(s.usual) with ordinality as d(day, position) join etl.expectations e on e.operation = p.operation
          cross join lateral etl.records_of(p.operation, p.exchange, d.day, e.is_by_instrument, e.variants) as records) u on true
      order by (p.operation || ' ' || p.exchange) collate "C"`);
   return found.rows.filter(({ operation }) => isInUse(operation));
 }
 
-/** Was nothing ever loaded, imported or answered in vain? */
-export function isUnused(sets: readonly Pick<Freshness, 'hasBeenAsked'>[]): boolean {
-  return sets.every(({ hasBeenAsked }) => !hasBeenAsked);
+/** True if nothing was ever loaded, imported or received in vain. */
+export function isUnused(sets: readonly Pick<Freshness, 'hasBeenRequested'>[]): boolean {
+  return sets.every(({ hasBeenRequested }) => !hasBeenRequested);
 }

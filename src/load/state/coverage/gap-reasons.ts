@@ -1,16 +1,16 @@
 /** Why a session is missing, as text; the comment of the view `etl.completeness` explains each. */
 export const GAP_REASONS = {
-  never_asked: 'never asked',
+  not_requested: 'not requested yet',
   failed: 'failed',
-  count_mismatch: 'the answer states more records than it has',
+  count_mismatch: 'the response states more records than it has',
   blocked: 'blocked',
-  beyond_history: 'beyond the history of the source',
+  beyond_history: 'too old for the source',
   not_published: 'not published yet',
   empty: 'the source listed nothing',
   partial: 'only a part is stored',
 } as const;
 
-/** How the diagnostic of a day begins whose answer states more records than it has. */
+/** How the diagnostic of a day begins whose response states more records than it has. */
 export const COUNT_MISMATCH = 'count_mismatch';
 
 export type GapReason = keyof typeof GAP_REASONS;

@@ -5,7 +5,7 @@ import { aliasProgress, eventProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/load-results.ts';
 import type { EventDecision } from './decisions.ts';
 
-// What the corporate events of an exchange were last worked out from, so that it is not done again for the same inputs.
+// What the corporate events of an exchange were last computed from, so that it is not done again for the same inputs.
 
 /** Identifies the inputs of an exchange's events, so that a change of them is noticed. */
 interface EventInputs {
@@ -15,7 +15,7 @@ interface EventInputs {
 }
 
 /**
- * Identifies what the events of an exchange would be worked out from now.
+ * Identifies what the events of an exchange would be computed from now.
  *
  * @param operations the data sets whose loads bring notices.
  * @param rules the version of the code that reads notices.
@@ -68,7 +68,7 @@ async function readProgress(db: NodePgDatabase, exchange: string): Promise<Event
   return known ?? null;
 }
 
-/** Were the events of an exchange last worked out from exactly these inputs? */
+/** True if the events of an exchange were last computed from exactly these inputs. */
 export async function areEventsOf(
   db: NodePgDatabase,
   exchange: string,
@@ -83,12 +83,12 @@ export async function areEventsOf(
   );
 }
 
-/** Were events of any exchange ever worked out? */
+/** True if events of any exchange were ever computed. */
 export async function hasEventProgress(db: NodePgDatabase): Promise<boolean> {
   return (await db.$count(eventProgress)) > 0;
 }
 
-/** Stores what the events of an exchange were worked out from. */
+/** Stores what the events of an exchange were computed from. */
 export async function writeEventProgress(
   db: NodePgDatabase,
   exchange: string,

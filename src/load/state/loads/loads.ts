@@ -1,12 +1,12 @@
 import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Day, DayRange } from '../../../core/days.ts';
-import { BEFORE_ALL, type Place } from '../../../core/place.ts';
+import { BEFORE_ALL, type Position } from '../../../core/position.ts';
 import { type Preparing, prepareOnce, runPrepared } from '../../database/prepared.ts';
 import { nextId, takeId } from '../schema/columns.ts';
 import { aliasProgress } from '../schema/instrument-tables.ts';
 import { loads } from '../schema/load-results.ts';
-import { answers } from '../schema/source-tables.ts';
+import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
@@ -21,7 +21,7 @@ export const LOADS = 'etl.loads';
 /** Takes the id of a load that begins; the rows that it writes carry it. */
 export const nextLoadId = (tx: NodePgDatabase): Promise<number> => takeId(tx, loads);
 
-/** A window whose answer is being stored, and the id of the load. */
+/** A window whose response is being stored, and the id of the load. */
 export interface BegunLoad extends DayRange {
   readonly loadId: number;
   readonly instruments: readonly string[];
@@ -65,33 +65,37 @@ export interface Written {
   readonly to: string;
 }
 
-/** The channel on which the commit of each load is told: LISTEN eod. */
+/** The channel on which the commit of each load is reported: LISTEN eod. */
 const CHANNEL = 'eod';
 
 /** SQL that notifies of a load that was made, and the days of each table that it changed. */
 const notifying = (tables: SQL) =>
   sql`pg_notify(${CHANNEL}, json_build_object('state', state, 'run', run_id, 'operation', operation, 'exchange', exchange, 'tables', ${tables})::text)`;
 
-/** A day as others are told it: null where rows have no day. */
-export const toldDay = (day: string) => (day.endsWith('infinity') ? null : day);
+/** A day as it is reported to others: null where rows have no day. */
+export const reportedDay = (day: string) => (day.endsWith('infinity') ? null : day);
 
 /**
- * Inserts the row of a load, with the next version, and tells it on the channel `eod` when it is committed. Must be the last statement before the commit: other loads wait here
- * until then, so that no version is taken before the one below it is committed.
+ * Inserts the row of a load, with the next version, and reports it on the channel `eod` when it is committed. Must be
+ * the last statement before the commit: other loads wait here until then, so that no version is taken before the one
+ * below it is committed.
  */
 export async function insertLoad(
   tx: NodePgDatabase & Preparing,
   load: {
     readonly loadId: number;
     readonly windowId: number;
-    /** The place of the answer, and the time of its call. */
-    readonly place: Place;
+    /** The position of the response, and the time of its call. */
+    readonly position: Position;
     readonly fetchedAt: Date;
     /** Days of the rows that it changed, table by table. */
     readonly written: readonly Written[];
-    /** Can a row that it wrote name an instrument in a way, or on a day, in which no row did before? If not, `etl.observed_aliases` stays as it is. */
+    /**
+     * True if a row that it wrote can name an instrument in a way, or on a day, in which no row did before. If not,
+     * `etl.observed_aliases` stays as it is.
+     */
     readonly namesChanged: boolean;
-    /** SHA-256 of the answer and of the code that read it; not given if the source was not asked now. */
+    /** SHA-256 of the response and of the code that read it; not given if the source was not requested now. */
     readonly digest?: string | undefined;
     /** Given if a person accepted a withdrawal of the window: how many rows were withdrawn, and of which day. */
     readonly accepted?: { readonly withdrawn: number; readonly day: string | null };
@@ -111,18 +115,22 @@ export async function insertLoad(
     accepted === undefined
       ? sql`w.fetched, w.inserted, w.updated, w.unchanged, w.stale, w.duplicate, w.rejected, w.withdrawn`
       : sql`0, 0, 0, 0, 0, 0, 0, ${accepted.withdrawn}::bigint`;
-  const tables = written.map((one) => ({ table: one.table, from: toldDay(one.from), to: toldDay(one.to) }));
+  const tables = written.map((one) => ({
+    table: one.table,
+    from: reportedDay(one.from),
+    to: reportedDay(one.to),
+  }));
   const window = ending?.returning() ?? tx.select().from(windows).where(eq(windows.id, load.windowId));
   await runPrepared(
     tx,
     sql`
     with w as ${window}, made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, place, fetched_at, changed_from, changed_to,
+      fetched, inserted, updated, unchanged, stale, duplicate, rejected, withdrawn, position, fetched_at, changed_from, changed_to,
       has_new_names, digest, committed_at, state)
     select ${load.loadId}, w.id, w.run_id, w.operation, w.exchange, coalesce(${day}::date, w.from_date),
       coalesce(${day}::date, w.to_date), w.instruments, w.variant, w.is_filtered, ${counts},
-      ${load.place}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
+      ${load.position}::timestamptz, ${load.fetchedAt.toISOString()}, ${from}::date, ${to}::date, ${namesChanged}::boolean or ${replacesNewNames({ from, to })}, ${digest}::text, next.committed_at, next.state
       from w, etl.next_state() next
     returning state, run_id, operation, exchange)
     select ${notifying(sql`${JSON.stringify(tables)}::json`)} from made`,
@@ -130,9 +138,9 @@ export async function insertLoad(
 }
 
 /**
- * Can a load `w` have replaced rows whose names are not in `etl.observed_aliases` yet? These rows carry the number of this
- * load now, so the names have to be looked for among its rows. All loads of the same days that committed before are
- * visible here, because they held the same advisory locks.
+ * True if a load `w` can have replaced rows whose names are not in `etl.observed_aliases` yet. These rows carry the
+ * number of this load now, so the names have to be looked for among its rows. All loads of the same days that committed
+ * before are visible here, because they held the same advisory locks.
  */
 function replacesNewNames({ from, to }: { readonly from: string | null; readonly to: string | null }) {
   const { state } = aliasProgress;
@@ -142,22 +150,22 @@ function replacesNewNames({ from, to }: { readonly from: string | null; readonly
 }
 
 /**
- * Inserts the rows of loads of answers that were read again and have none: those that were copied, or of which nothing
- * could be stored before. Their versions follow the order of the answers.
+ * Inserts the rows of loads of responses that were read again and have none: those that were copied, or of which
+ * nothing could be stored before. Their versions follow the order of the responses.
  */
 export async function insertLoads(
   tx: NodePgDatabase,
   windowId: number,
-  made: readonly { readonly loadId: number; readonly answerId: number }[],
+  made: readonly { readonly loadId: number; readonly responseId: number }[],
 ): Promise<void> {
   if (made.length === 0) return;
   await tx.execute(sql`
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      place, fetched_at, committed_at, state)
+      position, fetched_at, committed_at, state)
     select m."loadId", w.id, w.run_id, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.variant, a.is_filtered,
-      a.place, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.place) - 1
-      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "answerId" bigint)
-      join ${answers} a on a.id = m."answerId" where w.id = ${windowId}`);
+      a.position, a.fetched_at, next.committed_at, next.state + row_number() over (order by a.position) - 1
+      from etl.next_state() next, ${windows} w, jsonb_to_recordset(${JSON.stringify(made)}::jsonb) as m("loadId" bigint, "responseId" bigint)
+      join ${responses} a on a.id = m."responseId" where w.id = ${windowId}`);
 }
 
 /**
@@ -166,7 +174,7 @@ export async function insertLoads(
  * of parts that did not differ are verified. A rebuild that changed nothing gets none.
  */
 export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Promise<void> {
-  const ofRebuild = sql`l.run_id = ${runId} and l.exchange = p.exchange and l.place = ${BEFORE_ALL}::timestamptz`;
+  const ofRebuild = sql`l.run_id = ${runId} and l.exchange = p.exchange and l.position = ${BEFORE_ALL}::timestamptz`;
   await db.execute(sql`
     with parts as materialized (
       select exchange, min(operation) as operation, min(id) as window_id, min(from_date) as from_date, max(to_date) as to_date
@@ -175,7 +183,7 @@ export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Pr
         having bool_and(state in ('loaded', 'empty'))
     ), made as (
     insert into ${loads} (id, window_id, run_id, operation, exchange, from_date, to_date, instruments, variant, is_filtered,
-      place, fetched_at, has_new_names, committed_at, state)
+      position, fetched_at, has_new_names, committed_at, state)
     select ${nextId(loads)}, p.window_id, ${runId}, p.operation, p.exchange, p.from_date, p.to_date, '{}', '', false,
       ${BEFORE_ALL}::timestamptz, ${BEFORE_ALL}::timestamptz, false, next.committed_at, next.state + row_number() over (order by p.window_id) - 1
       from parts p, etl.next_state() next
@@ -186,8 +194,8 @@ export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Pr
 }
 
 /**
- * Stores that rows of these days are of these loads now, because a rebuild gave each row to the load of its answer: also
- * to those that changed nothing when they were committed.
+ * Stores that rows of these days are of these loads now, because a rebuild gave each row to the load of its response:
+ * also to those that changed nothing when they were committed.
  */
 export async function widenChanged(
   tx: NodePgDatabase,

@@ -24,8 +24,8 @@ const MOST = 40;
 
 /**
  * The locks on parts of something, such as days of a table. Of two transactions that name the same part, one waits for
- * the other, however many parts each of them names: whoever locks parts also locks their months and what has them, shared,
- * and whoever names too many parts locks their months, or what has them, and not shared.
+ * the other, however many parts each of them names: a transaction that locks parts also locks their months and what has
+ * them, shared, and one that names too many parts locks their months, or what has them, and not shared.
  *
  * @param around what has the parts.
  * @param parts days, or names of another kind, which belong to no month; null: all of it, whatever parts it has.
@@ -74,7 +74,10 @@ const tablesOf = (operations: readonly string[]): string[] =>
     ),
   ].sort();
 
-/** The locks on parts of a table of `market`, days (NO_DAY if it has none) or questions; null: on all rows of the exchange. */
+/**
+ * The locks on parts of a table of `market`, days (NO_DAY if it has none) or entries; null: on all rows of the
+ * exchange.
+ */
 export const locksOfTable = (
   table: string,
   exchange: string,

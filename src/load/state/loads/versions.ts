@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { BEFORE_ALL as ANY_PLACE } from '../../../core/place.ts';
-import { isoText, placeText } from '../schema/columns.ts';
+import { BEFORE_ALL as ANY_POSITION } from '../../../core/position.ts';
+import { isoText, positionText } from '../schema/columns.ts';
 import { loads, pastBegins } from '../schema/load-results.ts';
 import { runs } from '../schema/work.ts';
 
@@ -112,14 +112,14 @@ export interface DigestedLoad {
 /** The tables whose days a load has replaced, with commas between them; null if it was not the load of a rebuild. */
 const rebuiltTables = sql<
   string | null
->`case when ${loads.place} = ${ANY_PLACE}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
+>`case when ${loads.position} = ${ANY_POSITION}::timestamptz then etl.rebuilt_tables(${loads.window_id}) end`;
 
 // The load that covers all of a rebuild changed no row itself, and its digest is that of all rows of its tables.
 const digestedFrom = sql`coalesce(${loads.changed_from}, case when ${rebuiltTables} is not null then '-infinity'::date end)`;
 const digestedTo = sql`coalesce(${loads.changed_to}, case when ${rebuiltTables} is not null then 'infinity'::date end)`;
 
 const loadFacts = sql<string>`jsonb_build_array(${loads.id}, ${loads.window_id}, ${loads.run_id}, ${loads.from_date},
-  ${loads.to_date}, ${loads.instruments}, ${loads.variant}, ${placeText(loads.place)}, ${isoText(sql`${loads.fetched_at}`)},
+  ${loads.to_date}, ${loads.instruments}, ${loads.variant}, ${positionText(loads.position)}, ${isoText(sql`${loads.fetched_at}`)},
   ${isoText(sql`${loads.committed_at}`)}, ${loads.inserted}, ${loads.updated}, ${loads.withdrawn})::text`;
 
 /** The loads of the versions after one, in their order. */
@@ -162,18 +162,18 @@ export async function readRebuilds(db: NodePgDatabase) {
       isWhole: sql<boolean>`${loads.instruments} = '{}'`,
     })
     .from(loads)
-    .where(and(eq(loads.place, ANY_PLACE), isNotNull(rebuiltTables)))
+    .where(and(eq(loads.position, ANY_POSITION), isNotNull(rebuiltTables)))
     .orderBy(asc(loads.state));
   return found.map((load) => ({ ...load, rebuilt: load.rebuilt?.split(',') ?? null }));
 }
 
-/** The digest of all versions up to one; null if it is not worked out. */
+/** The digest of all versions up to one; null if it is not computed. */
 export async function readChain(db: NodePgDatabase, version: number): Promise<string | null> {
   const [found] = await db.select({ chain: loads.chain_digest }).from(loads).where(eq(loads.state, version));
   return found?.chain ?? null;
 }
 
-/** May this session store digests? A replica cannot, nor a role that may only read. */
+/** True if this session may store digests. A replica cannot, nor a role that may only read. */
 export async function canWriteDigests(db: NodePgDatabase): Promise<boolean> {
   const [found] = await db
     .select({

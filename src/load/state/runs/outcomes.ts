@@ -12,7 +12,7 @@ import { accessKeys } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { isOpen } from '../windows/transitions.ts';
 
-// What the status, alerts, forecasts, comparisons and imports ask about runs and windows.
+// What the status, alerts, forecasts, comparisons and imports query about runs and windows.
 
 /** When a run ended, or the time now if it has not. Null if there is no such run. */
 export async function readRunEnd(db: NodePgDatabase, runId: number) {

@@ -218,7 +218,7 @@ export function retriesOfRuns(
     .orderBy(run_id, next, operation, exchange);
 }
 
-/** The windows of these runs whose answers are doubted. */
+/** The windows of these runs whose responses are doubted. */
 export function doubtedWindowsOfRuns(db: NodePgDatabase, runIds: readonly number[]) {
   return db
     .select({ runId: windows.run_id, ...WINDOW_NAME, reason: sql<string>`${windows.suspicious}` })
@@ -275,17 +275,17 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
     failures: failures(run),
     /** What failed so far and is tried again, while the run is open. */
     retries: retries(run),
-    /** What was odd about answers, each warning once with the number of windows; the most frequent ones. */
+    /** What was odd about responses, each warning once with the number of windows; the most frequent ones. */
     warnings: warnings(run).slice(0, MAX_WARNINGS),
-    /** Windows that somebody should look at, such as those whose answer lacked too many rows to be withdrawn. */
+    /** Windows that somebody should look at, such as those whose response lacked too many rows to be withdrawn. */
     suspicious: suspicious(run),
     /** Data sets of which no response of the run had a record, and how many windows say so. */
     withoutRecords: operations(run).flatMap(({ operation: name, exchange, windows: ended, fetched }) =>
       fetched === 0 && ended.empty > 0 ? [{ operation: name, exchange, windows: ended.empty }] : [],
     ),
-    /** Sessions that should have records and of which the answer had none. */
+    /** Sessions that should have records and of which the response had none. */
     emptySessions: empty(run),
-    /** By day, the rows that full answers no longer listed: withdrawn, or too many to be withdrawn at once. */
+    /** By day, the rows that full responses no longer listed: withdrawn, or too many to be withdrawn at once. */
     withdrawals: withdrawals(run),
     /** Why windows were skipped, and how many for each reason. */
     skips: skips(run),
@@ -310,7 +310,7 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
       runId: runs.id,
       kind: runs.kind,
       state: runs.state,
-      /** Is part of the run yet to be planned? */
+      /** True if part of the run is yet to be planned. */
       isDeferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
       total: countWindows(notSplit),
       ended: countWindows(sql`${notSplit} and not ${isOpen()}`),

@@ -66,7 +66,7 @@ interface NewRun extends DayRange {
   readonly id: number;
   readonly kind: RunKind;
   readonly requestedBy: string;
-  /** What was asked for, as data. */
+  /** What was requested, as data. */
   readonly request: object;
   /** Unique name of the time at which a schedule started it. */
   readonly tick?: string | undefined;
@@ -114,7 +114,7 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
   return set.rowCount === 1;
 }
 
-/** The state of a run, and what it was asked to do, as data; null if there is no such run. */
+/** The state of a run, and what it was requested to do, as data; null if there is no such run. */
 export async function readRun(db: NodePgDatabase, runId: number) {
   const [run] = await db
     .select({ state: runs.state, request: runs.request })
@@ -159,7 +159,7 @@ export async function lockOpenRun(tx: NodePgDatabase, runId: number): Promise<bo
 
 /** Cancels a run and its open windows. @returns false if it had ended already. */
 export async function cancelRun(tx: NodePgDatabase, runId: number, reason: string): Promise<boolean> {
-  // The run first: its row lock waits for whoever is planning more of its windows, so that none is missed.
+  // The run first: its row lock waits for the process that is planning more of its windows, so that none is missed.
   const values = { state: 'cancelled', deferred: [], finished_at: now } as const;
   if (!(await moveRun(tx, 'cancel', values, runId))) return false;
   await cancelWindows(tx, runId, reason);
@@ -223,7 +223,7 @@ export async function deferTargets(
   await tx.update(runs).set({ deferred: targets }).where(eq(runs.id, runId));
 }
 
-/** Stores why running runs that ask the source cannot continue; no more of their windows are planned. */
+/** Stores why running runs that call the source cannot continue; no more of their windows are planned. */
 export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<void> {
   await tx
     .update(runs)

@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from 'drizzle-orm/pg-core';
-import type { Place } from '../../../core/place.ts';
+import type { Position } from '../../../core/position.ts';
 import type { RecordCounts } from '../../../core/record-counts.ts';
 
 /** The schema of what the pipeline knows about its own work: the source of truth, where the queue is disposable. */
@@ -20,10 +20,10 @@ export const etl = pgSchema('etl');
 // Columns that many tables have.
 export const id = () => bigserial('id', { mode: 'number' }).primaryKey();
 export const moment = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' });
-/** Where an answer stands in the one order of answers, see `core/place.ts`. */
-export const placeOf = (name: string) =>
+/** Where a response stands in the one order of responses, see `core/position.ts`. */
+export const positionOf = (name: string) =>
   timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
-export const place = () => placeOf('place');
+export const position = () => positionOf('position');
 export const day = (name: string) => date(name, { mode: 'string' });
 export const count = (name: string) => bigint(name, { mode: 'number' }).notNull().default(0);
 export const reference = (name: string) => bigint(name, { mode: 'number' });
@@ -48,8 +48,8 @@ export const ofWindow = () => ({
   exchange: text('exchange').notNull(),
 });
 
-/** The rest of what a window asks for: days, instruments, variant, and whether for only some of the records. */
-export const asked = () => ({
+/** The rest of what a window requests: days, instruments, variant, and whether for only some of the records. */
+export const requested = () => ({
   from_date: day('from_date').notNull(),
   to_date: day('to_date').notNull(),
   instruments: text('instruments').array().notNull(),
@@ -67,9 +67,9 @@ export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 export const isoText = (moment: SQL) =>
   sql<string>`to_char(${moment} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** The place of an answer as text, of a column or of SQL that selects one. */
-export const placeText = (column: SQL | Column) =>
-  sql<Place>`to_char((${column}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+/** The position of a response as text, of a column or of SQL that selects one. */
+export const positionText = (column: SQL | Column) =>
+  sql<Position>`to_char((${column}) at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** SQL that takes the next number of a table's ids. */
 export const nextId = (table: PgTable) =>

@@ -124,7 +124,7 @@ export const eventProgress = etl.table('event_progress', {
 });
 describe(
   eventProgress,
-  'By exchange, what market.corporate_events was last worked out from: as long as it is the same, a run ends without reading any list.',
+  'By exchange, what market.corporate_events was last computed from: as long as it is the same, a run ends without reading any list.',
   {
     exchange: 'Exchange.',
     notices_state: 'The last state of etl.loads whose notices are included.',

@@ -42,7 +42,7 @@ describe(findings, 'Where data sets contradict one another; a finding never bloc
   id: 'Number of the finding.',
   check: 'Name of the check.',
   severity: 'info, warning or error.',
-  operation: 'Operation whose data is in question.',
+  operation: 'Operation whose data is concerned.',
   exchange: 'Exchange.',
   date: 'Session day.',
   instrument: 'Instrument, if the finding is about one.',
@@ -64,7 +64,7 @@ describe(
   "Operations besides those that come with eod: of the catalogue, or the user's own. Their tables are in market.",
   {
     name: 'Operation of the source.',
-    is_enabled: 'Whether it is asked for. If not, its rows stay.',
+    is_enabled: 'Whether it is requested. If not, its rows stay.',
     changed_at: 'When it was last enabled or disabled.',
     changed_by: 'Who did that: user and host.',
   },

@@ -3,7 +3,6 @@ import { boolean, check, index, integer, jsonb, primaryKey, text, unique } from 
 import { forEachCount } from '../../../core/record-counts.ts';
 import { COVERAGE_STATES, HELD_BACK } from '../registers.ts';
 import {
-  asked,
   COUNT_COMMENTS,
   count,
   day,
@@ -12,9 +11,10 @@ import {
   isOneOf,
   moment,
   ofWindow,
-  place,
-  placeOf,
+  position,
+  positionOf,
   reference,
+  requested,
 } from './columns.ts';
 import { describe } from './describe.ts';
 
@@ -26,8 +26,8 @@ export const loads = etl.table(
   {
     id: id(),
     ...ofWindow(),
-    ...asked(),
-    place: place().notNull(),
+    ...requested(),
+    position: position().notNull(),
     fetched_at: moment('fetched_at').notNull(),
     committed_at: moment('committed_at').notNull(),
     state: reference('state').notNull(),
@@ -43,9 +43,9 @@ export const loads = etl.table(
     unique('loads_state_key').on(table.state),
     index('loads_run_idx').on(table.run_id),
     index('loads_committed_idx').on(table.committed_at),
-    index('loads_asked_idx').on(table.operation, table.exchange, table.to_date),
-    // Every load looks for loads of later answers, and nearly always finds none.
-    index('loads_place_idx').on(table.place),
+    index('loads_requested_idx').on(table.operation, table.exchange, table.to_date),
+    // Every load looks for loads of later responses, and nearly always finds none.
+    index('loads_position_idx').on(table.position),
   ],
 );
 describe(
@@ -53,18 +53,18 @@ describe(
   'One row per committed load. Rows of market and market_history refer to the load that wrote them.',
   {
     id: 'Number of the load.',
-    window_id: 'The window whose answer it stored.',
+    window_id: 'The window whose response it stored.',
     run_id: 'The run of the window.',
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
-    from_date: 'First day asked for.',
-    to_date: 'Last day asked for.',
-    instruments: 'Instruments asked for; empty means the whole exchange.',
-    variant: 'Which question about a day this is, as in etl.windows.',
+    exchange: 'Exchange that was requested.',
+    from_date: 'First day requested.',
+    to_date: 'Last day requested.',
+    instruments: 'Instruments requested; empty means the whole exchange.',
+    variant: 'Which request about a day this is, as in etl.windows.',
     is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
-    place:
-      'Place of its answer in the one order of answers: the later one replaces the earlier one, whichever was loaded first.',
-    fetched_at: 'When the source was asked.',
+    position:
+      'Position of its response in the one order of responses: the later one replaces the earlier one, whichever was loaded first.',
+    fetched_at: 'When the source was called.',
     committed_at:
       'When the load was committed, just before the end of its transaction; never before that of a lower state.',
     state:
@@ -76,9 +76,9 @@ describe(
     has_new_names:
       'Whether its rows may name an instrument in a way, or on a day, in which no row did before. If not, market.instruments does not change.',
     digest:
-      'SHA-256 of the answer and of the code that read it, in hex: an answer is not read again if the last load of its days has the same. Null for imports and replays.',
+      'SHA-256 of the response and of the code that read it, in hex: a response is not read again if the last load of its days has the same. Null for imports and replays.',
     rows_digest:
-      'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` works it out; null until then.',
+      'SHA-256, in hex, of the rows that it wrote and withdrew, as `eod verify` computes it; null until then.',
     chain_digest:
       'SHA-256, in hex, of that digest and of this column of the state before: the digest of all states up to this one.',
     ...COUNT_COMMENTS,
@@ -92,29 +92,29 @@ export const dayRows = etl.table(
     exchange: text('exchange').notNull(),
     day: day('day').notNull(),
     most: integer('most').notNull(),
-    place: place().notNull(),
+    position: position().notNull(),
   },
   (table) => [
     primaryKey({
       name: 'day_rows_pkey',
-      columns: [table.table_name, table.exchange, table.day, table.place],
+      columns: [table.table_name, table.exchange, table.day, table.position],
     }),
   ],
 );
 describe(
   dayRows,
-  'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest place. Decides how many may be withdrawn.',
+  'The most rows that a day of a table ever had, since a person last accepted that it has fewer: the entry with the greatest position. Decides how many may be withdrawn.',
   {
     table_name: 'Table of market.',
     exchange: 'Exchange of the rows.',
     day: 'Day of the rows; 0001-01-01 where the table has no days.',
     most: 'The most rows.',
-    place:
-      'The place of the answer since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.',
+    position:
+      'The position of the response since which this counts: it withdrew rows, and the most had been another number before. -infinity where that is not known.',
   },
 );
 
-/** The condition that an answer took the last row of a day, or that rows which it lacked were kept. */
+/** The condition that a response took the last row of a day, or that rows which it lacked were kept. */
 export const HAS_EFFECT = sql`(m.state in ('refused', 'outdated') or m.gone > 0 and m.rows_left = 0)`;
 
 const WITHDRAWAL_STATES = ['withdrawn', 'refused', 'accepted', 'outdated'] as const;
@@ -132,7 +132,7 @@ export const withdrawals = etl.table(
     gone: integer('gone').notNull(),
     most: integer('most').notNull(),
     rows_left: integer('rows_left').notNull(),
-    place: place().notNull(),
+    position: position().notNull(),
     rows: jsonb('rows').$type<readonly Readonly<Record<string, string | null>>[]>().notNull(),
     noted_at: moment('noted_at').notNull().defaultNow(),
     accepted_at: moment('accepted_at'),
@@ -149,24 +149,24 @@ export const withdrawals = etl.table(
 );
 describe(
   withdrawals,
-  'By answer and day, the rows that a full answer no longer listed: withdrawn, or too many to be withdrawn at once.',
+  'By response and day, the rows that a full response no longer listed: withdrawn, or too many to be withdrawn at once.',
   {
     id: 'Number of the withdrawal, as `eod withdrawals accept` takes it.',
-    load_id: 'The load (etl.loads.id) that found it: of that answer, or of an earlier one that came late.',
+    load_id: 'The load (etl.loads.id) that found it: of that response, or of an earlier one that came late.',
     window_id: 'The window of that load.',
     run_id: 'The run of that load.',
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
+    exchange: 'Exchange that was requested.',
     table_name: 'Table of market.',
     day: 'Day of the rows; null where the table has no days.',
     state:
-      'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later answer decided).',
+      'withdrawn; refused (held back: too many at once, a person decides); accepted (withdrawn by a person); outdated (a later response decided).',
     reason: 'Why they were not withdrawn.',
-    gone: 'Rows that were not listed: the answer is compared with those that the answers before it left.',
+    gone: 'Rows that were not listed: the response is compared with those that the responses before it left.',
     most: 'The most rows that the day ever had, as in etl.day_rows.',
     rows_left: 'Rows that the day has left, or would have.',
     rows: 'Keys of the rows, if they were not withdrawn.',
-    place: 'Place of the answer that did not list them, as in etl.answers.',
+    position: 'Position of the response that did not list them, as in etl.responses.',
     noted_at: 'When it was stored.',
     accepted_at: 'When a person accepted it.',
     accepted_by: 'Who accepted it: user and host.',
@@ -174,14 +174,14 @@ describe(
 );
 
 /**
- * The state of a question as SQL, by its registers (registers.ts). An answer that fills one table and takes the
+ * The state of an entry as SQL, by its registers (registers.ts). A response that fills one table and takes the
  * last row of another loads the day; one that is doubted never does. Where the newest has no row of the day and was held
- * back, it is not known that there is nothing: the day stays a gap until a better answer comes or a person decides.
+ * back, it is not known that there is nothing: the day stays a gap until a better response comes or a person decides.
  */
 const STATE_OF = (() => {
-  const isLoaded = `(loaded_place is not null and (doubted_place is null or loaded_place > doubted_place)
-    and (emptied_place is null or loaded_place >= emptied_place))`;
-  const isHeldBack = `(held_back_place is not distinct from last_place and last_said in ('empty', 'not_published'))`;
+  const isLoaded = `(loaded_position is not null and (doubted_position is null or loaded_position > doubted_position)
+    and (emptied_position is null or loaded_position >= emptied_position))`;
+  const isHeldBack = `(held_back_position is not distinct from last_position and last_said in ('empty', 'not_published'))`;
   return {
     state: `case when ${isLoaded} then 'loaded' when ${isHeldBack} then 'failed' else last_said end`,
     records: `case when ${isLoaded} then loaded_records else last_records end`,
@@ -214,15 +214,15 @@ export const coverage = etl.table(
     day: day('day').notNull(),
     instrument: text('instrument').notNull().default(''),
     variant: text('variant').notNull().default(''),
-    last_place: placeOf('last_place').notNull(),
+    last_position: positionOf('last_position').notNull(),
     last_said: text('last_said', { enum: COVERAGE_STATES }).notNull(),
     last_records: count('last_records'),
     last_diagnostic: text('last_diagnostic'),
-    loaded_place: placeOf('loaded_place'),
+    loaded_position: positionOf('loaded_position'),
     loaded_records: reference('loaded_records'),
-    doubted_place: placeOf('doubted_place'),
-    emptied_place: placeOf('emptied_place'),
-    held_back_place: placeOf('held_back_place'),
+    doubted_position: positionOf('doubted_position'),
+    emptied_position: positionOf('emptied_position'),
+    held_back_position: positionOf('held_back_position'),
     state: text('state', { enum: COVERAGE_STATES }).notNull().generatedAlwaysAs(sql.raw(STATE_OF.state)),
     records: reference('records').notNull().generatedAlwaysAs(sql.raw(STATE_OF.records)),
     diagnostic: text('diagnostic').generatedAlwaysAs(sql.raw(STATE_OF.diagnostic)),
@@ -247,31 +247,32 @@ export const coverage = etl.table(
 );
 describe(
   coverage,
-  'What is known about each operation, exchange and session day; no row means that it was never asked for.',
+  'What is known about each operation, exchange and session day; no row means that it was not requested yet.',
   {
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
+    exchange: 'Exchange that was requested.',
     day: 'Session day; the day of the call for operations without dates.',
-    instrument: 'Instrument, if the operation is asked per instrument; empty means the whole exchange.',
-    variant: 'Which question about a day, if the operation asks several, e.g. eod/Standalone.',
+    instrument: 'Instrument, if the operation is requested per instrument; empty means the whole exchange.',
+    variant: 'Which request about a day, if the operation has several, e.g. eod/Standalone.',
     state:
-      'loaded, empty (exchange open, nothing listed), holiday, not_published (asked before publication), blocked or failed.',
-    records: 'Records of that day in the answer that loaded it; else in the last one. Unit: records.',
-    diagnostic: 'The line with which the source answered instead of data, if any.',
-    last_place:
-      'Where the answer, failed call or holiday that said something last stands in the order of answers. The state, records and diagnostic follow from these columns.',
+      'loaded, empty (exchange open, nothing listed), holiday, not_published (requested before publication), blocked or failed.',
+    records: 'Records of that day in the response that loaded it; else in the last one. Unit: records.',
+    diagnostic: 'The line that the source sent instead of data, if any.',
+    last_position:
+      'Where the response, failed call or holiday that said something last stands in the order of responses. The state, records and diagnostic follow from these columns.',
     last_said: 'What it said: one of the states.',
     last_records: 'Records of that day in it. Unit: records.',
-    last_diagnostic: 'The line with which the source answered instead of data, or why the answer is doubted.',
-    loaded_place: 'The place of the last answer that had records of the day.',
+    last_diagnostic: 'The line that the source sent instead of data, or why the response is doubted.',
+    loaded_position: 'The position of the last response that had records of the day.',
     loaded_records: 'Records of that day in it. Unit: records.',
-    doubted_place:
-      'The place of the last answer with records that nobody asked for, or with fewer than it states: the day is not loaded by it or by earlier ones.',
-    emptied_place: 'The place of the last answer that took the last row of the day.',
-    held_back_place: 'The place of the last answer whose withdrawal of rows of the day was held back.',
-    run_id: 'The run that last asked for it.',
-    window_id: 'The window that last asked for it; null if the calendar decided.',
-    checked_at: 'When it was last asked for; a replay does not ask.',
+    doubted_position:
+      'The position of the last response with records that nobody requested, or with fewer than it states: the day is not loaded by it or by earlier ones.',
+    emptied_position: 'The position of the last response that took the last row of the day.',
+    held_back_position:
+      'The position of the last response whose withdrawal of rows of the day was held back.',
+    run_id: 'The run that last requested it.',
+    window_id: 'The window that last requested it; null if the calendar decided.',
+    checked_at: 'When it was last requested; a replay does not ask.',
   },
 );
 
@@ -310,36 +311,38 @@ const REJECT_COMMENTS = {
   run_id: 'The run that fetched it last.',
   window_id: 'The window that fetched it last.',
   operation: 'Operation of the source.',
-  exchange: 'Exchange that was asked for.',
-  position: 'Position in the answer, from 0.',
-  from_date: 'The day that it names; if none can be read, the first day asked for.',
-  to_date: 'The day that it names; if none can be read, the last day asked for.',
+  exchange: 'Exchange that was requested.',
+  position: 'Position in the response, from 0.',
+  from_date: 'The day that it names; if none can be read, the first day requested.',
+  to_date: 'The day that it names; if none can be read, the last day requested.',
   fingerprint:
-    'SHA-256 of the record and of what was asked for, in hex: however often it is sent, it is one reject.',
+    'SHA-256 of the record and of what was requested, in hex: however often it is sent, it is one reject.',
   record: 'The record as sent; NUL and invalid Unicode are written as escapes, oversized parts are cut.',
   problems: 'Each problem with the path of its field.',
   is_stray: 'Whether it is of a day, quarter or exchange that was not requested.',
-  first_seen_at: 'When the first answer that contained it was fetched.',
-  last_seen_at: 'When the last answer that contained it was fetched, which is that of the window.',
+  first_seen_at: 'When the first response that contained it was fetched.',
+  last_seen_at: 'When the last response that contained it was fetched, which is that of the window.',
 };
 
 describe(rejectedRecords, 'What the view etl.rejects is computed from: query that.', {
   ...REJECT_COMMENTS,
-  instruments: 'Instruments that the last answer with it was asked for; empty means the whole exchange.',
-  variant: 'Which question about a day that answer was asked.',
-  is_dated: 'Whether it is about days: only an answer about all of them resolves it.',
-  settled_at: 'When it was resolved, as far as that is noted; null if it has to be asked of etl.answers.',
+  instruments:
+    'Instruments that were requested with the last response that had it; empty means the whole exchange.',
+  variant: 'Which request about a day the response was to.',
+  is_dated: 'Whether it is about days: only a response about all of them resolves it.',
+  settled_at:
+    'When it was resolved, as far as that is noted; null if it has to be requested of etl.responses.',
 });
 
 /**
- * SQL that selects the answers `a` which show that the rejected record `r` is no longer sent or can be read now: believed
- * ones, later than the last one that had the record, which would have it if it were still sent. The days are looked for
- * first, by themselves, because an operation may have answers of thousands of days.
+ * SQL that selects the responses `a` which show that the rejected record `r` is no longer sent or can be read now:
+ * believed ones, later than the last one that had the record, which would have it if it were still sent. The days are
+ * looked for first, in a query of their own, because an operation may have responses of thousands of days.
  */
 export const resolving = (r: string) =>
-  `from (select * from etl.answers where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
+  `from (select * from etl.responses where is_believed and not is_filtered and daterange(from_date, to_date, '[]')
       @> case when ${r}.is_dated then daterange(${r}.from_date, ${r}.to_date, '[]') else 'empty' end offset 0) a
-    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.place > ${r}.last_seen_at
+    where a.operation = ${r}.operation and a.exchange = ${r}.exchange and a.variant = ${r}.variant and a.position > ${r}.last_seen_at
       and (a.instruments = '{}' or ${r}.instruments <> '{}' and ${r}.instruments <@ a.instruments)`;
 
 /** Columns of a rejected record that users see. */
@@ -364,11 +367,11 @@ export const rejects = etl
   .as(
     sql.raw(`select ${SHOWN}, settled_at as resolved_at from etl.rejected_records where settled_at is not null
   union all
-  select ${SHOWN}, (select min(a.place)::timestamptz ${resolving('r')})
+  select ${SHOWN}, (select min(a.position)::timestamptz ${resolving('r')})
     from etl.rejected_records r where settled_at is null`),
   );
 describe(rejects, 'Every record that failed validation, as sent, with each of its problems.', {
   ...REJECT_COMMENTS,
   resolved_at:
-    'When it was read again and passed, or when a later answer was fetched in which it passed or was no longer sent; null until then.',
+    'When it was read again and passed, or when a later response was fetched in which it passed or was no longer sent; null until then.',
 });

@@ -14,7 +14,18 @@ import {
 } from 'drizzle-orm/pg-core';
 import type { FieldType } from '../../../operations/fields.ts';
 import { COVERAGE_STATES } from '../registers.ts';
-import { asked, bytea, day, etl, id, moment, ofWindow, place, placeOf, reference } from './columns.ts';
+import {
+  bytea,
+  day,
+  etl,
+  id,
+  moment,
+  ofWindow,
+  position,
+  positionOf,
+  reference,
+  requested,
+} from './columns.ts';
 import { describe } from './describe.ts';
 
 export const callBudget = etl.table(
@@ -70,7 +81,7 @@ export const rangeLimits = etl.table(
 );
 describe(
   rangeLimits,
-  'The longest range that the source allows, as far as refusals and answers have shown; tried again after a week.',
+  'The longest range that the source allows, as far as refusals and responses have shown; tried again after a week.',
   {
     key_hash: 'Hash of the access key; never the key.',
     operation: 'Operation of the source.',
@@ -91,7 +102,7 @@ export const withdrawnOperations = etl.table(
 );
 describe(
   withdrawnOperations,
-  'Operations that the source does not offer any more; their questions are put to another operation, and they are tried again after a week.',
+  'Operations that the source does not offer any more; their requests are sent to another operation, and they are tried again after a week.',
   {
     key_hash: 'Hash of the access key; never the key.',
     operation: 'Operation of the source.',
@@ -106,7 +117,7 @@ export const responseBodies = etl.table('response_bodies', {
   body: bytea('body').notNull(),
   bytes: integer('bytes').notNull(),
 });
-describe(responseBodies, 'Bodies of answers, each kept once.', {
+describe(responseBodies, 'Bodies of responses, each kept once.', {
   hash: 'SHA-256 of the body as it was read, in hex.',
   encoding: 'How the body is compressed.',
   body: 'The body, compressed.',
@@ -116,7 +127,7 @@ describe(responseBodies, 'Bodies of answers, each kept once.', {
 export const clock = etl.table('clock', { last: moment('last').notNull() }, () => [
   uniqueIndex('clock_one_idx').on(sql`(true)`),
 ]);
-describe(clock, 'A single row: the last place that was given to an answer.', {
+describe(clock, 'A single row: the last position that was given to a response.', {
   last: "Always later than all before; after a leap of the server's clock backwards it goes on in microseconds.",
 });
 
@@ -125,30 +136,30 @@ export const pruned = etl.table(
   {
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
-    place: place().notNull(),
+    position: position().notNull(),
     state: reference('state').notNull(),
   },
   (table) => [primaryKey({ name: 'pruned_pkey', columns: [table.operation, table.exchange] })],
 );
 describe(
   pruned,
-  'How far the answers of data sets that fill the same tables are pruned. The rows that these answers left are those of a state, so later answers are put in their order without them.',
+  'How far the responses of data sets that fill the same tables are pruned. The rows that these responses left are those of a state, so later responses are put in their order without them.',
   {
     operation: 'The first, by name, of the data sets that fill the same tables.',
-    exchange: 'Exchange that was asked for.',
-    place: 'Place of the last answer that is pruned, and with it all before it.',
+    exchange: 'Exchange that was requested.',
+    position: 'Position of the last response that is pruned, and with it all before it.',
     state:
-      'The state in which these answers, and no later one, were loaded: market_history.<table>_at(state) has their rows.',
+      'The state in which these responses, and no later one, were loaded: market_history.<table>_at(state) has their rows.',
   },
 );
 
-export const answers = etl.table(
-  'answers',
+export const responses = etl.table(
+  'responses',
   {
     id: id(),
-    place: place().notNull(),
+    position: position().notNull(),
     ...ofWindow(),
-    ...asked(),
+    ...requested(),
     params: jsonb('params').$type<Readonly<Record<string, string>>>().notNull(),
     called_on: day('called_on').notNull(),
     hash: text('hash').references(() => responseBodies.hash),
@@ -158,56 +169,61 @@ export const answers = etl.table(
     said: text('said', { enum: COVERAGE_STATES }),
     records: integer('records'),
     diagnostic: text('diagnostic'),
-    questions: jsonb('questions'),
+    entries: jsonb('entries'),
     is_doubted: boolean('is_doubted'),
     is_believed: boolean('is_believed').notNull().default(false),
     layout: bigint('layout', { mode: 'bigint' }),
     field_counts: integer('field_counts').array(),
   },
   (table) => [
-    unique('answers_place_key').on(table.place),
-    index('answers_asked_idx').on(table.operation, table.exchange, table.from_date),
-    index('answers_hash_idx').on(table.hash),
-    index('answers_window_idx').on(table.window_id),
+    unique('responses_position_key').on(table.position),
+    index('responses_requested_idx').on(table.operation, table.exchange, table.from_date),
+    index('responses_hash_idx').on(table.hash),
+    index('responses_window_idx').on(table.window_id),
     // Those that may resolve a reject of some days.
-    index('answers_believed_idx')
+    index('responses_believed_idx')
       .using('gist', sql`daterange(${table.from_date}, ${table.to_date}, '[]')`)
       .where(sql`${table.is_believed} and not ${table.is_filtered}`),
   ],
 );
-describe(answers, 'Every answer that was received, with the request that fetched it: what replay reads.', {
-  id: 'Number of the answer.',
-  place:
-    'Where it stands in the one order of answers: the answer with the greater place is the later one. Given once, when its call was counted.',
-  run_id: 'The run that fetched it.',
-  window_id: 'The window that fetched it.',
-  operation: 'Operation of the source.',
-  exchange: 'Exchange that was asked for.',
-  from_date: 'First day asked for.',
-  to_date: 'Last day asked for.',
-  instruments: 'Instruments asked for; empty means the whole exchange.',
-  params: 'As in etl.windows. With "file" the body is not an answer but an imported CSV file of that name.',
-  variant: 'Which question about a day, if the operation asks several, e.g. eod/Standalone.',
-  is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
-  called_on: 'Day of the call in EOD_TIMEZONE.',
-  hash: 'The body, in etl.response_bodies; NULL if it is not kept.',
-  content_type: 'Content type that the source sent.',
-  fetched_at: 'When it was fetched; of a file, when it was read.',
-  symbols:
-    'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.',
-  said: 'What it said of all its questions, as etl.coverage.state; NULL where that differs, or where it is not known.',
-  records: 'Records of each of its questions; NULL where that differs.',
-  diagnostic:
-    'What the source answered instead of data, or why it is not believed, if that is the same for all its questions.',
-  questions:
-    'Its questions, with what differs from one to the other; NULL if they are its last day, for each of its instruments.',
-  layout:
-    'Which fields its records have, as in etl.answer_layouts; NULL if it had no record, or was not observed.',
-  field_counts: 'Its records, and how many of these have a value in each of the fields.',
-  is_doubted: 'True if it had records that nobody asked for, or fewer than it states; else NULL.',
-  is_believed:
-    'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
-});
+describe(
+  responses,
+  'Every response that was received, with the request that fetched it: what replay reads.',
+  {
+    id: 'Number of the response.',
+    position:
+      'Where it stands in the one order of responses: the response with the greater position is the later one. Given once, when its call was counted.',
+    run_id: 'The run that fetched it.',
+    window_id: 'The window that fetched it.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was requested.',
+    from_date: 'First day requested.',
+    to_date: 'Last day requested.',
+    instruments: 'Instruments requested; empty means the whole exchange.',
+    params:
+      'As in etl.windows. With "file" the body is not a response but an imported CSV file of that name.',
+    variant: 'Which request about a day, if the operation has several, e.g. eod/Standalone.',
+    is_filtered: 'Whether it was narrowed to a part of the data, as in etl.windows.',
+    called_on: 'Day of the call in EOD_TIMEZONE.',
+    hash: 'The body, in etl.response_bodies; NULL if it is not kept.',
+    content_type: 'Content type that the source sent.',
+    fetched_at: 'When it was fetched; of a file, when it was read.',
+    symbols:
+      'The ticker symbols that the rows of a file without tickers were given, by scrip code: kept, so that the file is always read in the same way. Other codes are their own symbol.',
+    said: 'What it said of all its entries, as etl.coverage.state; NULL where that differs, or where it is not known.',
+    records: 'Records of each of its entries; NULL where that differs.',
+    diagnostic:
+      'What the source sent instead of data, or why it is not believed, if that is the same for all its entries.',
+    entries:
+      'Its entries, with what differs from one to the other; NULL if they are its last day, for each of its instruments.',
+    layout:
+      'Which fields its records have, as in etl.response_layouts; NULL if it had no record, or was not observed.',
+    field_counts: 'Its records, and how many of these have a value in each of the fields.',
+    is_doubted: 'True if it had records that nobody requested, or fewer than it states; else NULL.',
+    is_believed:
+      'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
+  },
+);
 
 /** A field of a layout, as it is stored: its name as it was sent and as names are compared, its type, and a value. */
 export interface LayoutField {
@@ -217,38 +233,38 @@ export interface LayoutField {
   readonly example: string | null;
 }
 
-export const answerLayouts = etl.table(
-  'answer_layouts',
+export const responseLayouts = etl.table(
+  'response_layouts',
   {
     operation: text('operation').notNull(),
     exchange: text('exchange').notNull(),
     layout: bigint('layout', { mode: 'bigint' }).notNull(),
     fields: jsonb('fields').$type<readonly LayoutField[]>().notNull(),
-    first_place: placeOf('first_place').notNull(),
+    first_position: positionOf('first_position').notNull(),
     first_run_id: reference('first_run_id').notNull(),
-    last_place: placeOf('last_place').notNull(),
+    last_position: positionOf('last_position').notNull(),
     last_run_id: reference('last_run_id').notNull(),
-    answers: reference('answers').notNull(),
+    responses: reference('responses').notNull(),
     counts: bigint('counts', { mode: 'number' }).array().notNull(),
   },
   (table) => [
-    primaryKey({ name: 'answer_layouts_pkey', columns: [table.operation, table.exchange, table.layout] }),
+    primaryKey({ name: 'response_layouts_pkey', columns: [table.operation, table.exchange, table.layout] }),
   ],
 );
 describe(
-  answerLayouts,
-  'What the view etl.source_fields is worked out from: the sets of fields that answers had, with sums over all answers of each. Read the view.',
+  responseLayouts,
+  'What the view etl.source_fields is computed from: the sets of fields that responses had, with sums over all responses of each. Read the view.',
   {
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
+    exchange: 'Exchange that was requested.',
     layout: 'Made from the names and types of the fields.',
     fields:
-      'The fields by name: name, plain (as names are compared), type, and an example of the first answer.',
-    first_place: 'Place of the first answer with these fields, as in etl.answers.',
+      'The fields by name: name, plain (as names are compared), type, and an example of the first response.',
+    first_position: 'Position of the first response with these fields, as in etl.responses.',
     first_run_id: 'The run that fetched it.',
-    last_place: 'Place of the last answer with these fields.',
+    last_position: 'Position of the last response with these fields.',
     last_run_id: 'The run that fetched it.',
-    answers: 'Answers with these fields. Unit: answers.',
+    responses: 'Responses with these fields. Unit: responses.',
     counts: 'Their records, and how many of these have a value in each field.',
   },
 );
@@ -287,15 +303,15 @@ export const sourceFields = etl
   })
   .as(
     sql.raw(`with sent as (
-    select l.operation, l.exchange, l.first_place, l.last_place, l.counts[1] as records, l.counts[1 + f.at] as filled,
+    select l.operation, l.exchange, l.first_position, l.last_position, l.counts[1] as records, l.counts[1 + f.at] as filled,
            f.field ->> 'name' as name, f.field ->> 'plain' as plain, f.field ->> 'type' as type, f.field ->> 'example' as example
-      from etl.answer_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
+      from etl.response_layouts l, jsonb_array_elements(l.fields) with ordinality as f(field, at)
   )
-  select s.operation, s.exchange, (array_agg(s.name order by s.last_place desc, s.name))[1] as field,
-         (array_agg(s.type order by s.last_place desc, s.type) filter (where s.type is not null))[1] as type,
-         min(s.first_place)::timestamptz as first_seen_at, max(s.last_place)::timestamptz as last_seen_at,
+  select s.operation, s.exchange, (array_agg(s.name order by s.last_position desc, s.name))[1] as field,
+         (array_agg(s.type order by s.last_position desc, s.type) filter (where s.type is not null))[1] as type,
+         min(s.first_position)::timestamptz as first_seen_at, max(s.last_position)::timestamptz as last_seen_at,
          round(1 - sum(s.filled) / sum(s.records), 4) as share_null,
-         (array_agg(s.example order by s.last_place desc, s.example) filter (where s.example is not null))[1] as example,
+         (array_agg(s.example order by s.last_position desc, s.example) filter (where s.example is not null))[1] as example,
          (select string_agg(d.mapped_column, ', ' order by d.mapped_column) from etl.declared_fields d
            where d.operation = s.operation and d.field = s.plain) as mapped_column
     from sent s group by s.operation, s.exchange, s.plain`),
@@ -305,13 +321,13 @@ describe(
   'Every field that records of the source had, by operation and exchange, since fields are observed; imported files do not count.',
   {
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
+    exchange: 'Exchange that was requested.',
     field:
       'Name as it was sent last; names that differ in case, spaces, hyphens and underscores only are one field.',
-    type: 'Type of its values in the last answer that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.',
-    first_seen_at: 'Time of the first answer that had it.',
-    last_seen_at: 'Time of the last answer that had it.',
-    share_null: 'Share of the records without a value, of the answers that had it. Unit: fraction.',
+    type: 'Type of its values in the last response that had some: number, digits (a number in a text), text, boolean, list, object, or mixed.',
+    first_seen_at: 'Time of the first response that had it.',
+    last_seen_at: 'Time of the last response that had it.',
+    share_null: 'Share of the records without a value, of the responses that had it. Unit: fraction.',
     example: 'A value, its first 100 characters.',
     mapped_column:
       'The columns that it is read into, with their tables, as of the last eod migrate; NULL if no declaration reads it.',

@@ -46,22 +46,22 @@ export const runs = etl.table(
     check('runs_state', isOneOf(table.state, RUN_STATES)),
   ],
 );
-describe(runs, 'One row per run: what was asked for, by whom, its state and totals.', {
+describe(runs, 'One row per run: what was requested, by whom, its state and totals.', {
   id: 'Number of the run, as `eod runs`, `eod runs resume` and `eod runs cancel` take it.',
-  kind: 'backfill, nightly, import, replay, gap_fill or events (corporate events worked out again).',
+  kind: 'backfill, nightly, import, replay, gap_fill or events (corporate events computed again).',
   state:
     'running; paused (stopped by hand; `eod runs resume` continues it); completed (every window loaded, empty or skipped for a reason); failed (a window failed or was blocked); cancelled.',
-  requested_by: 'Who asked for it: user and host, or the scheduler.',
-  request: 'What was asked for, as JSON; never the access key.',
-  from_date: 'First day asked for.',
-  to_date: 'Last day asked for.',
+  requested_by: 'Who requested it: user and host, or the scheduler.',
+  request: 'What was requested, as JSON; never the access key.',
+  from_date: 'First day requested.',
+  to_date: 'Last day requested.',
   tick: 'Schedule and time that started it; unique, so that two schedulers start one run. Null when a person started it.',
-  deferred: 'Operations whose windows wait for others of the run, which list what to ask for.',
+  deferred: 'Operations whose windows wait for others of the run, which list what to request.',
   error: 'Why the run as a whole stopped.',
   requests: 'Calls made to the source.',
   bytes: 'Bytes received. Unit: bytes.',
   ...COUNT_COMMENTS,
-  started_at: 'When the run was asked for.',
+  started_at: 'When the run was requested.',
   resumed_at: 'When it was last resumed.',
   finished_at: 'When it ended; null while it is open.',
   follow_up:
@@ -107,8 +107,8 @@ export const windows = etl.table(
   },
   (table) => [
     index('windows_run_idx').on(table.run_id, table.state),
-    // Of two windows that ask the same question, one waits. Files and kept answers are read without a request.
-    uniqueIndex('windows_asked_key')
+    // Of two windows that make the same request, one waits. Files and kept responses are read without a request.
+    uniqueIndex('windows_requested_key')
       .on(
         table.operation,
         table.exchange,
@@ -138,13 +138,13 @@ describe(
     id: 'Number of the window.',
     run_id: 'The run it belongs to.',
     operation: 'Operation of the source.',
-    exchange: 'Exchange that was asked for.',
-    from_date: 'First day asked for.',
-    to_date: 'Last day asked for.',
-    instruments: 'Instruments asked for; empty means the whole exchange.',
+    exchange: 'Exchange that was requested.',
+    from_date: 'First day requested.',
+    to_date: 'Last day requested.',
+    instruments: 'Instruments requested; empty means the whole exchange.',
     params:
       'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the session.',
-    variant: 'Which question about a day this is, if the operation asks several, e.g. eod/Standalone.',
+    variant: 'Which request about a day this is, if the operation has several, e.g. eod/Standalone.',
     is_filtered:
       'Whether request options narrowed it to a part of the data: it does not count as coverage then.',
     state:
@@ -155,23 +155,23 @@ describe(
       'How often it was claimed while an earlier claim had not ended, because that worker had died or lost its connection. After five times the window fails.',
     requests: 'Calls made to the source.',
     not_ready_ms:
-      'Milliseconds in all that it was postponed because its answer was not ready; other waits do not count.',
+      'Milliseconds in all that it was postponed because its response was not ready; other waits do not count.',
     bytes: 'Bytes received. Unit: bytes.',
     ...COUNT_COMMENTS,
-    diagnostic: 'The line with which the source answered instead of data, if any.',
+    diagnostic: 'The line that the source sent instead of data, if any.',
     error: 'Why it failed, was blocked or skipped.',
     refused_hash:
-      'SHA-256 of the last answer that could not be read, or states more records than it has. Its body is in etl.response_bodies. One that states too many is taken if the same comes again.',
+      'SHA-256 of the last response that could not be read, or states more records than it has. Its body is in etl.response_bodies. One that states too many is taken if the same comes again.',
     warnings: 'Problems that were not fatal, e.g. a wrong count.',
     retry_at: 'When it is tried again at the earliest, if a try failed.',
     started_at: 'When it was first started.',
     finished_at: 'When it ended.',
     parent_id:
-      'The window this one was split from, because the source refused its range or the answer was too large.',
+      'The window this one was split from, because the source refused its range or the response was too large.',
     suspicious:
-      'Why somebody should have looked at its answer when it was loaded, e.g. because it lacked more rows than may be withdrawn at once, so that none was.',
+      'Why somebody should have looked at its response when it was loaded, e.g. because it lacked more rows than may be withdrawn at once, so that none was.',
     unsettled:
-      'Those of these reasons that no reject and no withdrawal stands for, so that only a later good answer settles them.',
+      'Those of these reasons that no reject and no withdrawal stands for, so that only a later good response settles them.',
     source_file: 'The file that an import read.',
     source_hash: 'SHA-256 of that file, in hex.',
   },
@@ -187,6 +187,6 @@ describe(workers, 'Worker processes; eod status says if none was seen for a minu
   worker: 'Host and process id.',
   seen_at: 'When it last reported, which it does every half minute.',
   cannot_store:
-    'Why Postgres refuses to store the answers that it holds; until they are stored it makes no call. NULL if they can be stored.',
+    'Why Postgres refuses to store the responses that it holds; until they are stored it makes no call. NULL if they can be stored.',
   cannot_store_since: 'Since when.',
 });

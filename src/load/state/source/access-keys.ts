@@ -16,7 +16,7 @@ export const keyIsAccepted = ({ keyGoodSince }: Pick<CallLimit, 'keyGoodSince'>)
 export const keyIsRefused = ({ keyRefusedSince }: Pick<CallLimit, 'keyRefusedSince'>) =>
   sql`k.state = 'refused' and k.refused_at > ${iso(keyRefusedSince)}`;
 
-/** Was the key refused so long ago that it may be tried again? */
+/** True if the key was refused so long ago that it may be tried again. */
 export async function hasRested(
   db: NodePgDatabase,
   { keyHash, keyRefusedSince }: Pick<CallLimit, 'keyHash' | 'keyRefusedSince'>,

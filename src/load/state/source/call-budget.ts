@@ -85,7 +85,7 @@ export async function closeHour(
     .onConflictDoUpdate({ target: [callBudget.key_hash, callBudget.hour], set: closed });
 }
 
-/** Records that the source has answered in an hour that it had closed. */
+/** Records that the source has responded in an hour that it had closed. */
 export async function openHour(
   db: NodePgDatabase,
   { keyHash, hour }: Pick<CallLimit, 'keyHash' | 'hour'>,

@@ -5,8 +5,8 @@ import { rangeLimits } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 
 /**
- * Stores what an answered window proves about the longest range that the source allows its operation and the key: at
- * least the length of the window. If it is the last piece of a window that was refused, and all pieces were answered,
+ * Stores what a covered window proves about the longest range that the source allows its operation and the key: at
+ * least the length of the window. If it is the last piece of a window that was refused, and all pieces were covered,
  * then at most the length of the pieces. If a piece was refused for good, the window went too far back, which says
  * nothing about its length.
  */

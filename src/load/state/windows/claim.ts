@@ -1,9 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Place } from '../../../core/place.ts';
+import type { Position } from '../../../core/position.ts';
 import { databaseError } from '../../database/database-errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
-import { takingPlace } from '../place-sql.ts';
+import { takingPosition } from '../position-sql.ts';
 import type { CoverageEntry } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
@@ -22,12 +22,12 @@ export interface ClaimedWindow extends NewWindow {
   readonly failedAttempts: number;
   /** How often its worker was lost while it worked on it. */
   readonly lostWorkers: number;
-  /** Milliseconds in all that it was postponed because its answer was not ready. */
+  /** Milliseconds in all that it was postponed because its response was not ready. */
   readonly notReadyMs: number;
-  /** SHA-256 of the last answer that could not be read, or states more records than it has. */
+  /** SHA-256 of the last response that could not be read, or states more records than it has. */
   readonly failedHash: string | null;
-  /** Where its call, and the answer to it, stands in the order of answers. */
-  readonly place: Place;
+  /** Where its call, and the response to it, stands in the order of responses. */
+  readonly position: Position;
 }
 
 /** The outcome of a claim. */
@@ -41,7 +41,7 @@ export type Claim =
       readonly triesHour: boolean;
       /** When the source last accepted the key, as far as that was stored; in milliseconds since the epoch. */
       readonly keyGoodAt: number | null;
-      /** Is it worth looking whether its questions are known by now? */
+      /** True if it is worth looking whether its entries are known by now. */
       readonly mayBeKnown: boolean;
     }
   /** The window has ended, or its run is not running: there is nothing to do. */
@@ -52,7 +52,7 @@ export type Claim =
   | { readonly outcome: 'probing' }
   /** The hour's budget has no call left for this kind of run. */
   | { readonly outcome: 'spent' }
-  /** At least this many windows come first: they ask the same question, or show whether it is out of reach. */
+  /** At least this many windows come first: they make the same request, or show whether it is out of reach. */
   | { readonly outcome: 'waits' };
 
 /**
@@ -74,9 +74,9 @@ export async function claimWindow(
 }
 
 /** The outcome; null if the claim failed and it is not known whether the key is good, so that it has to be tried. */
-function claimResult(seen: Claimable | 'asked' | null, probe: boolean): Claim | null {
+function claimResult(seen: Claimable | 'requested' | null, probe: boolean): Claim | null {
   if (seen === null) return { outcome: 'gone' };
-  if (seen === 'asked') return { outcome: 'waits' };
+  if (seen === 'requested') return { outcome: 'waits' };
   if (seen.attempts !== null) return claimedOf(seen, probe);
   if (probe) return null;
   if (seen.keyRefused) return { outcome: 'refused', diagnostic: seen.keyDiagnostic ?? '' };
@@ -95,7 +95,7 @@ interface SourceFacts {
   readonly keyDiagnostic: string | null;
   readonly keyGoodAt: number | null;
   readonly triesHour: boolean;
-  /** Is it worth looking whether its questions are known by now? */
+  /** True if it is worth looking whether its entries are known by now. */
   readonly mayBeKnown: boolean;
 }
 
@@ -104,39 +104,40 @@ type Claimable = Omit<ClaimedWindow, 'attempts'> &
   (Pick<ClaimedWindow, 'attempts'> | { readonly attempts: null }) &
   SourceFacts;
 
-/** May the questions of `w` be known by now? Of nights, or if another run was under way since its run began. */
+/** True if the entries of `w` may be known by now: of nights, or if another run was under way since its run began. */
 const mayBeKnownSql = sql`(r.kind = 'nightly' or exists (
                select from ${runs} m where m.id <> r.id and coalesce(m.finished_at, 'infinity') > r.started_at))`;
 
 /** After this long, what is left of a night leaves a share of the calls to the next one, as backfills do. */
 const NIGHT_MS = 18 * 3_600_000;
 
-/** The unique index that allows only one running window per question. */
-const ASKED_KEY = 'windows_asked_key';
+/** The unique index that allows only one running window per request. */
+const REQUESTED_KEY = 'windows_requested_key';
 
 /**
  * Claims a window and takes a call of the hour's budget, if the key is known to be good or this call tries it
  * (`probe`).
  *
- * @returns null if the window has ended or its run is not running; `asked` while another window asks the same question.
+ * @returns null if the window has ended or its run is not running; `requested` while another window makes the same
+ * request.
  */
 async function claimIfAllowed(
   db: NodePgDatabase & Preparing,
   windowId: number,
   callLimit: CallLimit,
   probe: boolean,
-): Promise<Claimable | 'asked' | null> {
+): Promise<Claimable | 'requested' | null> {
   try {
     return await claimWithCall(db, windowId, callLimit, probe);
   } catch (error) {
     const { cause } = databaseError(error);
-    if ((cause as { constraint?: unknown } | undefined)?.constraint !== ASKED_KEY) throw error;
+    if ((cause as { constraint?: unknown } | undefined)?.constraint !== REQUESTED_KEY) throw error;
     await releaseIdle(db, windowId);
-    return 'asked';
+    return 'requested';
   }
 }
 
-/** Puts back windows with the same question of runs that are not running: their worker may be gone for good. */
+/** Puts back windows with the same request of runs that are not running: their worker may be gone for good. */
 async function releaseIdle(db: NodePgDatabase, windowId: number): Promise<void> {
   const idle = sql`${windows.id} in (
     select o.id from ${windows} o join ${runs} r on r.id = o.run_id join ${windows} w on w.id = ${windowId}
@@ -181,17 +182,17 @@ async function claimWithCall(
     ), counted as (
       ${countCall(callLimit, sql`from claimable where (key_accepted or ${probe})`)}
     ), placed as (
-      ${takingPlace(sql`from counted`)}
+      ${takingPosition(sql`from counted`)}
     ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
              lost_workers = claimable.lost_workers, started_at = coalesce(w.started_at, clock_timestamp())
         from claimable, counted, placed where w.id = claimable.id
-      returning w.attempts, counted.tries_hour, placed.place
+      returning w.attempts, counted.tries_hour, placed.position
     )
     select c.id::int, c.run_id::int as "runId", c.operation, c.exchange,
            c.from_date::text as "from", c.to_date::text as "to", c.instruments, c.params, c.variant, c.is_filtered as "filtered",
-           m.attempts, m.place, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
+           m.attempts, m.position, coalesce(m.tries_hour, false) as "triesHour", c.not_ready_ms as "notReadyMs", c.failed_attempts as "failedAttempts", c.refused_hash as "failedHash",
            c.lost_workers as "lostWorkers", c.key_accepted as "keyAccepted", c.key_refused as "keyRefused",
            c.key_diagnostic as "keyDiagnostic", (extract(epoch from c.last_good_at) * 1000)::float8 as "keyGoodAt",
            c.may_be_known as "mayBeKnown"
@@ -219,25 +220,25 @@ export async function unclaimWindow(
   await returnCall(db, hour);
 }
 
-/** A day that a window asks about and, if it asks for instruments, one of them. */
-type Question = Pick<CoverageEntry, 'day' | 'instrument'>;
+/** A day that a window is about and, if it requests instruments, one of them. */
+type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
 
 /**
- * Has every question of a window been answered by another run since its own was planned? Of a night, because nights
- * accumulate while a key is refused, those that a later night asks count too, or has asked, whatever the answer was. A run that asks again for what is covered
- * asks all of its questions, unless it is a night.
+ * True if every entry of a window was covered by another run since its own was planned. Of a night, because nights
+ * accumulate while a key is refused, those that a later night requests count too, or has requested, whatever the
+ * response was. A run that requests again what is covered makes all of its requests, unless it is a night.
  *
- * @param dated whether the answer depends on the days of the window, and not on the day of the call.
+ * @param dated whether the response depends on the days of the window, and not on the day of the call.
  */
 export async function isOvertaken(
   db: NodePgDatabase,
   windowId: number,
-  questions: readonly Question[],
+  entries: readonly Entry[],
   dated: boolean,
 ): Promise<boolean> {
   const found = await db.execute(sql`
     select from ${windows} w join ${runs} r on r.id = w.run_id,
-           jsonb_to_recordset(${JSON.stringify(questions)}::jsonb) as q (day date, instrument text)
+           jsonb_to_recordset(${JSON.stringify(entries)}::jsonb) as q (day date, instrument text)
      where w.id = ${windowId}
        and (r.kind <> 'nightly' and exists (
               select from jsonb_array_elements(r.request->'targets') t
@@ -257,5 +258,5 @@ export async function isOvertaken(
                  and (q.day between n.from_date and n.to_date or not ${dated})
                  and (q.instrument = any (n.instruments) or q.instrument = '' and n.instruments = '{}'))))
      limit 1`);
-  return questions.length > 0 && found.rowCount === 0;
+  return entries.length > 0 && found.rowCount === 0;
 }

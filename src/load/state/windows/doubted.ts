@@ -17,18 +17,18 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { alias } from 'drizzle-orm/pg-core';
 import type { DayRange } from '../../../core/days.ts';
 import { rejects, withdrawals } from '../schema/load-results.ts';
-import { answers } from '../schema/source-tables.ts';
+import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 
-/** The place of the last answer of a window. */
-const placeOf = (windowId: Column) =>
-  sql`(select max(a.place) from ${answers} a where a.window_id = ${windowId})`;
+/** The position of the last response of a window. */
+const positionOf = (windowId: Column) =>
+  sql`(select max(a.position) from ${responses} a where a.window_id = ${windowId})`;
 
 /**
- * Windows whose answers somebody should look at, each with its reasons: one of its records was not asked for and is still
- * an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and no later
- * good answer to all of its question has come. One with rejected records does not settle that, because its rows were not
- * compared with the stored ones.
+ * Windows whose responses somebody should look at, each with its reasons: one of its records was not requested and is
+ * still an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and
+ * no later good response to all of its entries has come. One with rejected records does not settle that, because its
+ * rows were not compared with the stored ones.
  */
 function doubtedWindows(db: NodePgDatabase) {
   const later = alias(windows, 'later');
@@ -39,7 +39,7 @@ function doubtedWindows(db: NodePgDatabase) {
     .innerJoin(itsRun, and(eq(itsRun.id, later.run_id), ne(itsRun.kind, 'replay')))
     .where(
       and(
-        sql`${placeOf(later.id)} > ${placeOf(windows.id)}`,
+        sql`${positionOf(later.id)} > ${positionOf(windows.id)}`,
         eq(later.operation, windows.operation),
         eq(later.exchange, windows.exchange),
         lte(later.from_date, windows.from_date),
@@ -58,9 +58,9 @@ function doubtedWindows(db: NodePgDatabase) {
           || ' of a day, quarter or exchange that was not requested' as reason
         from ${rejects} where is_stray and resolved_at is null group by window_id
       union all
-      -- A replay folds again what other windows have loaded: the place says whose withdrawal it is.
+      -- A replay folds again what other windows have loaded: the position says whose withdrawal it is.
       select coalesce(nullif(a.window_id, 0), w.window_id), w.reason
-        from ${withdrawals} w left join ${answers} a on a.place = w.place where w.state = 'refused'
+        from ${withdrawals} w left join ${responses} a on a.position = w.position where w.state = 'refused'
       union all
       select ${windows.id}, ${windows.unsettled} from ${windows} where ${and(isNotNull(windows.unsettled), notExists(better))}
     ) reasons group by id`;
@@ -68,7 +68,7 @@ function doubtedWindows(db: NodePgDatabase) {
 
 const doubted = { id: sql`doubted.id`, reason: sql<string>`doubted.reason` };
 
-/** How many windows with doubted answers each operation and exchange has. */
+/** How many windows with doubted responses each operation and exchange has. */
 export function countDoubtedWindows(db: NodePgDatabase) {
   const { operation, exchange } = windows;
   return db
@@ -78,7 +78,7 @@ export function countDoubtedWindows(db: NodePgDatabase) {
     .groupBy(operation, exchange);
 }
 
-/** Windows with doubted answers that touch these days, the newest first. */
+/** Windows with doubted responses that touch these days, the newest first. */
 export function listDoubtedWindows(db: NodePgDatabase, { from, to }: DayRange, limit: number) {
   return db
     .select({

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../../core/days.ts';
 import type { Pair } from '../../../core/exchanges.ts';
 import { takeIds } from '../schema/columns.ts';
-import { answers } from '../schema/source-tables.ts';
+import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import type { WindowAfter } from './transitions.ts';
 
@@ -73,7 +73,7 @@ export const reserveWindowIds = (db: NodePgDatabase, count: number): Promise<num
 interface FileWindows {
   /** From `reserveWindowIds`, one for each session. */
   readonly ids: readonly number[];
-  /** Null if the rows are worked out from what is stored. */
+  /** Null if the rows are computed from what is stored. */
   readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
@@ -120,7 +120,10 @@ export async function insertFileWindows(
   }));
 }
 
-/** Inserts a window for each of some copied answers, which have none in this database. @returns the windows by answer. */
+/**
+ * Inserts a window for each of some copied responses, which have none in this database. @returns the windows by
+ * response.
+ */
 export async function insertCopied(
   tx: NodePgDatabase,
   runId: number,
@@ -132,8 +135,8 @@ export async function insertCopied(
     insert into ${windows}
       (run_id, operation, exchange, from_date, to_date, instruments, params, variant, is_filtered, state, error, source_file, finished_at)
     select ${runId}, a.operation, a.exchange, a.from_date, a.to_date, a.instruments, a.params, a.variant, a.is_filtered, ${state},
-           'its answer is a copy, and was folded with the others about its days', a.params->>'file', statement_timestamp()
-      from unnest(${sql.param(ids)}::bigint[]) with ordinality as i(id, place) join ${answers} a on a.id = i.id order by i.place
+           'its response is a copy, and was folded with the others about its days', a.params->>'file', statement_timestamp()
+      from unnest(${sql.param(ids)}::bigint[]) with ordinality as i(id, position) join ${responses} a on a.id = i.id order by i.position
     returning id::int`);
   const made = inserted.rows.map(({ id }) => id).sort((a, b) => a - b);
   return new Map(ids.map((id, at) => [id, made[at] as number]));

@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Database } from '../../database/database.ts';
 import { transaction } from '../../database/transaction.ts';
 import { rejectedRecords } from '../schema/load-results.ts';
-import { answers } from '../schema/source-tables.ts';
+import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 
 /** How many windows are deleted in one transaction, so that none holds many locks for long. */
@@ -14,14 +14,14 @@ const isOldRun = (before: Date): SQL => sql`
   r.state in ('completed', 'failed', 'cancelled') and r.finished_at < ${before.toISOString()}::timestamptz and r.follow_up not in ('due', 'night')`;
 
 /**
- * The condition that nothing refers to a window: no kept answer, whose replay names its window; no reject; nothing that is
- * doubted; no history that a rebuild replaced, which the digests need; and no imported file, which would be
+ * The condition that nothing refers to a window: no kept response, whose replay names its window; no reject; nothing
+ * that is doubted; no history that a rebuild replaced, which the digests need; and no imported file, which would be
  * imported again.
  */
 const isUnused: SQL = sql`
   w.suspicious is null and w.unsettled is null and not w.params ? 'history'
   and not (w.source_hash is not null and w.state in ('loaded', 'empty'))
-  and not exists (select from ${answers} a where a.window_id = w.id and a.hash is not null)
+  and not exists (select from ${responses} a where a.window_id = w.id and a.hash is not null)
   and not exists (select from ${rejectedRecords} j where j.window_id = w.id)`;
 
 const oldWindows = (before: Date): SQL => sql`

@@ -9,7 +9,7 @@ export const WINDOW_TRANSITIONS = {
   plan: {
     from: [],
     to: ['pending', 'skipped'],
-    when: 'It is inserted, with its run or as a piece of a window that is split. `skipped`: there is nothing to ask for.',
+    when: 'It is inserted, with its run or as a piece of a window that is split. `skipped`: there is nothing to request.',
   },
   import: { from: [], to: ['running'], when: 'It is inserted when the import of its file begins.' },
   claim: {
@@ -21,7 +21,7 @@ export const WINDOW_TRANSITIONS = {
   store: {
     from: ['pending', 'running'],
     to: ['loaded', 'empty', 'failed'],
-    when: 'Its answer is stored; from `pending` if it was put back while its answer was being fetched.',
+    when: 'Its response is stored; from `pending` if it was put back while its response was being fetched.',
   },
   end: {
     from: ['pending', 'running'],
@@ -29,7 +29,7 @@ export const WINDOW_TRANSITIONS = {
     when: 'It is given up, alone or with others of its run, operation or exchange.',
   },
   skip: { from: ['pending', 'running'], to: ['skipped'], when: 'Nothing is to be loaded for it after all.' },
-  split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges take its place.' },
+  split: { from: ['pending', 'running'], to: ['split'], when: 'Windows of shorter ranges replace it.' },
   cancel: {
     from: ['pending', 'running'],
     to: ['cancelled'],

@@ -11,7 +11,9 @@ import { runs, windows } from '../schema/work.ts';
 import { insertPieces, type NewWindow } from './plan.ts';
 import { isOpen, moveWindows, moveWindowsInOrder, type WindowAfter } from './transitions.ts';
 
-/** The condition that a run asks the source. Others read files or kept answers, and no worker takes their windows. */
+/**
+ * The condition that a run calls the source. Others read files or kept responses, and no worker takes their windows.
+ */
 export const asksSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
 
 const now = sql`clock_timestamp()`;
@@ -19,7 +21,7 @@ const now = sql`clock_timestamp()`;
 /** Why a window brought no data. */
 export interface FailureInfo {
   readonly error: string;
-  /** The source's own line, where it answered with one. */
+  /** The source's own line, where it responded with one. */
   readonly diagnostic?: string | null | undefined;
 }
 
@@ -37,7 +39,7 @@ const isStillClaim = (claim: number | undefined) =>
  *
  * @param options.claim its attempts when it was claimed: nothing is done if it was claimed again since.
  * @param options.counts whether this attempt counts towards the limit.
- * @param options.notReadyMs how long it is postponed because its answer is not ready.
+ * @param options.notReadyMs how long it is postponed because its response is not ready.
  * @param options.retryInMs when it is tried again, if that is known.
  * @param options.restart whether to forget when it was started, because the source is not what it waits for now.
  */
@@ -77,7 +79,7 @@ export async function releaseWindow(
   );
 }
 
-/** Notes why the answer of a window, which its worker keeps, is not stored yet. */
+/** Notes why the response of a window, which its worker keeps, is not stored yet. */
 export async function noteNotStored(
   db: NodePgDatabase,
   windowId: number,
@@ -130,19 +132,19 @@ export const WINDOW_TOTALS = {
   ...forEachCount(total),
 };
 
-/** What is stored with the window of an answer. */
+/** What is stored with the window of a response. */
 interface StoredWindow {
   readonly state: WindowAfter<'store'>;
   readonly error: string | null;
   readonly counts: RecordCounts;
-  /** Bytes the answer took on the wire. */
+  /** Bytes the response took on the wire. */
   readonly bytes: number;
   readonly warnings: readonly string[];
   readonly suspicious: string | null;
   readonly unsettled: string | null;
 }
 
-/** The statement that ends a window whose answer is stored. */
+/** The statement that ends a window whose response is stored. */
 export function endingWindow(
   tx: NodePgDatabase,
   windowId: number,
@@ -163,7 +165,7 @@ export function endingWindow(
   );
 }
 
-/** Notes why the answers of some windows are still doubted, as they are read now. */
+/** Notes why the responses of some windows are still doubted, as they are read now. */
 export async function noteUnsettled(
   tx: NodePgDatabase,
   noted: readonly { readonly windowId: number; readonly unsettled: string | null }[],
@@ -214,7 +216,7 @@ export interface EndedWindow extends NewWindow {
   readonly runId: number;
 }
 
-/** Which open windows to end: one; or those of running runs that ask the source, of one run, operation or exchange. */
+/** Which open windows to end: one; or those of running runs that call the source, of one run, operation or exchange. */
 export interface Selection {
   readonly runId?: number;
   readonly windowId?: number;
@@ -230,11 +232,11 @@ export interface Selection {
 interface OlderThan {
   readonly day: Day;
   readonly variant: string;
-  /** Whether the day is expected to be beyond the history of the source. If not, it is where a newer one has a response. */
+  /** Whether the day is expected to be too old for the source. If not, it is where a newer one has a response. */
   readonly isExpected: boolean;
 }
 
-/** The condition that a window waits, and is about days that are beyond the history of the source. */
+/** The condition that a window waits, and is about days that are too old for the source. */
 const isOlder = ({ day, variant, isExpected }: OlderThan) =>
   and(
     eq(windows.state, 'pending'),
@@ -327,25 +329,25 @@ export async function splitWindow(
  */
 export async function lockWiderWindows(
   tx: NodePgDatabase,
-  asked: Pick<EndedWindow, 'id' | 'runId' | 'operation'> & { readonly days: number },
+  requested: Pick<EndedWindow, 'id' | 'runId' | 'operation'> & { readonly days: number },
 ) {
   const { id, run_id, operation, state, from_date, to_date } = windows;
   const isWide = and(
-    eq(run_id, asked.runId),
-    eq(operation, asked.operation),
+    eq(run_id, requested.runId),
+    eq(operation, requested.operation),
     eq(state, 'pending'),
-    sql`${to_date} - ${from_date} >= ${asked.days}`,
+    sql`${to_date} - ${from_date} >= ${requested.days}`,
   );
   const locked = await tx
     .select(asWindow)
     .from(windows)
-    .where(or(eq(id, asked.id), isWide))
+    .where(or(eq(id, requested.id), isWide))
     .orderBy(asc(windows.id))
     .for('update');
-  return locked.filter((one) => one.id !== asked.id);
+  return locked.filter((one) => one.id !== requested.id);
 }
 
-/** What a window asks for; null if there is none with this id. */
+/** What a window requests; null if there is none with this id. */
 export async function readWindow(db: NodePgDatabase, windowId: number) {
   const { id, run_id, operation, exchange, from_date, to_date } = windows;
   const [found] = await db
@@ -356,8 +358,8 @@ export async function readWindow(db: NodePgDatabase, windowId: number) {
 }
 
 /**
- * The first open windows of a run that ask the source, in the order they were planned, from the one after `after` on: a
- * backfill of years has more than should be held at once.
+ * The first open windows of a run that call the source, in the order they were planned, from the one after `after` on:
+ * a backfill of years has more than should be held at once.
  */
 export async function openWindows(
   db: NodePgDatabase,
@@ -375,9 +377,9 @@ export async function openWindows(
       exchange: windows.exchange,
       to: windows.to_date,
       instruments: windows.instruments,
-      /** Is it a piece of a window that was split? */
+      /** True if it is a piece of a window that was split. */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
-      /** Was the source asked to prepare the answer? */
+      /** True if the source was requested to prepare the response. */
       prepared: gt(windows.not_ready_ms, 0).mapWith(Boolean),
     })
     .from(windows)
@@ -395,7 +397,7 @@ export async function openWindows(
     .limit(limit);
 }
 
-/** How many windows are open of running runs that ask the source, by the kind of their run. */
+/** How many windows are open of running runs that call the source, by the kind of their run. */
 export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunKind; open: number }[]> {
   return db
     .select({ kind: runs.kind, open: sql`count(*)`.mapWith(Number) })
@@ -405,7 +407,7 @@ export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunK
     .groupBy(runs.kind);
 }
 
-/** Has the run a window that has not ended? */
+/** True if the run has a window that has not ended. */
 export async function hasOpenWindows(db: Preparing, runId: number): Promise<boolean> {
   return (await selectOpen(db, { runId })).rowCount === 1;
 }
@@ -441,11 +443,11 @@ export async function openReplayWindows(db: NodePgDatabase, runId: number) {
     .orderBy(asc(windows.id));
 }
 
-/** Notes the hash of an answer of a window that cannot be read. */
-export async function noteFailedAnswer(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
+/** Notes the hash of a response of a window that cannot be read. */
+export async function noteFailedResponse(tx: NodePgDatabase, windowId: number, hash: string): Promise<void> {
   await tx.update(windows).set({ refused_hash: hash }).where(eq(windows.id, windowId));
 }
 
-/** The condition that a trial address answered for the window of a row: its records have a day of their own. */
+/** The condition that a trial address served the window of a row: its records have a day of their own. */
 export const isOfTrialAddressSql = (row: string) =>
   `exists (select from etl.windows w where w.id = ${row}.window_id and w.params ? 'trialDay')`;

@@ -1,0 +1,85 @@
+import { basename } from 'node:path';
+import { fullYear, isDay, MONTHS } from './days.ts';
+
+declare const isPosition: unique symbol;
+
+/**
+ * Where a response stands in the one order of responses: the later of two responses is the one with the greater
+ * position. ISO 8601 in UTC with microseconds, such as `2026-11-23T18:30:00.000001Z`, so that positions compare as text
+ * as they do as times. It is never a `Date`, which would lose the microseconds.
+ */
+export type Position = string & { readonly [isPosition]: true };
+
+/** The position that begins at a moment: that of a response of a time when responses had none. */
+export const positionAt = (moment: Date): Position => moment.toISOString().replace('Z', '000Z') as Position;
+
+/** The position of a load of no response in particular: it is later than none. */
+export const BEFORE_ALL = positionAt(new Date(0));
+
+/** Where a file stands among the files of its session. */
+export interface FileOrder {
+  /** Of its format. */
+  readonly rank: number;
+  /** The last day in its name; empty if there is none. */
+  readonly day: string;
+  /** Its name in lower case, without ending and number. */
+  readonly name: string;
+  /** Which download of that name it is: browsers save the second one as `X (1).csv`. */
+  readonly download: number;
+}
+
+/**
+ * Shows whether a file comes before another one of the same session, so that the other one counts where they differ: by
+ * the rank, by the day in the name, and of downloads of the same name by their number. Otherwise nothing decides, and the
+ * one that is imported later counts.
+ */
+export function comesBefore(one: FileOrder, other: FileOrder): boolean {
+  if (one.rank !== other.rank) return one.rank < other.rank;
+  if (one.day !== other.day) return one.day !== '' && other.day !== '' && one.day < other.day;
+  return one.name === other.name && one.download < other.download;
+}
+
+/**
+ * The order of a file.
+ *
+ * @param name of the CSV file, which may be in an archive.
+ * @param path of the archive or, without one, of the file.
+ */
+export function fileOrder(rank: number, name: string, path: string): FileOrder {
+  const own = partsOfName(name);
+  return { rank, ...own, download: own.download || partsOfName(path).download };
+}
+
+/** Sorts paths by the day in their names (those without one come first), then by name and number of the download. */
+export function compareNames(a: string, b: string): number {
+  const [one, other] = [partsOfName(a), partsOfName(b)];
+  const compared = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
+  return (
+    compared(one.day, other.day) ||
+    compared(one.name, other.name) ||
+    one.download - other.download ||
+    compared(a, b)
+  );
+}
+
+function partsOfName(path: string): Omit<FileOrder, 'rank'> {
+  const whole = basename(path)
+    .toLowerCase()
+    .replace(/(?:\.(?:csv|dat|zip|gz))+$/, '');
+  const [, name = whole, download = '0'] = /^(.*?)\s*\((\d{1,4})\)$/.exec(whole) ?? [];
+  return { day: lastDayIn(name), name, download: Number(download) };
+}
+
+/** `YYYYMMDD`, or `DDMMYYYY`, `DDMMMYYYY` and the same with a year of two digits; each also with separators. */
+const DAYS =
+  /(?<!\d)(?:((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])|(0[1-9]|[12]\d|3[01])[-_.]?(0[1-9]|1[0-2]|[a-z]{3})[-_.]?((?:19|20)\d\d|\d\d))(?!\d)/g;
+
+function lastDayIn(name: string): string {
+  const days = [...name.matchAll(DAYS)].flatMap(([, y1, m1, d1, d2, m2, y2]) => {
+    const named = MONTHS.indexOf(m2 ?? '') + 1;
+    const month = named === 0 ? (m1 ?? m2) : String(named).padStart(2, '0');
+    const day = `${fullYear(y1 ?? y2 ?? '')}-${month}-${d1 ?? d2}`;
+    return isDay(day) ? [day] : [];
+  });
+  return days.at(-1) ?? '';
+}

@@ -1,0 +1,66 @@
+import { PipelineError } from '../../core/errors.ts';
+import { countRule } from '../../extract/envelope.ts';
+import { type FileSession, readCsvFile } from '../../extract/files/read-file.ts';
+import { readResponse } from '../../extract/index.ts';
+import type { Extracted } from '../../extract/types.ts';
+import { readTickers } from '../../load/market/stored-values.ts';
+import type { KeptResponse } from '../../load/state/responses/responses.ts';
+import { operationNamed } from '../../operations/registry.ts';
+import type { Context } from '../context.ts';
+import { type ReadResponse, sessionResponse, symbolsFor } from './session-response.ts';
+
+/** The settings with which kept responses are read. */
+function readSettings(config: Context['config']) {
+  // A response that was kept was taken as complete, or came twice.
+  const count = countRule(config.EOD_COUNT, true);
+  return { accessKey: config.EOD_ACCESS_KEY ?? '', timeZone: config.EOD_TIMEZONE, count };
+}
+
+/** Reads a kept response of the source with the current code. @throws PipelineError `unreadable` */
+function readSourceResponse({ config }: Context, response: KeptResponse): Extracted {
+  return readResponse(
+    operationNamed(response.operation),
+    response,
+    { body: response.body, contentType: response.contentType, bytes: 0 },
+    readSettings(config),
+  );
+}
+
+/**
+ * Creates a function that reads kept responses and files; @throws PipelineError `unreadable`, also if the file, as it
+ * is read now, does not contain the session. It remembers the last file, because a file with many sessions is read for
+ * each of them.
+ */
+export function createResponseReader(context: Context): (response: KeptResponse) => Promise<ReadResponse> {
+  const { config, db } = context;
+  let file: { readonly name: string; readonly sessions: readonly FileSession[] } | undefined;
+  return async (response) => {
+    if (response.file === null) return { extracted: readSourceResponse(context, response) };
+    const name = `${response.hash} ${response.file}`;
+    if (file?.name !== name) {
+      file = { name, sessions: readCsvFile(response.file, response.body, config.EOD_TIMEZONE) };
+    }
+    const session = sessionOf(file.sessions, response);
+    if (session === undefined) throw noSession(response);
+    // A database from before they were kept has no symbols.
+    return sessionResponse(
+      session,
+      response.symbols ?? (await symbolsFor(db.pool, session, await readTickers(db.pool))),
+    );
+  };
+}
+
+/** The session for which a kept file was loaded, among all that the file contains. */
+export function sessionOf(sessions: readonly FileSession[], response: KeptResponse): FileSession | undefined {
+  return sessions.find(
+    ({ dataSet, exchange, day }) =>
+      dataSet === response.operation && exchange === response.exchange && day === response.from,
+  );
+}
+
+function noSession({ file, exchange, from }: KeptResponse): PipelineError {
+  return new PipelineError(
+    `${file}, as it is read now, has no session ${from} of ${exchange}; if that is right, import the file again by force`,
+    { kind: 'unreadable' },
+  );
+}

@@ -1,0 +1,163 @@
+import type { Calendar } from '../../calendar/calendar.ts';
+import { type Clock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { addDays, type Day, type DayRange, daysBetween, timeAt } from '../../core/days.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { CoverageEntry, CoverageState } from '../../load/state/registers.ts';
+import { type DataSet, isPart, publicationTime, QUARTER_AWAITED_DAYS } from '../../operations/operation.ts';
+import { countValues } from '../../operations/rows.ts';
+
+/** The fields of a window that decide which entries it is about. */
+export interface CoveredWindow extends DayRange {
+  readonly instruments: readonly string[];
+  readonly variant: string;
+  readonly filtered: boolean;
+  readonly params?: Readonly<Record<string, string>>;
+}
+
+/** The entries of coverage that a window is about: a day, an instrument and a variant each (pure). */
+export function entriesOf(
+  dataSet: DataSet,
+  window: CoveredWindow,
+  sessions: readonly Day[],
+  calledOn: Day,
+): Pick<CoverageEntry, 'day' | 'instrument' | 'variant'>[] {
+  if (window.filtered || dataSet.windows.per === 'file') return [];
+  const instruments = window.instruments.length === 0 ? [''] : window.instruments;
+  const days = daysOf(dataSet, window, sessions, calledOn);
+  return days.flatMap((day) =>
+    instruments.map((instrument) => ({ day, instrument, variant: window.variant })),
+  );
+}
+
+/** True if the response is about the requested days. If not, it is about the day of the call. */
+export function dependsOnDays(dataSet: DataSet, { variant }: Pick<CoveredWindow, 'variant'>): boolean {
+  return dataSet.request.dates !== 'none' && !variant.startsWith('realtime/') && !isPart(dataSet, variant);
+}
+
+function daysOf(
+  dataSet: DataSet,
+  window: CoveredWindow,
+  sessions: readonly Day[],
+  calledOn: Day,
+): readonly Day[] {
+  // The day of a row says which state of it is about, whether the request names it or not.
+  if (dataSet.windows.per === 'row') return [window.to];
+  if (!dependsOnDays(dataSet, window)) return [calledOn];
+  return dataSet.windows.per === 'instrument' ? [window.to] : sessions;
+}
+
+/** The time of a response, and what decides how long data may still be published. */
+interface ResponseTime {
+  readonly clock: Clock;
+  readonly calendar: Pick<Calendar, 'lastSessions'>;
+  readonly config: Pick<Config, 'EOD_TIMEZONE' | 'EOD_PUBLISHED_AT' | 'EOD_LOOKBACK_SESSIONS'>;
+}
+
+/**
+ * What a response means for the coverage of each session it is about: day by day if its records have a day, as a
+ * whole if they do not.
+ */
+export function coverageOf(
+  dataSet: DataSet,
+  window: CoveredWindow & { readonly exchange: string },
+  sessions: readonly Day[],
+  extracted: Extracted,
+  when: ResponseTime,
+): CoverageEntry[] {
+  const calledOn = today(when.clock, when.config.EOD_TIMEZONE);
+  const tally = tallyOf(dataSet, window, extracted);
+  const emptyState = emptyStateOf(dataSet, window, calledOn, when);
+  return entriesOf(dataSet, window, sessions, calledOn).map((entry) => {
+    const { day, instrument } = entry;
+    const records = tally(day, instrument);
+    if (records > 0) return { ...entry, state: 'loaded', records };
+    if (mayBeRejected(extracted, day, instrument)) {
+      return { ...entry, state: 'failed', records, diagnostic: 'no record of it passed; see its rejects' };
+    }
+    return { ...entry, state: emptyState(day), records };
+  });
+}
+
+/** True if a rejected record may be of this day and instrument. Then it is not known that there is no data. */
+function mayBeRejected({ rejects, fetched }: Extracted, day: Day, instrument: string): boolean {
+  if (rejects.length > 0 && rejects.length === fetched) return true;
+  return rejects.some(
+    (reject) =>
+      (reject.day ?? day) === day &&
+      (instrument === '' || (reject.instrument ?? instrument).toUpperCase() === instrument.toUpperCase()),
+  );
+}
+
+/**
+ * What it means if a response has no records of a day: that there are none, or that they may still be published. Data
+ * may be late: there are none only once EOD_LOOKBACK_SESSIONS further sessions have been published, or, for a quarter,
+ * once the next quarter is over.
+ */
+function emptyStateOf(
+  dataSet: DataSet,
+  { exchange, from, to, variant, params }: CoveredWindow & { readonly exchange: string },
+  calledOn: Day,
+  { clock, calendar, config }: ResponseTime,
+): (day: Day) => CoverageState {
+  // What it lists depends on no day, or is of a day of the past: nothing is still to come.
+  if (isPart(dataSet, variant) || params?.trialDay !== undefined) return () => 'empty';
+  if (dataSet.windows.per === 'instrument' && from !== to) {
+    const awaited = daysBetween(to, calledOn) <= QUARTER_AWAITED_DAYS;
+    return () => (awaited ? 'not_published' : 'empty');
+  }
+  const { EOD_TIMEZONE, EOD_LOOKBACK_SESSIONS: lookback } = config;
+  const time = timeAt(Math.floor(clock.now() / 1000), EOD_TIMEZONE).slice(0, 5);
+  const isPublished = time >= publicationTime(dataSet, config.EOD_PUBLISHED_AT);
+  const lastPublished = isPublished ? calledOn : addDays(calledOn, -1);
+  const emptyBefore =
+    lookback === 0
+      ? addDays(lastPublished, 1)
+      : (calendar.lastSessions(exchange, lastPublished, lookback)[0] ?? lastPublished);
+  return (day) => (day < emptyBefore ? 'empty' : 'not_published');
+}
+
+/** The day of records that have none. */
+const ANY_DAY = '';
+
+/** Counts the records of each day and, if a window requests instruments, of each of these ('' counts all of a day). */
+function tallyOf(
+  dataSet: DataSet,
+  { instruments, params, to }: CoveredWindow,
+  extracted: Extracted,
+): (day: Day, instrument: string) => number {
+  // A trial address serves the same day for each that is requested.
+  const dayOf = (value: unknown) => (params?.trialDay === undefined ? String(value) : to);
+  const requested = new Set(instruments.map((instrument) => instrument.toUpperCase()));
+  const days = new Map<Day, number>();
+  const counts = new Map<string, number>();
+  let undated = 0;
+  for (const { table, rows } of extracted.batches) {
+    const shape = dataSet.shapes.find((candidate) => candidate.table === table);
+    // Rows of a table in `alsoInFiles` come from the same lines of the file and are not counted twice.
+    if (shape === undefined) continue;
+    const dayColumn = shape.dated ? table.dateColumn : null;
+    // Without a symbol in its records, what was requested is all that is known of a single instrument.
+    const bySymbol = shape.symbolColumn !== undefined && requested.size > (dayColumn === null ? 1 : 0);
+    if (dayColumn === null) {
+      if (!bySymbol) undated += rows.length;
+    } else {
+      for (const [value, records] of countValues(rows, dayColumn)) {
+        days.set(dayOf(value), (days.get(dayOf(value)) ?? 0) + records);
+      }
+    }
+    if (!bySymbol || shape.symbolColumn === undefined) continue;
+    for (const row of rows) {
+      const day = dayColumn === null ? ANY_DAY : dayOf(row[dayColumn]);
+      const symbol = String(row[shape.symbolColumn]).toUpperCase();
+      if (!requested.has(symbol)) continue;
+      const name = `${day}|${symbol}`;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+  }
+  return (day, instrument) => {
+    if (instrument === '') return undated + (days.get(day) ?? 0);
+    const symbol = instrument.toUpperCase();
+    return undated + (counts.get(`${day}|${symbol}`) ?? 0) + (counts.get(`${ANY_DAY}|${symbol}`) ?? 0);
+  };
+}

@@ -1,0 +1,98 @@
+import type { Pool } from 'pg';
+import { daysBetween } from '../../core/days.ts';
+import type { FileSession } from '../../extract/files/read-file.ts';
+import type { Extracted } from '../../extract/types.ts';
+import type { PreservedColumns } from '../../load/market/merge/merge.ts';
+import { readSymbolsOfDay, type TickerPeriod, type Tickers } from '../../load/market/stored-values.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import type { Row } from '../../operations/table.ts';
+
+/** The table in which the rows of a session are stored. */
+const tableOf = ({ dataSet }: Pick<FileSession, 'dataSet'>) => dataSetNamed(dataSet).shapes[0].table;
+
+/** The tables in which rows of a session are stored, and how many records it has for each. */
+export function recordsOf(session: Pick<FileSession, 'dataSet' | 'rows' | 'also'>) {
+  const { also } = session;
+  const first = { table: tableOf(session), rows: session.rows.length };
+  return also === null ? [first] : [first, { table: also.table, rows: also.rows.length }];
+}
+
+/** Symbols by scrip code, as they were given to the rows of a file without tickers; other codes are their own symbol. */
+type GivenSymbols = Readonly<Record<string, string>>;
+
+/** What was read of a response, or of a session of a file. */
+export interface ReadResponse {
+  readonly extracted: Extracted;
+  /** True if it may lack rows of its day. Then no stored row is withdrawn. */
+  readonly partial?: boolean;
+  /** The columns whose stored values are kept, because this response does not have them. */
+  readonly preserved?: PreservedColumns;
+}
+
+/**
+ * Converts a session of a file to a response that can be stored (pure).
+ *
+ * @param given the symbols of its rows, if the file has no tickers.
+ */
+export function sessionResponse(session: FileSession, given: GivenSymbols): ReadResponse {
+  const { also, rejects, joined, warnings } = session;
+  const rows = session.withoutTickers
+    ? Array.from(session.rows, (row) => ({ ...row, symbol: given[codeOf(row)] ?? codeOf(row) }))
+    : session.rows;
+  return {
+    extracted: {
+      batches: [{ table: tableOf(session), rows }, ...(also === null ? [] : [also])],
+      rejects,
+      // Rows of the further table are not counted: they would lower the share of rejects.
+      fetched: rows.length + rejects.length,
+      joined,
+      warnings,
+      unknownFields: [],
+    },
+    partial: !session.complete,
+    preserved: { columns: session.unknown, rounded: session.rounded, sometimesBlank: session.sometimesBlank },
+  };
+}
+
+const codeOf = (row: Row) => String(row.exchange_instrument_id);
+
+/**
+ * The symbols for the rows of a file without tickers: the one stored for that day, of a T+0 line the one that the file
+ * has, else the one stored for the nearest session. If two companies have used a ticker, the one that used it nearer to the day gets it. They are kept with the file, so that it
+ * is read in the same way for ever.
+ */
+export async function symbolsFor(
+  pool: Pool,
+  { rows, day, withoutTickers }: FileSession,
+  tickers: Tickers,
+): Promise<GivenSymbols> {
+  if (!withoutTickers) return {};
+  const stored = await readSymbolsOfDay(pool, day);
+  const own = new Map(Array.from(rows, (row) => [codeOf(row), String(row.symbol)]));
+  const named = Array.from(own, ([code, read]) => {
+    const symbol = stored.get(code) ?? (read === code ? undefined : read);
+    if (symbol !== undefined) return { code, symbol, distance: -1 };
+    const nearest = nearestPeriod(tickers.get(code) ?? [], day);
+    return { code, symbol: nearest?.symbol ?? code, distance: nearest?.distance ?? -1 };
+  });
+  const owners = new Map<string, (typeof named)[number]>();
+  for (const one of named) {
+    const other = owners.get(one.symbol);
+    if (other === undefined || one.distance < other.distance) owners.set(one.symbol, one);
+  }
+  return Object.fromEntries(
+    [...owners].flatMap(([symbol, { code }]) => (symbol === code ? [] : [[code, symbol]])),
+  );
+}
+
+function nearestPeriod(
+  periods: readonly TickerPeriod[],
+  day: string,
+): { symbol: string; distance: number } | null {
+  let best: { symbol: string; distance: number } | null = null;
+  for (const { symbol, from, to } of periods) {
+    const distance = day < from ? daysBetween(day, from) : day > to ? daysBetween(to, day) : 0;
+    if (best === null || distance < best.distance) best = { symbol, distance };
+  }
+  return best;
+}

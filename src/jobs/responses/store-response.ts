@@ -1,0 +1,346 @@
+import { type Clock, today } from '../../core/clock.ts';
+import type { Day } from '../../core/days.ts';
+import type { Pair } from '../../core/exchanges.ts';
+import type { Position } from '../../core/position.ts';
+import type { RecordCounts } from '../../core/record-counts.ts';
+import { trialAddressText } from '../../extract/read.ts';
+import { printable } from '../../extract/sanitize.ts';
+import type { Extracted } from '../../extract/types.ts';
+import { databaseError } from '../../load/database/database-errors.ts';
+import type { ResponseReading } from '../../load/market/fold/refold-part.ts';
+import { loadWindow } from '../../load/market/load-window.ts';
+import type { FullSet } from '../../load/market/merge/merge.ts';
+import { COUNT_MISMATCH } from '../../load/state/coverage/gap-reasons.ts';
+import type { CoverageEntry } from '../../load/state/registers.ts';
+import type { KeptResponse, ResponseToKeep } from '../../load/state/responses/responses.ts';
+import type { DataSet } from '../../operations/operation.ts';
+import { dataSetNamed } from '../../operations/registry.ts';
+import { countValues } from '../../operations/rows.ts';
+import type { Context } from '../context.ts';
+import { createResponseReader } from './read-response.ts';
+import { type CoveredWindow, coverageOf } from './response-coverage.ts';
+import type { ReadResponse } from './session-response.ts';
+import { observeSessions, sessionDaysOf } from './sync-sessions.ts';
+
+/** A window with its response, which has been read. */
+export interface ReceivedWindow extends ReadResponse {
+  readonly window: CoveredWindow & Pair & { readonly id: number; readonly runId: number };
+  /** Where the response stands in the order of responses. */
+  readonly position: Position;
+  /** Time of the call in epoch milliseconds: it decides what an empty response means. */
+  readonly calledAt: number;
+  /** Size of the body as it was sent. */
+  readonly bytes: number;
+  /** From `digestOf`, if the response has just come from the source. */
+  readonly digest?: string;
+  /** The response as it is noted, and kept for replay; undefined if it is read again. */
+  readonly response?: ResponseToKeep | undefined;
+  /** True if it was computed from stored data. Then it may withdraw any number of rows. */
+  readonly trusted?: boolean;
+}
+
+/**
+ * Stores a response: its rows, rejects and coverage, and the end of its window. Kept responses are treated like those
+ * just fetched.
+ *
+ * @returns null if the window had already ended.
+ */
+export async function storeResponse(
+  context: Context,
+  { window, extracted, position, calledAt, bytes, response, digest, trusted, ...file }: ReceivedWindow,
+): Promise<RecordCounts | null> {
+  const { config, db } = context;
+  const { outcome, warnings, ...storable } = storablePart(context, extracted, calledAt);
+  await noteSessions(context, window, storable.extracted);
+  const { coverage, fullSets, doubts, doubtsWithoutReject, ...noted } = daysOfResponse(context, window, {
+    ...file,
+    ...storable,
+    calledAt,
+  });
+  return loadWindow(db, {
+    windowId: window.id,
+    runId: window.runId,
+    operation: window.operation,
+    exchange: window.exchange,
+    from: window.from,
+    to: window.to,
+    batches: storable.extracted.batches,
+    rejects: extracted.rejects,
+    fullSets,
+    preserved: file.preserved,
+    readAgain: (response) => readToFold(context, response),
+    maxWithdrawShare: trusted === true ? 1 : config.EOD_MAX_WITHDRAW_SHARE,
+    coverage,
+    outcome,
+    warnings: [...extracted.warnings, ...warnings, ...noted.warnings],
+    doubts,
+    doubtsWithoutReject,
+    position,
+    fetchedAt: new Date(calledAt),
+    bytes,
+    response: response && { ...response, sent: extracted.observed },
+    digest,
+  });
+}
+
+/** The part of a response that is stored: no rows if too many records were rejected. */
+function storablePart({ config }: Pick<Context, 'config'>, extracted: Extracted, calledAt: number) {
+  const outcome = outcomeOf(extracted, config.EOD_MAX_REJECT_SHARE);
+  const { batches, warnings } = limitSavedAt(extracted, calledAt);
+  const failed = outcome.state === 'failed';
+  return {
+    outcome,
+    warnings,
+    extracted: {
+      ...extracted,
+      batches: failed ? [] : batches,
+      fetched: failed ? extracted.rejects.length : extracted.fetched,
+    },
+  };
+}
+
+/** What a response means for the coverage of its days, and what it lists in full. */
+function daysOfResponse(
+  { config, calendar }: Pick<Context, 'config' | 'calendar'>,
+  window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,
+  { extracted, partial, calledAt }: Pick<ReceivedWindow, 'extracted' | 'partial' | 'calledAt'>,
+) {
+  const dataSet = dataSetNamed(window.operation);
+  const trialDay = window.params?.trialDay;
+  const clock: Clock = { now: () => calledAt, trialDay };
+  // Of a response nothing is said of what it may lack.
+  const isFile = partial !== undefined;
+  const doubtsWithoutReject = miscountText(extracted);
+  const doubts = [
+    ...strayRecordsText(extracted),
+    ...joinedRowsText(extracted, isFile),
+    ...doubtsWithoutReject,
+  ];
+  const sessions =
+    trialDay === undefined ? calendar.sessions(window.exchange, window.from, window.to) : [window.to];
+  const otherDays = trialDay === undefined ? [] : otherDaysOf(dataSet, window, extracted);
+  const requested = coverageOf(dataSet, window, sessions, extracted, { clock, calendar, config });
+  const coverage = requested.map((entry) =>
+    // Some records are not what was requested, so the others cannot be trusted to be complete.
+    doubts.length === 0 ? entry : { ...entry, state: 'failed' as const, diagnostic: doubts.join('; ') },
+  );
+  return {
+    coverage,
+    fullSets:
+      partial === true ||
+      extracted.listsNothing === true ||
+      extracted.miscount !== undefined ||
+      otherDays.length > 0
+        ? []
+        : fullSetsOf(dataSet, window, extracted, coverage, today(clock, config.EOD_TIMEZONE)),
+    doubts,
+    doubtsWithoutReject,
+    warnings: [
+      ...(otherDays.length === 0
+        ? []
+        : [
+            `this trial address serves ${window.operation} for ${otherDays.join(', ')}, not for ${window.to}`,
+          ]),
+      ...otherInstrumentsText(dataSet, window, extracted),
+    ],
+  };
+}
+
+/** The days of the rows that were not requested, at most three. */
+function otherDaysOf(dataSet: DataSet, { from, to }: CoveredWindow, { batches }: Extracted): string[] {
+  const dated = batches.flatMap(({ table, rows }) => {
+    const shape = dataSet.shapes.find((one) => one.table === table);
+    return shape?.dated === true && table.dateColumn !== null
+      ? [...countValues(rows, table.dateColumn).keys()].map(String)
+      : [];
+  });
+  return [...new Set(dated)]
+    .filter((day) => day < from || day > to)
+    .sort()
+    .slice(0, 3);
+}
+
+/**
+ * Which names an instrument has is a guess, as a requested one may have been renamed: records of instruments that were
+ * not requested by any name they have are stored, with this warning.
+ */
+function otherInstrumentsText(
+  dataSet: DataSet,
+  { instruments }: CoveredWindow,
+  { batches }: Extracted,
+): string[] {
+  if (instruments.length === 0) return [];
+  const requested = new Set(instruments.map((one) => one.trim().toUpperCase()));
+  const others = new Map<string, number>();
+  for (const { table, rows } of batches) {
+    const { symbolColumn } = dataSet.shapes.find((one) => one.table === table) ?? {};
+    if (symbolColumn === undefined) continue;
+    const columns = [symbolColumn, ...table.names.flatMap((one) => [one.symbol, one.isin, one.scripCode])];
+    for (const row of rows) {
+      const names = columns.flatMap((column) => (column === undefined ? [] : (row[column] ?? [])));
+      if (names.length === 0 || names.some((one) => requested.has(String(one).toUpperCase()))) continue;
+      others.set(String(names[0]), (others.get(String(names[0])) ?? 0) + 1);
+    }
+  }
+  if (others.size === 0) return [];
+  const records = [...others.values()].reduce((sum, count) => sum + count, 0);
+  const named = [...others.keys()].slice(0, 3).map((name) => printable(name.slice(0, 40)));
+  return [
+    `${records === 1 ? 'a record names an instrument that was' : `${records} records name instruments that were`} not requested (${named.join(', ')}${others.size > 3 ? ', …' : ''}); stored, because a requested instrument may have been renamed`,
+  ];
+}
+
+/**
+ * Reads a kept response to apply it again together with others (`load/market/fold/merge-or-fold.ts`).
+ *
+ * @throws PipelineError `unreadable`
+ */
+export async function readToFold(
+  context: Context,
+  response: KeptResponse,
+  read = createResponseReader(context),
+): Promise<ResponseReading> {
+  const file = await read(response);
+  const calledAt = response.fetchedAt.getTime();
+  const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
+  await noteSessions(context, response, extracted);
+  const said = daysOfResponse(context, response, { ...file, extracted, calledAt });
+  const { batches } = extracted;
+  return {
+    ...said,
+    batches,
+    outcome,
+    rejects: file.extracted.rejects,
+    preserved: file.preserved,
+    sent: extracted.observed,
+  };
+}
+
+/** Before the coverage, in which a day counts that the calendar wrongly lists as closed. */
+async function noteSessions(
+  context: Context,
+  window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,
+  extracted: Extracted,
+): Promise<void> {
+  const proven = sessionDaysOf(window.operation, window, extracted);
+  await observeSessions(context, window.exchange, proven).catch((error) => {
+    throw databaseError(error);
+  });
+}
+
+function miscountText({ miscount }: Pick<Extracted, 'miscount'>): string[] {
+  if (miscount === undefined) return [];
+  return [`${COUNT_MISMATCH}: ${miscount}; if this count means something else, set EOD_COUNT=ignore`];
+}
+
+function strayRecordsText({ strays = 0, trialDay }: Extracted): string[] {
+  if (strays === 0) return [];
+  return [
+    `${strays === 1 ? 'a record is' : `${strays} records are`} of a day, quarter or exchange that was not requested`,
+    ...(trialDay === undefined ? [] : [trialAddressText(trialDay)]),
+  ];
+}
+
+function joinedRowsText({ joined = 0 }: Extracted, isFile: boolean): string[] {
+  if (joined === 0) return [];
+  const remedy = isFile ? 'put the ends of lines back, and import the file again' : 'its rows are missing';
+  return [
+    `${joined === 1 ? 'a line has' : `${joined} lines have`} the cells of several rows, and it cannot be seen where one ends: ${remedy}`,
+  ];
+}
+
+/** The source's clock may be this far ahead of ours. */
+const CLOCK_TOLERANCE_MS = 3_600_000;
+
+/**
+ * Replaces times at which records were saved by the time of the call if they are later than that: they must be wrong,
+ * and would make every later correction look older than the record.
+ */
+function limitSavedAt(
+  { batches }: Extracted,
+  calledAt: number,
+): { readonly batches: Extracted['batches']; readonly warnings: readonly string[] } {
+  const latest = calledAt + CLOCK_TOLERANCE_MS;
+  const call = new Date(calledAt).toISOString();
+  const tooLate = new Map<unknown, number>();
+  for (const { rows } of batches) {
+    for (const [saved, records] of countValues(rows, 'source_saved_at')) {
+      if (typeof saved !== 'string' || Date.parse(saved) <= latest) continue;
+      tooLate.set(saved, (tooLate.get(saved) ?? 0) + records);
+    }
+  }
+  if (tooLate.size === 0) return { batches, warnings: [] };
+  const [first] = tooLate.keys();
+  const all = [...tooLate.values()].reduce((sum, records) => sum + records, 0);
+  return {
+    batches: batches.map(({ table, rows }) => ({
+      table,
+      rows: Array.from(rows, (row) =>
+        tooLate.has(row.source_saved_at) ? { ...row, source_saved_at: call } : row,
+      ),
+    })),
+    warnings: [
+      `${all} records say they were saved after they were sent, e.g. ${first}: taken as saved at the time of the call`,
+    ],
+  };
+}
+
+/** The state in which a covered window ends. */
+export interface Outcome {
+  readonly state: 'loaded' | 'empty' | 'failed';
+  readonly error: string | null;
+}
+
+/**
+ * Decides the state of a covered window. If more records than the allowed share were rejected, the window fails and
+ * no row is stored, so that half a day cannot look like a whole one.
+ */
+export function outcomeOf(
+  { fetched, rejects, trialDay, miscount }: Extracted,
+  allowedShare: number,
+): Outcome {
+  if (fetched === 0) {
+    return miscount === undefined ? { state: 'empty', error: null } : { state: 'failed', error: miscount };
+  }
+  if (rejects.length / fetched <= allowedShare && rejects.length < fetched)
+    return { state: 'loaded', error: null };
+  const percent = Math.round(allowedShare * 100);
+  return {
+    state: 'failed',
+    error: `${rejects.length} of ${fetched} records were rejected (allowed: ${percent} %, EOD_MAX_REJECT_SHARE); none was stored, and each is kept as a reject${trialDay === undefined ? firstProblem(rejects) : `. ${trialAddressText(trialDay)}`}`,
+  };
+}
+
+/** What is wrong with the first of some rejects, which is often what is wrong with all. */
+function firstProblem([first]: Extracted['rejects']): string {
+  const { path, message } = first?.problems[0] ?? { path: '', message: '' };
+  return message === '' ? '' : `: ${path === '' ? '' : `${path} `}${message}`;
+}
+
+/**
+ * What a response lists in full, so that stored rows that it does not list can be withdrawn (pure). That is nothing if
+ * the request named instruments or filters, if records were rejected (a missing row may be among them), or if the data
+ * of a day may still be published.
+ */
+export function fullSetsOf(
+  dataSet: DataSet,
+  window: CoveredWindow & { readonly exchange: string },
+  extracted: Pick<Extracted, 'batches' | 'rejects'>,
+  coverage: readonly CoverageEntry[],
+  calledOn: Day,
+): FullSet[] {
+  if (window.instruments.length > 0 || window.filtered || extracted.rejects.length > 0) return [];
+  if (coverage.some(({ state, day }) => state === 'not_published' && day >= calledOn)) return [];
+  const filled = extracted.batches.filter((batch) => batch.rows.length > 0).map((batch) => batch.table);
+  return (
+    dataSet.shapes
+      // A response in one shape does not list the rows that came in another.
+      .filter((shape) => shape.fullSet !== 'none' && (filled.length === 0 || filled.includes(shape.table)))
+      .map((shape) => ({
+        table: shape.table,
+        exchange: window.exchange,
+        days: shape.fullSet === 'days' ? { from: window.from, to: window.to } : null,
+        mayBeEmpty: dataSet.emptyIsNormal,
+      }))
+  );
+}

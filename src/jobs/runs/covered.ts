@@ -1,0 +1,109 @@
+import type { Day } from '../../core/days.ts';
+import { type Pair, pairName } from '../../core/exchanges.ts';
+import type { ResponseCount } from '../../load/state/coverage/coverage.ts';
+import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../operations/operation.ts';
+
+/**
+ * The instruments for which a request about a day is covered: all of them, or some, with one bit for each position in
+ * the list of instruments. Bits, because ten years of 2,500 instruments are twelve million responses.
+ */
+export type Covered = 'all' | Uint8Array;
+
+/** More than any chain of operations has; a circle of them ends here. */
+const DEEPEST = 5;
+
+/** The key of a request about a day. */
+export const requestKey = (day: Day, variant: string) => `${day}|${variant}`;
+
+/**
+ * True if the request is covered for the instruments from position `first` up to but not including `last`. If these are
+ * equal, the request is about the whole exchange.
+ */
+export function areCovered(response: Covered | undefined, first: number, last: number): boolean {
+  if (response === undefined || response === 'all') return response === 'all';
+  for (let position = first; position < last; position += 1) {
+    if (((response[position >> 3] as number) & (1 << (position & 7))) === 0) return false;
+  }
+  return first < last;
+}
+
+/**
+ * True if instruments whose data may still be published count as covered. Normally they do not, and are requested
+ * again. But if an operation requests data per instrument and most of them have data, the few without are not requested
+ * again. Except for quarters: companies publish these figures one by one, so each of them is awaited.
+ */
+export function countsAwaited(operation: Operation, { variant, responses, awaited }: ResponseCount): boolean {
+  if (operation.windows.per !== 'instrument' || 2 * awaited > responses) return false;
+  return !isQuarterly(operation) || expectedVariants(operation)?.includes(variant) !== true;
+}
+
+/**
+ * Whether a request is covered for all, some or none of the instruments (pure). A response about the whole exchange is
+ * one for each instrument.
+ *
+ * @param instruments how many the request is about; 0: the whole exchange.
+ */
+export function classifyCount(
+  operation: Operation,
+  instruments: number,
+  count: ResponseCount,
+): 'all' | 'some' | 'none' {
+  const withAwaited = countsAwaited(operation, count);
+  const { ofExchange } = count;
+  if (ofExchange !== null && (ofExchange !== 'not_published' || withAwaited)) return 'all';
+  const known = withAwaited ? count.responses : count.responses - count.awaited;
+  if (known === 0) return 'none';
+  return known === instruments ? 'all' : 'some';
+}
+
+/** Marks instruments as covered, by their positions in the list of instruments. */
+export function markCovered(bits: Uint8Array | undefined, positions: readonly number[]): void {
+  if (bits === undefined) return;
+  for (const position of positions)
+    bits[position >> 3] = (bits[position >> 3] as number) | (1 << (position & 7));
+}
+
+/** The operation whose rows tell what another one requests; null if that is known without rows. */
+export function listedBy({ windows }: Pick<Operation, 'windows'>, named: boolean): string | null {
+  if (windows.per === 'row') return windows.of;
+  return windows.per === 'instrument' && !named ? BHAV_COPY : null;
+}
+
+/**
+ * Divides the targets of a run into those that can be planned and those that wait for others of them, which are about
+ * to load what shows their requests. The first of a chain never waits, so each division gets further.
+ *
+ * @param listOf the operation that shows what this one requests; null if none does.
+ * @param plan plans a target. @returns whether it has anything to request.
+ * @returns the targets that wait.
+ */
+export async function planUnlessWaiting<Target extends Pair>(
+  targets: readonly Target[],
+  listOf: (operation: string) => string | null,
+  plan: (target: Target) => Promise<() => boolean>,
+): Promise<Target[]> {
+  const depthOf = (operation: string, deepest = DEEPEST): number => {
+    const list = listOf(operation);
+    return list === null || deepest === 0 ? 0 : 1 + depthOf(list, deepest - 1);
+  };
+  /** The pair that shows what a target requests. */
+  const awaits = ({ operation, exchange }: Target): string | null => {
+    const list = listOf(operation);
+    return list === null ? null : pairName({ operation: list, exchange });
+  };
+  const awaited = new Set(targets.map(awaits));
+  /** Pairs that are about to be loaded. */
+  const coming = new Set<string>();
+  const waiting = new Set<Target>();
+  const byDepth = targets.map((target) => ({ target, depth: depthOf(target.operation) }));
+  for (const { target } of byDepth.sort((a, b) => a.depth - b.depth)) {
+    if (coming.has(awaits(target) ?? '')) {
+      waiting.add(target);
+      coming.add(pairName(target));
+      continue;
+    }
+    const hasPending = await plan(target);
+    if (awaited.has(pairName(target)) && hasPending()) coming.add(pairName(target));
+  }
+  return targets.filter((target) => waiting.has(target));
+}

@@ -1,0 +1,366 @@
+import { promisify } from 'node:util';
+import { brotliCompress, brotliDecompress, constants, gunzip } from 'node:zlib';
+import { and, count, eq, inArray, isNotNull, lt, ne, notExists, or, type SQL, sql } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { FileOrder, Position } from '../../../core/position.ts';
+import { sha256 } from '../../../core/sha256.ts';
+import type { Database } from '../../database/database.ts';
+import { type Preparing, prepareOnce } from '../../database/prepared.ts';
+import { transaction } from '../../database/transaction.ts';
+import { type LoadGroup, lockTables } from '../loads/locks.ts';
+import { positionText } from '../schema/columns.ts';
+import { loads, rejects } from '../schema/load-results.ts';
+import { responseBodies, responses } from '../schema/source-tables.ts';
+import { windows } from '../schema/work.ts';
+import { noteFailedResponse } from '../windows/windows.ts';
+import { addToLayouts, layoutValues, type SentFields } from './layouts.ts';
+import { groupsToPrune, isUpTo, notePruned, type Pruned, positionToPrune } from './pruned.ts';
+import type { ResponseFact } from './response-facts.ts';
+import { factColumns, factValues } from './response-facts.ts';
+
+const compress = promisify(brotliCompress);
+
+/** How a body of each encoding is decompressed. Older databases, from which responses may be copied, have gzip. */
+const DECOMPRESS: Readonly<Record<string, (body: Buffer) => Promise<Buffer>>> = {
+  br: promisify(brotliDecompress),
+  gzip: promisify(gunzip),
+};
+
+/** The name of a body: SHA-256, in hex. */
+export const hashBody = (body: Buffer) => sha256(body);
+
+/** A body ready to be kept, named by the SHA-256 of its uncompressed bytes. */
+interface PackedBody {
+  readonly hash: string;
+  /** Length before compression. */
+  readonly bytes: number;
+  /** True if it is kept already, as far as is known. It may have been pruned since, or its transaction rolled back. */
+  mayBeKept: boolean;
+  /** The body, compressed with brotli when this is first called. */
+  readonly compressed: () => Promise<Buffer>;
+}
+
+/** A response or file that was received, with what its window does not say about it. */
+export interface ResponseToKeep {
+  /** Its body; null if it was computed from what is stored, and is computed anew when that changes. */
+  readonly packed: PackedBody | null;
+  readonly contentType: string | null;
+  /** Day of the call in the source's zone. */
+  readonly calledOn: string;
+  /** The time of the call. */
+  readonly fetchedAt: Date;
+  /** The symbols that the rows of a file without tickers were given, by scrip code. */
+  readonly symbols?: Readonly<Record<string, string>> | null;
+  /** Of a file of a session: if it comes before others that were imported, it gets a position before theirs. */
+  readonly fileOrder?: FileOrder | undefined;
+  /** The fields of its records; undefined if they were not observed. */
+  readonly sent?: SentFields | undefined;
+  /** True if it is the same as a response that is kept, so that it has the same fields. */
+  readonly isRepeated?: boolean;
+}
+
+/** Compressing a shorter body takes less time than a query for whether it is kept already. */
+const WORTH_REQUESTING = 64 * 1024;
+
+/**
+ * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
+ * yet starts at once in zlib's threads. Of a body that is kept already, only the name is needed.
+ */
+export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
+  const hash = hashBody(body);
+  const mayBeKept =
+    body.length >= WORTH_REQUESTING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+  let compressed: Promise<Buffer> | undefined;
+  const packed = {
+    hash,
+    bytes: body.length,
+    mayBeKept,
+    compressed() {
+      compressed ??= compress(body, {
+        chunkSize: 256 * 1024,
+        // Faster than gzip at any of its levels, and smaller.
+        params: { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_SIZE_HINT]: body.length },
+      });
+      return compressed;
+    },
+  };
+  // The caller that keeps it gets the error.
+  if (!mayBeKept) packed.compressed().catch(() => undefined);
+  return packed;
+}
+
+/** Writers of responses share this lock, so that no body is found and then pruned before a response refers to it. */
+const LOCK = sql`hashtextextended('eod response bodies', 0)`;
+
+/**
+ * Notes a response inside its window's transaction, and keeps its body. A body that is kept already costs only one
+ * small row. The request is described by the window's columns, which never hold the access key.
+ */
+export async function keepResponse(
+  tx: NodePgDatabase & Preparing,
+  windowId: number,
+  {
+    position,
+    fact,
+    resolvesRejects,
+    packed,
+    contentType,
+    calledOn,
+    fetchedAt: calledAt,
+    symbols = null,
+    sent,
+    isRepeated = false,
+  }: ResponseToKeep & {
+    readonly position: Position;
+    readonly fact: ResponseFact;
+    readonly resolvesRejects: boolean;
+  },
+): Promise<void> {
+  const fetchedAt = calledAt.toISOString();
+  const given = symbols === null ? null : JSON.stringify(symbols);
+  const noted = {
+    position,
+    resolvesRejects,
+    windowId,
+    contentType,
+    calledOn,
+    fetchedAt,
+    symbols: given,
+    isRepeated,
+    ...layoutValues(sent),
+    ...factValues(fact),
+  };
+  if (packed === null) {
+    await insertResponse(tx, { ...noted, hash: null, bytes: 0, body: null, isKnown: true });
+    return;
+  }
+  const { hash, bytes, mayBeKept, compressed } = packed;
+  let isKnown = false;
+  if (mayBeKept) {
+    // A statement of its own, because the next one has to see what was committed before the lock was free.
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    isKnown = (await tx.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+  }
+  // If it was pruned since `packBody` looked, it is compressed only here.
+  const body = isKnown ? null : await compressed();
+  // All sessions of a file have the same body, which is sent once.
+  packed.mayBeKept = true;
+  await insertResponse(tx, { ...noted, hash, bytes, body, isKnown });
+}
+
+const insertResponse = prepareOnce(() => {
+  const value = (name: string) => sql.placeholder(name);
+  return sql`
+    with locked as materialized (select pg_advisory_xact_lock_shared(${LOCK})), body as (
+      insert into ${responseBodies} (hash, encoding, body, bytes)
+      select ${value('hash')}::text, 'br', ${value('body')}::bytea, ${value('bytes')}::integer from locked
+       where not ${value('isKnown')}::boolean
+      on conflict do nothing
+    ), noted as (
+    insert into ${responses} (position, run_id, window_id, operation, exchange, from_date, to_date, instruments, params, variant,
+      is_filtered, called_on, hash, content_type, fetched_at, symbols, is_believed, ${factColumns.names}, layout, field_counts)
+    select ${value('position')}::timestamptz, w.run_id, w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.params, w.variant,
+      w.is_filtered, ${value('calledOn')}::date, ${value('hash')}::text, ${value('contentType')}, ${value('fetchedAt')}::timestamptz, ${value('symbols')}::jsonb,
+      ${value('resolvesRejects')}::boolean, ${factColumns.values},
+      coalesce(${value('layout')}::bigint, same.layout), coalesce(${value('fieldCounts')}::integer[], same.field_counts)
+      from ${windows} w left join lateral (
+        select a.layout, a.field_counts from ${responses} a
+         where ${value('isRepeated')}::boolean and a.hash = ${value('hash')}::text and a.operation = w.operation
+           and a.exchange = w.exchange and a.layout is not null limit 1) same on true where w.id = ${value('windowId')}
+    on conflict (position) do update set (${factColumns.names}) = row(${factColumns.of(sql`excluded`)}),
+      is_believed = ${responses}.is_believed or excluded.is_believed
+    returning operation, exchange, position, run_id, layout, field_counts, xmax = 0 as is_new
+    ) ${addToLayouts(sql`(select * from noted where is_new)`)}`;
+});
+
+/**
+ * Keeps the body of a response that cannot be read, for people to look at. It belongs to no kept response, so that no
+ * replay meets it: only its window names it.
+ */
+export async function keepFailedResponse(
+  database: Database,
+  windowId: number,
+  packed: PackedBody,
+): Promise<void> {
+  const body = await packed.compressed();
+  await transaction(database, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock_shared(${LOCK})`);
+    const { hash, bytes } = packed;
+    await tx.insert(responseBodies).values({ hash, encoding: 'br', body, bytes }).onConflictDoNothing();
+    await noteFailedResponse(tx, windowId, hash);
+  });
+}
+
+/** A kept response with its request and its uncompressed body. */
+export type KeptResponse = NonNullable<Awaited<ReturnType<typeof readKeptResponse>>>;
+
+/** Reads a kept response; null if it has been pruned. */
+export async function readKeptResponse(db: NodePgDatabase, responseId: number) {
+  const [kept] = await db
+    .select({
+      id: responses.id,
+      position: positionText(responses.position),
+      operation: responses.operation,
+      exchange: responses.exchange,
+      /** First day requested; of a file, the session. */
+      from: responses.from_date,
+      to: responses.to_date,
+      instruments: responses.instruments,
+      params: responses.params,
+      variant: responses.variant,
+      filtered: responses.is_filtered,
+      hash: responseBodies.hash,
+      calledOn: responses.called_on,
+      contentType: responses.content_type,
+      symbols: responses.symbols,
+      fetchedAt: responses.fetched_at,
+      encoding: responseBodies.encoding,
+      body: responseBodies.body,
+    })
+    .from(responses)
+    .innerJoin(responseBodies, eq(responseBodies.hash, responses.hash))
+    .where(eq(responses.id, responseId));
+  if (kept === undefined) return null;
+  const { fetchedAt, encoding, body, ...response } = kept;
+  const decompress = DECOMPRESS[encoding];
+  if (decompress === undefined) throw new Error(`a kept body has the unknown encoding ${encoding}`);
+  return {
+    ...response,
+    /** Name of the imported file that the body is; null if it is a response. */
+    file: kept.params.file ?? null,
+    fetchedAt: new Date(fetchedAt),
+    body: await decompress(body),
+  };
+}
+
+/** How many rows are deleted with one statement. */
+const BATCH = 1_000;
+
+const bodySize = sql`length(${responseBodies.body})`.mapWith(Number);
+
+/**
+ * The condition that the body belongs to no response which meets `condition`, and to none that could not be read since
+ * this moment.
+ */
+function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | undefined {
+  const referring = db
+    .select({ id: responses.id })
+    .from(responses)
+    .where(and(eq(responses.hash, responseBodies.hash), condition));
+  const since = sql`coalesce(${windows.finished_at}, clock_timestamp()) >= ${before.toISOString()}::timestamptz`;
+  const failed = db
+    .select({ id: windows.id })
+    .from(windows)
+    .where(and(eq(windows.refused_hash, responseBodies.hash), since));
+  return and(notExists(referring), notExists(failed));
+}
+
+/**
+ * The condition for responses whose bodies are to be pruned: of each group those up to its position, and those that
+ * left nothing but rejects, because of them no fold begins. Not those with rejects that are open, or were resolved
+ * since: these are read from there again, and folds apply what is read then.
+ */
+const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>
+  and(
+    isNotNull(responses.hash),
+    // Copied ones that no replay has read yet.
+    ne(responses.window_id, 0),
+    lt(responses.fetched_at, before.toISOString()),
+    sql`not exists (select from ${rejects} r where r.last_seen_at = ${responses.position}
+      and coalesce(r.resolved_at, 'infinity') >= ${before.toISOString()}::timestamptz)`,
+    or(
+      sql`not exists (select from ${loads} where ${loads.position} = ${responses.position})`,
+      sql.join([sql`false`, ...groups.flatMap(({ group, upTo }) => isUpTo(group, upTo) ?? [])], sql` or `),
+    ),
+  );
+
+/** A group, and how far it is to be pruned. */
+interface GroupToPrune {
+  readonly group: LoadGroup;
+  readonly upTo: Pruned;
+}
+
+async function findGroups(db: NodePgDatabase, before: Date): Promise<GroupToPrune[]> {
+  const found: GroupToPrune[] = [];
+  for (const group of await groupsToPrune(db, before)) {
+    const upTo = await positionToPrune(db, group, before);
+    if (upTo !== null) found.push({ group, upTo });
+  }
+  return found;
+}
+
+/** What pruning responses fetched before this moment would delete; `bytes` is the compressed size of the bodies. */
+export async function prunable(db: NodePgDatabase, before: Date) {
+  const isOld = isPrunable(before, await findGroups(db, before)) as SQL;
+  const [bodies] = await db
+    .select({ bodies: count(), bytes: sql`coalesce(sum(${bodySize}), 0)`.mapWith(Number) })
+    .from(responseBodies)
+    .where(isUnused(db, before, sql`not (${isOld})`));
+  return {
+    responses: await db.$count(responses, isOld),
+    bodies: bodies?.bodies ?? 0,
+    bytes: bodies?.bytes ?? 0,
+  };
+}
+
+/**
+ * Forgets the bodies of responses fetched before this moment, but for those that a replay has yet to load, then deletes
+ * the bodies that no response refers to any more. The rows that the responses left stay: what is loaded later begins
+ * with them.
+ */
+export async function prune(database: Database, before: Date) {
+  const db = database.drizzle;
+  const groups: GroupToPrune[] = [];
+  for (const { group } of await findGroups(db, before)) {
+    const upTo = await transaction(database, async (tx) => {
+      // Looked for again, because loads may have been committed since.
+      await lockTables(tx, group);
+      const found = await positionToPrune(tx, group, before);
+      if (found !== null) await notePruned(tx, group, found);
+      return found;
+    });
+    if (upTo !== null) groups.push({ group, upTo });
+  }
+  let forgotten = 0;
+  for (let found = BATCH; found === BATCH; ) {
+    await transaction(database, async (tx) => {
+      const old = await tx
+        .select({ id: responses.id })
+        .from(responses)
+        .where(isPrunable(before, groups))
+        .orderBy(responses.id)
+        .limit(BATCH)
+        .for('update');
+      found = old.length;
+      const ids = old.map(({ id }) => id);
+      // Checked again, because a replay may have loaded some of them while their locks were waited for.
+      const isOld = and(inArray(responses.id, ids), isPrunable(before, groups));
+      forgotten += (await tx.update(responses).set({ hash: null }).where(isOld)).rowCount ?? 0;
+    });
+  }
+  const orphans = await db
+    .select({ hash: responseBodies.hash })
+    .from(responseBodies)
+    .where(isUnused(db, before));
+  let bodies = 0;
+  let bytes = 0;
+  for (let at = 0; at < orphans.length; at += BATCH) {
+    const hashes = orphans.slice(at, at + BATCH).map(({ hash }) => hash);
+    for (const { size } of await deleteBodies(database, hashes, before)) {
+      bodies += 1;
+      bytes += size;
+    }
+  }
+  return { responses: forgotten, bodies, bytes };
+}
+
+/** Checks again with the exclusive lock held, because a load may have used a body since. */
+function deleteBodies(database: Database, hashes: readonly string[], before: Date) {
+  return transaction(database, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+    return tx
+      .delete(responseBodies)
+      .where(and(inArray(responseBodies.hash, [...hashes]), isUnused(tx, before)))
+      .returning({ size: bodySize });
+  });
+}

@@ -1,0 +1,138 @@
+import type { ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { constants, gzip } from 'node:zlib';
+import type { Fault } from '../faults.ts';
+
+const compress = promisify(gzip);
+const SMALLEST_COMPRESSED = 1_024;
+
+/** A response to send. */
+export interface Reply {
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const TEXT = 'text/plain; charset=utf-8';
+
+/** Sends a body with status 200, compressed if it is large and `gzipped` allows it. */
+export async function send(response: ServerResponse, reply: Reply, gzipped: boolean): Promise<void> {
+  const { buffer, headers } = await encode(reply, gzipped);
+  response.writeHead(200, { ...headers, 'content-length': buffer.length });
+  response.end(buffer);
+}
+
+async function encode(reply: Reply, gzipped: boolean) {
+  const plain = Buffer.from(reply.body, 'utf8');
+  const headers: Record<string, string> = { 'content-type': reply.contentType, ...reply.headers };
+  if (!gzipped || plain.length < SMALLEST_COMPRESSED) return { buffer: plain, headers };
+  headers['content-encoding'] = 'gzip';
+  return { buffer: await compress(plain, { level: constants.Z_BEST_SPEED }), headers };
+}
+
+const HTML =
+  '<!DOCTYPE html><html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>';
+const TRICKLES = 20;
+
+/** Sends a fault that needs no data. @returns false for other kinds of faults. */
+export function sendFault(response: ServerResponse, fault: Fault): boolean {
+  switch (fault.kind) {
+    case 'status':
+      plain(response, Number(fault.value ?? 503), 'The service is out of order.');
+      return true;
+    case 'retry-after':
+      response.setHeader('retry-after', fault.value ?? '1');
+      plain(response, 429, 'Too many requests.');
+      return true;
+    case 'reset':
+      response.socket?.resetAndDestroy();
+      return true;
+    case 'hang':
+      return true;
+    case 'html':
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+      response.end(HTML);
+      return true;
+    case 'empty-body':
+      response.writeHead(200, { 'content-type': TEXT, 'content-length': 0 });
+      response.end();
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Sends good data that a fault changes, cuts off or slows down. */
+export async function sendDamaged(
+  response: ServerResponse,
+  reply: Reply,
+  gzipped: boolean,
+  fault: Fault,
+): Promise<void> {
+  const body = damagedBody(reply.body, fault.kind);
+  if (body !== null) {
+    await send(response, { ...reply, body }, gzipped);
+    return;
+  }
+  const { buffer, headers } = await encode(reply, gzipped);
+  response.writeHead(200, { ...headers, 'content-length': buffer.length });
+  if (fault.kind === 'truncate') {
+    // The first half must be sent before the connection closes.
+    response.write(buffer.subarray(0, Math.floor(buffer.length / 2)), () => response.socket?.destroy());
+    return;
+  }
+  await trickle(response, buffer, Number(fault.value ?? 2_000));
+}
+
+/** The changed body, or null if the fault is not in the body itself. */
+function damagedBody(body: string, kind: Fault['kind']): string | null {
+  switch (kind) {
+    case 'half-json':
+      return body.slice(0, Math.ceil(body.length / 2));
+    case 'half-list': {
+      const list = listOf(body);
+      return JSON.stringify({ Count: list.length, Value: list.slice(0, Math.floor(list.length / 2)) });
+    }
+    case 'next-link':
+      return JSON.stringify({ Value: listOf(body), '@odata.nextLink': 'http://elsewhere.invalid/next' });
+    case 'no-line-end':
+      return body.trimEnd();
+    default:
+      return null;
+  }
+}
+
+/** The records of a JSON body, whatever its envelope. */
+function listOf(body: string): unknown[] {
+  const json = JSON.parse(body) as unknown[] | Readonly<Record<string, unknown>>;
+  if (Array.isArray(json)) return json;
+  return (Object.values(json).find((value) => Array.isArray(value)) as unknown[]) ?? [json];
+}
+
+async function trickle(response: ServerResponse, buffer: Buffer, milliseconds: number): Promise<void> {
+  const step = Math.max(1, Math.ceil(buffer.length / TRICKLES));
+  for (let at = 0; at < buffer.length && !response.destroyed; at += step) {
+    await pause(response, milliseconds / TRICKLES);
+    if (!response.destroyed) response.write(buffer.subarray(at, at + step));
+  }
+  response.end();
+}
+
+/** Waits, or until the client closes the connection. */
+export function pause(response: ServerResponse, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      response.off('close', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    response.once('close', done);
+  });
+}
+
+/** Sends a status with a line of text. */
+export function plain(response: ServerResponse, status: number, line: string): void {
+  response.writeHead(status, { 'content-type': TEXT });
+  response.end(line);
+}

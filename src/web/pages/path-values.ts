@@ -1,0 +1,36 @@
+import { type Day, isDay } from '../../core/days.ts';
+import { usageError } from '../../core/errors.ts';
+import { EXCHANGE_CODES, type Pair } from '../../core/exchanges.ts';
+import { operations } from '../../operations/registry.ts';
+import type { Requested } from '../page.tsx';
+
+// These functions read what an address names. Their errors are shown as a page.
+
+/** The data set. @throws PipelineError `usage` if there is no such data set. */
+export function pairOf({ params }: Requested): Pair {
+  const { operation = '', exchange = '' } = params;
+  const found = operations.find(({ name }) => name === operation);
+  const known = found !== undefined && [...EXCHANGE_CODES, ...found.exchanges].includes(exchange);
+  if (!known) throw usageError(`there is no data set ${operation} ${exchange}`);
+  return { operation, exchange };
+}
+
+/** The day. @throws PipelineError `usage` if it is not a day. */
+export function dayOf({ params }: Requested): Day {
+  const { day = '' } = params;
+  if (!isDay(day)) throw usageError(`"${day}" is not a day such as 2025-02-27`);
+  return day;
+}
+
+/** The number of a run. @throws PipelineError `usage` if it is not a number. */
+export function runIdOf({ params }: Pick<Requested, 'params'>): number {
+  const { id = '' } = params;
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw usageError(`there is no ${id}`);
+  return Number(id);
+}
+
+/** The requested year, if it is one of these; else the first of them. */
+export function yearOf({ query }: Requested, years: readonly number[]): number {
+  const requested = Number(query.get('year'));
+  return years.includes(requested) ? requested : (years[0] ?? new Date().getUTCFullYear());
+}

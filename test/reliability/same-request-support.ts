@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startServer } from '../support/http-server.ts';
+import { openSandbox } from '../support/sandbox.ts';
+import { clockFrom, EVENING } from './support.ts';
+
+export const NIGHT = {
+  from: '2025-09-08',
+  to: '2025-09-12',
+  operations: ['GetBhavCopyCM', 'GetSeriesChange'],
+  exchanges: ['NSE'],
+};
+
+/** Five sessions, and one range of them. */
+export const REQUESTS = 6;
+
+/**
+ * A sandbox behind a server that takes its time, and what it was requested: in all, and the most of one request at
+ * once.
+ */
+export async function slowSource() {
+  const sandbox = await openSandbox({ clock: clockFrom(EVENING), instrumentsPerExchange: 5 });
+  const underWay = new Map<string, number>();
+  const requested = { url: '', requests: 0, atOnce: 0, mayRespond: Promise.resolve() };
+  requested.url = await startServer(async (request, response) => {
+    const url = request.url ?? '';
+    requested.requests += 1;
+    const now = (underWay.get(url) ?? 0) + 1;
+    underWay.set(url, now);
+    requested.atOnce = Math.max(requested.atOnce, now);
+    const upstream = await fetch(new URL(url, sandbox.url));
+    const body = await upstream.text();
+    await requested.mayRespond;
+    // Not waited for anything: calls take this long, so that two of one request would be under way at once.
+    await sleep(300);
+    underWay.set(url, (underWay.get(url) ?? 0) - 1);
+    response.setHeader('content-type', upstream.headers.get('content-type') ?? '');
+    response.end(body);
+  });
+  return requested;
+}
