@@ -84,7 +84,7 @@ describe.each(mostly('postgres'))('a backfill of everything, the queue in %s', (
     expect(report).toMatchObject({ state: 'completed', requests: 0, fetched: 0 });
     expect(report.windows.skipped).toBe(report.windows.total);
     expect(new Set(report.operations.map((one) => one.operation)).size).toBe(operations.length);
-    expect(report.skips.every((skip) => /^(loaded already|nothing to ask)/.test(skip.reason))).toBe(true);
+    expect(report.skips.every((skip) => /^(loaded already|nothing to request)/.test(skip.reason))).toBe(true);
     expect({ requests: sandbox.stats().requests, market: await marketContents(pipeline) }).toEqual(before);
   });
 

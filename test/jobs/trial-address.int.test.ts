@@ -39,7 +39,7 @@ describe('with EOD_TRIAL_DAY', () => {
     expect(report.warnings).toEqual([
       {
         operation: 'GetTop5GainersLosers',
-        warning: `this trial address responds GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
+        warning: `this trial address serves GetTop5GainersLosers for ${MOVERS_DAY}, not for ${TRIAL_DAY}`,
         windows: 1,
       },
     ]);
