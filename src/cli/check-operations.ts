@@ -9,7 +9,7 @@ import type { DeclarationProblem } from '../operations/check-declaration.ts';
 import { type DeclaredFile, findDeclared, readDeclared, tablesTakenBy } from '../operations/declared.ts';
 import type { Requested } from '../operations/fields.ts';
 import { type Operation, tablesFilledBy } from '../operations/operation.ts';
-import { allOperations, builtIn } from '../operations/registry.ts';
+import { allOperations, builtIn, namedBy } from '../operations/registry.ts';
 import { type Row, SOURCE_AUDIT, type TableDefinition } from '../operations/table.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from './cli.ts';
 import { readNamed } from './draft-operation.ts';
@@ -81,9 +81,8 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
     if (existsSync(path) && statSync(path).isFile()) {
       return { name: basename(path).replace(/\.[^.]*$/, ''), path, from: 'folder' };
     }
-    const isNamed = ({ operation }: (typeof all)[number]) =>
-      operation.name.toLowerCase() === text.toLowerCase();
-    const found = findDeclared(text, folder) ?? all.find(isNamed)?.operation;
+    const declared = all.map(({ operation }) => operation);
+    const found = findDeclared(text, folder) ?? namedBy(declared, text);
     if (found !== undefined) return found;
     throw usageError(`there is neither a file nor an operation "${text}"${didYouMean(text, names)}`);
   };

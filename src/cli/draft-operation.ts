@@ -7,7 +7,7 @@ import { draftDeclaration, draftFields, readSavedResponse } from '../extract/dra
 import { readKeptResponse } from '../load/state/responses/responses.ts';
 import { readUnreadFields } from '../load/state/responses/schema-changes.ts';
 import { findDeclared, tablesTakenBy } from '../operations/declared.ts';
-import { allOperations, builtIn, operations as used } from '../operations/registry.ts';
+import { allOperations, builtIn, namedBy, operations as used } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
 import { openReadable } from './open-context.ts';
 
@@ -90,14 +90,14 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
 /** Prints the lines for the fields that no column reads. @throws PipelineError `usage` */
 async function draftUnread(cli: Cli, named: string): Promise<void> {
   const { operations } = await allOperations((await loadSettings(cli)).EOD_OPERATIONS_DIR);
-  const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === named.toLowerCase();
+  const declared = operations.map(({ operation }) => operation);
   // A mistake is reported before a database is opened, or created.
-  if (!operations.some((one) => isNamed(one.operation))) {
-    const names = operations.map((one) => one.operation.name);
+  if (namedBy(declared, named) === undefined) {
+    const names = declared.map(({ name }) => name);
     throw usageError(`there is neither a file nor an operation "${named}"${didYouMean(named, names)}`);
   }
   const { config, db } = await openReadable(cli, 'tables');
-  const operation = used.find(isNamed);
+  const operation = namedBy(used, named);
   if (operation === undefined) {
     throw usageError(`${named} is not enabled, so it has no responses: save one, and draft from its file`);
   }

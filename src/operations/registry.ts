@@ -181,24 +181,34 @@ export function listedInFull(table: TableDefinition): Shape['fullSet'] {
 export const comparedDay = (table: TableDefinition): string | null =>
   listedInFull(table) === 'exchange' ? null : table.dateColumn;
 
+/** The data set that a user means: by its name, or by that of a table that it fills, in any case. */
+export function namedBy<Item extends DataSet>(items: readonly Item[], text: string): Item | undefined {
+  const typed = text.toLowerCase();
+  const table = typed.replace(/^market\./, '');
+  return (
+    items.find(({ name }) => name.toLowerCase() === typed) ??
+    items.find(({ shapes }) => shapes.some((shape) => shape.table.name === table))
+  );
+}
+
 const findByName =
   <Item extends DataSet>(items: readonly Item[]) =>
   (name: string): Item => {
     const isNamed = (item: { readonly name: string }) => item.name.toLowerCase() === name.toLowerCase();
-    const found = items.find(isNamed);
+    const found = namedBy(items, name);
     if (found !== undefined) return found;
     const broken = brokenInUse.find(isNamed);
     if (broken !== undefined) throw usageError(broken.problem);
-    const off = stored.find(isNamed) ?? findDeclared(name, folderInUse);
+    const off = namedBy(stored, name) ?? findDeclared(name, folderInUse);
     if (off !== undefined) {
       throw usageError(`${off.name} is not enabled`, 'enable');
     }
-    const names = items.map((item) => item.name);
+    const names = items.flatMap(({ name: own, shapes }) => [own, ...shapes.map(({ table }) => table.name)]);
     throw usageError(`unknown operation "${name}"${didYouMean(name, names)}`, 'list_operations');
   };
 
 /**
- * The operation with this name, in upper or lower case, of those that are requested.
+ * The operation with this name, or with a table of this name, in any case, of those that are requested.
  *
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */
@@ -208,7 +218,7 @@ export const findOperation = findByName(operations);
 export const operationNamed = findByName<Operation>(stored);
 
 /**
- * The data set with this name, in upper or lower case: an operation, or one that comes from files.
+ * The data set with this name, or with a table of this name, in any case: an operation, or one that comes from files.
  *
  * @throws PipelineError `usage` that suggests the most similar name, or says that it is not enabled.
  */

@@ -208,10 +208,7 @@ const COMMAND_LINES: readonly Mistake[] = [
     'operations market.prices_adjusted',
     'unknown operation "market.prices_adjusted"; docs/tables.md describes views, as does "\\d+ market.prices_adjusted" in psql ("eod operations" lists them)',
   ],
-  [
-    'operations bhavcopy_cm',
-    'bhavcopy_cm is a table: "eod operations GetBhavCopyCM", which fills it, describes it',
-  ],
+  ['gaps bhavcopy_c', 'unknown operation "bhavcopy_c"; did you mean bhavcopy_cm? ("eod operations" lists them)'],
   [
     'state 100',
     'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)',

@@ -272,6 +272,12 @@ test('of an export that fails or is stopped nothing is left, and what was there 
   expect(readFileSync(join(cwd, 'slow.csv'), 'utf8')).toBe('from before');
 });
 
+test('a table has also the name of the operation that fills it', async () => {
+  const cwd = temporaryFolder();
+  const { json } = await exported(cwd, 'GetBhavCopyCM', '--format', 'csv');
+  expect(json.table).toBe('market.bhavcopy_cm');
+});
+
 test('mistakes are reported before anything is written', async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, 'file'), '');

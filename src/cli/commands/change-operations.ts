@@ -9,6 +9,7 @@ import {
   allOperations,
   isDefault,
   isInUse,
+  namedBy,
   operationNamed,
   type UsedOperation,
 } from '../../operations/registry.ts';
@@ -62,7 +63,11 @@ async function findDeclaredNames(
     const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === text.toLowerCase();
     const unusable = broken.find(isNamed);
     if (unusable !== undefined) throw usageError(unusable.problem);
-    const found = all.find(({ operation }) => isNamed(operation));
+    const meant = namedBy(
+      all.map(({ operation }) => operation),
+      text,
+    );
+    const found = all.find(({ operation }) => operation === meant);
     if (found === undefined) {
       const others = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
       throw usageError(

@@ -8,14 +8,7 @@ import {
   type TableDescription,
 } from '../../operations/describe-operation.ts';
 import { allowedText } from '../../operations/operation.ts';
-import {
-  allOperations,
-  dataSets,
-  namesFilling,
-  operations,
-  tables,
-  dataSets as used,
-} from '../../operations/registry.ts';
+import { allOperations, dataSets, namedBy, operations, dataSets as used } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
 import { openKnown } from '../open-context.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
@@ -84,22 +77,17 @@ export async function describeOperation(cli: Cli, name: string, flags: JsonFlag)
   if (unusable !== undefined) throw usageError(unusable.problem);
   const dataSets = [...used, ...declared.operations.map(({ operation }) => operation)];
   const known = dataSets.map((dataSet) => dataSet.name);
-  if (!known.some((one) => one.toLowerCase() === name.toLowerCase())) {
+  const found = namedBy(dataSets, name);
+  if (found === undefined) {
+    const guess = didYouMean(name, known);
     const relation = name.replace(/^market\./, '');
-    const [filling] = namesFilling(tables.filter((one) => one.name === relation));
-    if (filling !== undefined) {
-      throw usageError(`${name} is a table: "eod operations ${filling}", which fills it, describes it`);
-    }
     // Operations are in camel case.
-    const isOther = didYouMean(name, known) === '';
-    if (isOther && /^[a-z\d_]+$/.test(relation)) {
-      const where = `docs/tables.md describes views, as does "\\d+ market.${relation}" in psql`;
-      throw usageError(`unknown operation "${name}"; ${where}`, 'list_operations');
-    }
+    const isView = guess === '' && /^[a-z\d_]+$/.test(relation);
+    const where = isView
+      ? `; docs/tables.md describes views, as does "\\d+ market.${relation}" in psql`
+      : guess;
+    throw usageError(`unknown operation "${name}"${where}`, 'list_operations');
   }
-  const found = dataSets.find((dataSet) => dataSet.name.toLowerCase() === name.toLowerCase());
-  if (found === undefined)
-    throw usageError(`unknown operation "${name}"${didYouMean(name, known)}`, 'list_operations');
   const one = describeDataSet(found);
   if (flags.json === true) return printJson(cli, one);
   print(cli, descriptionText(one));

@@ -56,7 +56,12 @@ export const loadCommands: readonly Specification[] = [
   {
     name: 'backfill',
     summary: 'Pull a range of past days. Days that are loaded already are skipped.',
-    args: [new Argument('[operations...]', 'operations to pull, in any case (see: eod operations)')],
+    args: [
+      new Argument(
+        '[operations...]',
+        'operations to pull, by name or by table, in any case: GetBhavCopyCM, bhavcopy_cm (see: eod operations)',
+      ),
+    ],
     options: async () => [
       ...rangeOptions({ from: 'first day: YYYY-MM-DD, today or yesterday', to: 'last day, the same' }),
       new Option('--all', 'every operation'),

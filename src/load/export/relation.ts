@@ -1,7 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import { usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
-import { tables } from '../../operations/registry.ts';
+import { dataSets, namedBy, tables } from '../../operations/registry.ts';
 
 export interface ExportColumn {
   readonly name: string;
@@ -36,7 +36,7 @@ const SCHEMAS = ['market', 'market_history', 'etl'];
 const DAY_COLUMNS = ['trade_date', 'day', 'ex_date'];
 
 /**
- * The table or view of this name; without a schema, that of `market`.
+ * The table or view of this name; without a schema, that of `market`. Also the first table of a data set, by its name.
  *
  * @throws PipelineError `usage` if there is none, with the most similar name.
  */
@@ -48,7 +48,8 @@ export async function findRelation(client: ClientBase, text: string): Promise<Re
   );
   const wanted = text.includes('.') ? text : `market.${text}`;
   const named = (name: string) => rows.find((one) => `${one.schema}.${one.name}` === name);
-  const found = named(wanted) ?? named(wanted.toLowerCase());
+  const { table } = namedBy(dataSets, text)?.shapes[0] ?? {};
+  const found = named(wanted) ?? named(wanted.toLowerCase()) ?? named(`market.${table?.name}`);
   if (found === undefined) {
     const known = rows.map(({ schema, name }) => (schema === 'market' ? name : `${schema}.${name}`));
     throw usageError(`there is no table or view ${wanted}${didYouMean(text, known)}`);

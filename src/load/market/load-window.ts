@@ -172,10 +172,13 @@ async function storeLoad(
   }
   await writeRejects(tx, load.exchange, [{ ...load, requested: begun }]);
   const { decided, withdrawals } = merged;
-  const heldBack =
-    decided === null ? [] : await writeWithdrawals(tx, { ...load, loadId }, decided, withdrawals);
-  const mayHaveMoved = withdrawals.length > 0 || decided?.isDecided !== undefined;
-  await writeCoverage(tx, { ...completed, doubted, decided: mayHaveMoved ? decided : null });
+  let heldBack: readonly DayWithdrawal[] = [];
+  for (const one of decided) {
+    const found = withdrawals.filter(({ table }) => table === one.table);
+    heldBack = heldBack.concat(await writeWithdrawals(tx, { ...load, loadId }, one, found));
+  }
+  const mayHaveMoved = withdrawals.length > 0 || decided.some(({ isDecided }) => isDecided !== undefined);
+  await writeCoverage(tx, { ...completed, doubted, decided: mayHaveMoved ? decided : [] });
   const ending = endingWindow(tx, load.windowId, endOf(load, merged, heldBack));
   if (load.outcome.state === 'failed' || (laterOrOwn && (await isRepetition(tx, load, merged)))) {
     await ending;
@@ -216,8 +219,8 @@ interface MergedTables {
   readonly written: readonly Written[];
   /** True if its rows may name instruments, or show their names on days, that they did not before. */
   readonly namesChanged: boolean;
-  /** Of the table that the response lists in full, its days, or those whose responses were folded. */
-  readonly decided: DecidedDays | null;
+  /** Of each table, the days that the response lists in full, or whose responses were folded. */
+  readonly decided: readonly DecidedDays[];
   /** Days of which nothing was changed, because later responses about them are pruned. */
   readonly ignoredDays: ReadonlySet<string>;
   /** What could not be decided. */
@@ -237,7 +240,7 @@ async function mergeTables(
   const counts = { ...NO_COUNTS, fetched: load.rejects.length, rejected: load.rejects.length };
   const withdrawals: DayWithdrawal[] = [];
   const written: Written[] = [];
-  let decided: DecidedDays | null = null;
+  const decided: DecidedDays[] = [];
   const ignoredDays = new Set<string>();
   const undecided: string[] = [];
   let namesChanged = false;
@@ -253,10 +256,10 @@ async function mergeTables(
     }
     namesChanged ||= merged.renamed + merged.withdrawn > 0;
     for (const one of merged.withdrawals) withdrawals.push(one);
-    // A data set lists at most one table in full.
     const days = fullSet?.days === null ? null : daysOf(fullSet);
     const listed = fullSet && { table: table.name, operations: [load.operation], days };
-    decided = merged.folded ?? listed ?? decided;
+    const own = merged.folded ?? listed;
+    if (own) decided.push(own);
     for (const day of merged.ignoredDays) ignoredDays.add(day);
     if (merged.ignoredDays.length > 0) undecided.push(undecidedText(table, merged.ignoredDays.length));
   }

@@ -27,7 +27,7 @@ interface CoverageFacts extends Pair {
   /** True if the response's days are not loaded, whatever was before. */
   readonly doubted?: boolean;
   /** Given if what responses did with the rows of some days may have changed. */
-  readonly decided?: DecidedDays | null;
+  readonly decided?: readonly DecidedDays[];
 }
 
 /**
@@ -62,15 +62,17 @@ const moved = (() => {
  * took the last row of a day or were held back. Rows are written in key order, so that two writers cannot deadlock.
  */
 export async function writeCoverage(db: NodePgDatabase & Preparing, facts: CoverageFacts): Promise<void> {
-  const { operation, exchange, runId, windowId, position, coverage: entries, decided = null } = facts;
-  if (entries.length === 0 && decided === null) return;
+  const { operation, exchange, runId, windowId, position, coverage: entries, decided = [] } = facts;
+  if (entries.length === 0 && decided.length === 0) return;
   const { day, instrument, variant } = coverage;
-  const days = sql`${sql.param(decided?.days ?? null)}::date[]`;
-  const operations = sql`${sql.param(decided?.operations ?? [])}::text[]`;
-  const isDecided =
-    decided === null
-      ? sql`false`
-      : sql`(${coverage.operation} = any(${operations}) and ${instrument} = '' and ${day} = any(coalesce(${days}, array[${day}])))`;
+  const isNone = decided.length === 0;
+  // What is written follows from the withdrawals alone, so that some days more do no harm.
+  const each = decided.map((one) => one.days);
+  const days = sql`${sql.param(each.includes(null) ? null : each.flatMap((one) => one ?? []))}::date[]`;
+  const operations = sql`${sql.param(decided.flatMap((one) => one.operations))}::text[]`;
+  const isDecided = isNone
+    ? sql`false`
+    : sql`(${coverage.operation} = any(${operations}) and ${instrument} = '' and ${day} = any(coalesce(${days}, array[${day}])))`;
   const own = sql`
     select ${operation}::text as operation, e.day, e.instrument, e.variant, ${position}::timestamptz as position, e.state, e.records, e.diagnostic,
            e."runId" as run_id, e."windowId" as window_id
@@ -85,7 +87,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
        and not exists (select from own o where (o.operation, o.day, o.instrument, o.variant) = (${coverage.operation}, ${day}, ${instrument}, ${variant}))`;
   // A response that has one lists days in full, so it requested no instrument in particular.
   const affected = dayEffectsSql(
-    decided === null
+    isNone
       ? sql`false`
       : sql`a.exchange = ${exchange} and a.operation = any(${operations}) and (${days} is null or m.day = any(${days}))`,
   );
@@ -103,7 +105,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
     db,
     sql`
     with own as (${own}), affected as (${affected}),
-      said as (select * from own${decided === null ? sql`` : sql` union all ${others}`})
+      said as (select * from own${isNone ? sql`` : sql` union all ${others}`})
     insert into ${coverage} (operation, exchange, day, instrument, variant, last_position, last_said, last_records, last_diagnostic,
       loaded_position, loaded_records, doubted_position, emptied_position, held_back_position, run_id, window_id, checked_at)
     select s.operation, ${exchange}, s.day, s.instrument, s.variant, s.position, s.state, s.records, s.diagnostic,
