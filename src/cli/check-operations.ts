@@ -50,11 +50,11 @@ interface StoredRecord {
 
 /** What the sample of an operation is read as, and what is wrong with it. */
 interface SampleCheck {
-  /** The request that the sample responses, without a key. */
+  /** The request whose response the sample is, without a key. */
   readonly request: string | null;
   readonly records: readonly StoredRecord[];
   readonly rejects: readonly Pick<Reject, 'position' | 'problems'>[];
-  /** A sentence each: the request cannot be made, the response is none, or a record is a reject. */
+  /** A sentence each: the request cannot be made, the response cannot be read, or a record is a reject. */
   readonly problems: readonly string[];
   /** A sentence each about what may be meant: two records of one key, or what the reader says of the response. */
   readonly warnings: readonly string[];
@@ -161,7 +161,7 @@ export function checkSample(operation: Operation, timeZone: string, saved?: Buff
   try {
     request = buildUrl({ ...SETTINGS, timeZone }, operation, requested).replace(/^.*\?accessKey=&/, '');
   } catch (error) {
-    problems.push(`sample.requested is no request of it: ${messageOf(error)}`);
+    problems.push(`sample.requested makes no request: ${messageOf(error)}`);
   }
   const what = saved === undefined ? 'sample.response' : 'the saved response';
   const text = typeof sample.response === 'string' ? sample.response : JSON.stringify(sample.response);

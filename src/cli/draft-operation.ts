@@ -38,7 +38,7 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   const name = flags.name ?? basename(file).replace(/\..*$/s, '');
   if (!/^[A-Z]\w{0,99}$/.test(name)) {
     throw usageError(
-      `"${name}" is no name of an operation, which begins with a capital letter: say with --name how the source is called, such as --name GetVoting`,
+      `"${name}" is not the name of an operation, which begins with a capital letter: give the name with --name, such as --name GetVoting`,
     );
   }
   const body = readNamed(cli, file);

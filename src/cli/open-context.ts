@@ -215,7 +215,7 @@ async function followOperations(
 }
 
 /**
- * Uses the operations that this database has enabled. One whose file is missing or invalid is left out, and said.
+ * Uses the operations that this database has enabled. One whose file is missing or invalid is left out, with a warning.
  *
  * @throws PipelineError `usage` if a table is not what its operation declares.
  */

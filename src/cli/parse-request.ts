@@ -65,7 +65,7 @@ export function backfillRequest(
   if (targets.length === 0) {
     const [first] = chosen;
     throw usageError(
-      `${first?.name} is requested ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
+      `${first?.name} is requested for ${first?.exchanges.join(' and ')} by default, which EOD_EXCHANGES leaves out: name an exchange with --exchange`,
     );
   }
   return { kind: 'backfill', targets, instruments, options, live: false };
@@ -88,7 +88,7 @@ function checkInstruments(chosen: readonly Operation[], instruments: readonly st
   if (instruments.length === 0) return;
   if (chosen.some((operation) => operation.request.instruments !== 'none')) return;
   const names = chosen.map((operation) => operation.name).join(', ');
-  throw usageError(`--instruments: ${names} cannot be requested single instruments`);
+  throw usageError(`--instruments: ${names} cannot be requested by instrument`);
 }
 
 /** Parses names of operations, in any case, without repeats; or returns all of them. @throws PipelineError `usage` */

@@ -11,7 +11,7 @@ import { lookCommands } from './specifications/look-commands.ts';
 import { repairCommands } from './specifications/repair-commands.ts';
 import { setUpCommands } from './specifications/set-up-commands.ts';
 
-/** Every command by what it is for, in the order of the help: from loading over looking at what is there to repairing it. */
+/** Every command by its purpose, in the order of the help: to load data, to look at it, to repair it. */
 const GROUPS: Readonly<Record<string, readonly Specification[]>> = {
   Load: loadCommands,
   Look: lookCommands,
@@ -222,7 +222,7 @@ function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
     const list = `"eod ${cli.command}"`;
     return usageError(
-      `${name} is for the list of ${list}, not for its verb "${cli.verb}" ("${helpOf(cli)}" explains it)`,
+      `${name} is an option of the list of ${list}, not of its verb "${cli.verb}" ("${helpOf(cli)}" explains it)`,
     );
   }
   if (error.code !== 'commander.excessArguments') return error;

@@ -52,7 +52,7 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
   const server: Server = { name: 'Redis', location: locationOf(url), setting: 'REDIS_URL' };
   await waitForServer(server, retry, async () => {
     try {
-      await askRedis(url, (client) => client.ping());
+      await queryRedis(url, (client) => client.ping());
       return null;
     } catch (error) {
       return { reason: reasonOf(error), retryable: isRedisRetryable(error) };
@@ -64,7 +64,7 @@ export async function checkRedis(url: string, retry: RetryOptions): Promise<void
  * Runs commands on a Redis connection of its own. @throws the error of the connection or server; both have 5 s to
  * respond.
  */
-export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
+export async function queryRedis<T>(url: string, query: (client: Redis) => Promise<T>): Promise<T> {
   const { Redis } = await import('ioredis');
   const client = new Redis(url, {
     lazyConnect: true,
@@ -79,7 +79,7 @@ export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T
   });
   try {
     await client.connect();
-    return await ask(client);
+    return await query(client);
   } catch (error) {
     throw last ?? error;
   } finally {

@@ -6,7 +6,7 @@ import { readEnvironment } from '../core/environment.ts';
 import { largest } from '../core/iterables.ts';
 import type { Context } from '../jobs/context.ts';
 import { cancelRun } from '../jobs/runs/run-control.ts';
-import { adjustedCloses, type Response, runExamples } from '../load/market/examples.ts';
+import { adjustedCloses, type ExampleResult, runExamples } from '../load/market/examples.ts';
 import type { RunRequest } from '../load/state/request.ts';
 import { type RunReport, reportRun } from '../load/state/runs/reports.ts';
 import { exchangesOf, isQuarterly } from '../operations/operation.ts';
@@ -24,7 +24,7 @@ const SESSIONS = 5;
 /** What a demo has loaded, as JSON. */
 interface DemoReport {
   readonly report: RunReport;
-  readonly queries: readonly Response[];
+  readonly queries: readonly ExampleResult[];
   /** A share that split in these sessions; null if there was none. */
   readonly split: SplitShare | null;
   readonly databaseUrl: string;
@@ -155,7 +155,7 @@ function demoText(
 ): string {
   const shown = queries.map(({ title, sql, rows }) => {
     const columns = Object.keys(rows[0] ?? {}).map(
-      (name): Column<Response['rows'][number]> => ({ head: name, cell: (row) => row[name] ?? null }),
+      (name): Column<ExampleResult['rows'][number]> => ({ head: name, cell: (row) => row[name] ?? null }),
     );
     return `${bold(title)}\n\n${sql}\n\n${table(columns, rows)}\n`;
   });

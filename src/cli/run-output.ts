@@ -107,7 +107,7 @@ function emptyLines({ emptySessions }: ReportedRun): string[] {
   return [
     '',
     ...emptySessions.map((one) => `${operationName(one)}: ${emptySessionsText(one)}`),
-    'if the source should have them, "eod gaps fill" requests again',
+    'if the source should have them, "eod gaps fill" requests them again',
   ];
 }
 
@@ -238,7 +238,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
             (one) =>
               `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
           ),
-          'later nights request prices and lists first, then for what was requested longest ago',
+          'later nights request prices and lists first, then what was requested longest ago',
           `to make them fit: ${FITTING}`,
         ]),
   ];

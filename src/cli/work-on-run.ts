@@ -36,7 +36,7 @@ interface RunFlags extends JsonFlag {
 
 interface Requested {
   readonly config: Config;
-  /** The request; null if there is nothing to request, which the command has then said. */
+  /** The request; null if there is nothing to request, which the command then reports. */
   request(context: Context): Promise<RunRequest | null>;
 }
 

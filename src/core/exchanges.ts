@@ -51,7 +51,7 @@ export function strayExchange(named: unknown, { exchange }: { readonly exchange:
   return SEGMENTS[spelled] !== undefined;
 }
 
-/** One operation requested of one exchange. */
+/** One operation requested for one exchange. */
 export interface Pair {
   readonly operation: string;
   readonly exchange: string;

@@ -30,7 +30,7 @@ export function createDispatcher(
     httpsProxy,
     httpProxy,
     noProxy: noProxy.includes('*') ? '*' : [...noProxy, ...THIS_MACHINE].join(','),
-    // Proxies let CONNECT through for TLS only, so addresses with http:// are requested of the proxy itself.
+    // Proxies let CONNECT through for TLS only, so addresses with http:// are requested from the proxy itself.
     proxyTunnel: false,
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,

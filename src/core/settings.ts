@@ -169,7 +169,7 @@ export const settingGroups = {
     ),
     EOD_HISTORY_DAYS: setting(
       integer(1, 10_000).default(30),
-      'How many days back a nightly run makes at most: the source keeps no more. Where nothing is loaded yet, it requests tonight and the lookback only.',
+      'How many days back a nightly run goes at most: the source keeps no more. Where nothing is loaded yet, it requests tonight and the lookback only.',
     ),
   },
   When: {

@@ -3,9 +3,9 @@ import { redactor } from '../core/environment.ts';
 import { PipelineError } from '../core/errors.ts';
 import type { Requested } from '../operations/fields.ts';
 import {
-  asksInstruments,
   dateFormatParam,
   furtherParams,
+  isByInstrument,
   isDated,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
@@ -64,7 +64,7 @@ function addInstruments(operation: Operation, requested: Requested, add: Add): v
   const { instruments } = requested;
   const takes = operation.request.instruments;
   if (instruments.length === 0) {
-    if (asksInstruments(operation)) {
+    if (isByInstrument(operation)) {
       throw badRequest(
         operation,
         `requests ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`,

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Options, parse } from 'csv-parse/sync';
 import { messageOf, PipelineError } from '../core/errors.ts';
-import { asksInstruments, type Operation } from '../operations/operation.ts';
+import { isByInstrument, type Operation } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import { createCsvScanner } from './csv-values.ts';
 import { tooLarge, unreadable } from './diagnostics.ts';
@@ -342,7 +342,7 @@ export function scanCsv(
   reading: Reading,
 ): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
   const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
-  if (asksInstruments(operation) || requested.instruments.length > 0) return null;
+  if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   // Refused when it is parsed as a whole, if there is room for that.
   if (findLongLine(body, MAX_ROW_BYTES) !== null) return null;
   const start = body.indexOf('\n') + 1;

@@ -25,7 +25,7 @@ const LINES: readonly DiagnosticLine[] = [
   { kind: 'not_ready', meaning: 'the source is not ready yet', phrases: ['welcome'], furtherWords: 0 },
   {
     kind: 'not_ready',
-    meaning: 'the source is responding the same request',
+    meaning: 'the source is still responding to the same request',
     phrases: ['duplicated request not allowed', 'duplicate request not allowed'],
     furtherWords: 0,
   },
@@ -228,7 +228,7 @@ const LINES_LOOKED_AT = 20;
 
 /**
  * True if a text looks like rows of CSV. Without a header row nobody knows which value is which; the documentation
- * shows one operation that responses so where `CsvContent` is requested.
+ * shows one operation that responds so where `CsvContent` is requested.
  */
 function looksLikeRows(text: string): boolean {
   const lines = text.trim().split(/\r?\n/, LINES_LOOKED_AT + 1);

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../core/errors.ts';
-import { asksInstruments, type Operation } from '../operations/operation.ts';
+import { isByInstrument, type Operation } from '../operations/operation.ts';
 import type { RowsWriter } from '../operations/rows.ts';
 import { decodeText, isUtf16 } from './body.ts';
 import { endsItsLastLine, looksLikeCsv, MAX_ROW_BYTES, readCsv } from './csv.ts';
@@ -336,7 +336,7 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
  */
 export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
   const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
-  if (asksInstruments(operation) || requested.instruments.length > 0) return null;
+  if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
   const scanners = new Map<Layout, RecordScanner>();

@@ -20,7 +20,7 @@ export interface Layout {
   readonly shape: Shape | null;
   /** How records are read that do not name the instrument which the shape needs; null if they are rejects. */
   readonly nameless: Layout | null;
-  /** True for records without an instrument. Whether a record has one, its keys do not tell. */
+  /** True for records without an instrument. Whether a record has one, its keys do not show. */
   readonly isNameless: boolean;
   /** Of the fields that are stored as they were sent. */
   readonly sources: readonly FieldSource[];

@@ -1,6 +1,6 @@
 import { $ZodTransform, type ParsePayload, safeParse } from 'zod/v4/core';
 import { type Compute, type Field, type Kind, plainName, type Requested } from '../operations/fields.ts';
-import { asksInstruments, type DataSet, type Shape } from '../operations/operation.ts';
+import { type DataSet, isByInstrument, type Shape } from '../operations/operation.ts';
 import type { Row, Scalar, TableDefinition } from '../operations/table.ts';
 import { unsafeNumberText } from './decimals.ts';
 import { createLayouts, type Layout } from './layout.ts';
@@ -83,7 +83,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
   // Values of fields that mean nothing and could not be read, by their path: the first of each.
   const unread = new Map<string, string>();
   // Only the request names the instrument of such records. If it names none, they are rejects.
-  const nameless = asksInstruments(operation) && requested.instruments.length === 0;
+  const nameless = isByInstrument(operation) && requested.instruments.length === 0;
 
   // One `sent` serves the whole response; these two variables hold the record that it reads from.
   let current: Readonly<Record<string, unknown>> = {};

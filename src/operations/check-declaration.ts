@@ -292,7 +292,7 @@ function* nameWarnings({ fields }: TableDefinition, path: string): Generator<str
 
 /** True if the records of the sample have what the shapes need. Whether each can be read, only reading it shows. */
 function* sampleProblems({ shapes, envelope = 'value', sample: { response } }: Operation): Generator<string> {
-  // A response that is no JSON is given as text.
+  // A response that is not JSON is given as text.
   if (typeof response === 'string' && response.trim() !== '') return;
   const records = recordsOf(response, envelope);
   if (records === null) {

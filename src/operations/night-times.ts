@@ -69,7 +69,7 @@ export function nightAt(epochSeconds: number, zone: string): Day {
 
 /**
  * The last day whose data is due: today from EOD_PUBLISHED_AT on, or from the first time of EOD_NIGHT_TIMES if that is
- * earlier, and until then yesterday. At a trial address it is the day for which that responses.
+ * earlier, and until then yesterday. At a trial address it is the day that the address serves.
  */
 export function lastNight(
   settings: NightSettings & { readonly EOD_TIMEZONE: string },

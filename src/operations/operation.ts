@@ -90,7 +90,7 @@ interface RequestShape {
   readonly yearsBefore?: number;
   /** Parameters that every request has, by the source's name. */
   readonly fixed?: Readonly<Record<string, string>>;
-  /** Set if only some requests of the operation have the date: does this one? */
+  /** Set if only some requests of the operation have the date: true for these. */
   readonly datedWhen?: (requested: Pick<Requested, 'params' | 'instruments'>) => boolean;
   /** `many`: instrumentIdentifiers (25 at most); `one`: instrumentIdentifier. */
   readonly instruments: 'many' | 'one' | 'none';
@@ -329,7 +329,7 @@ export function isDated(
 }
 
 /** True if each of its requests is about one or several instruments. */
-export function asksInstruments({ windows }: Pick<DataSet, 'windows'>): boolean {
+export function isByInstrument({ windows }: Pick<DataSet, 'windows'>): boolean {
   return windows.per === 'instrument' || windows.per === 'row';
 }
 
@@ -356,7 +356,7 @@ export function expectedVariants(operation: Operation): string[] | null {
   return windows.requests(expectedDay()).map(({ variant }) => variant);
 }
 
-/** A day that is the last of a quarter, and also a session: what is requested it stands for all days. */
+/** A day that is the last of a quarter, and also a session: what is requested for it stands for all days. */
 export function expectedDay(): RequestInput {
   const day = '2025-03-31';
   return { sessions: [day], from: day, to: day, today: day, live: false, options: {} };

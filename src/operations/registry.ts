@@ -31,7 +31,7 @@ const declaredIn = (folder: string, name: RegExp): Promise<unknown[]> =>
 /** The operations that are requested from the start: the files `Get….ts` of this folder. */
 const defaults = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operation[];
 
-/** Data sets that nothing requests for: their records come from files, or are computed (`files/….ts`). */
+/** Data sets that are never requested: their records come from files, or are computed (`files/….ts`). */
 const fileSets = (await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[];
 
 // These arrays are filled by `useOperations`, so that everybody who has imported them sees the same.
@@ -93,7 +93,7 @@ export function lookIn(folder: string | undefined): void {
 }
 
 /**
- * Uses the defaults and these operations from now on, as far as their files can be used: a file that is unreachable or
+ * Uses the defaults and these operations from now on, as far as their files can be used: a file that is missing or
  * broken must not keep the others from their night.
  *
  * @param folder with operations of the user; see EOD_OPERATIONS_DIR.

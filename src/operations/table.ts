@@ -78,7 +78,7 @@ export const SOURCE_AUDIT = ['source_received_at', 'source_saved_at'] as const;
 const EXCHANGE = fromRequest(
   'exchange',
   'text',
-  'Exchange the record was requested of: BSE, NSE or a segment such as BFO.',
+  'Exchange the record was requested for: BSE, NSE or a segment such as BFO.',
   (requested) => requested.exchange,
 );
 

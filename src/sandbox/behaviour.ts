@@ -27,7 +27,7 @@ export interface Point<Value> {
 
 /** What the documentation of the service leaves open; in Markdown. */
 interface Open {
-  readonly request: string;
+  readonly point: string;
   /** What the pipeline does about it, whichever it is, … */
   readonly handled: string;
   /** … and the setting that changes that. */
@@ -78,7 +78,7 @@ const READINGS = {
     '--classification-by-change',
     'a range of days selects only companies whose classification has changed on them',
     {
-      request: 'What `from` and `to` select of the classification.',
+      point: 'What `from` and `to` select of the classification.',
       handled: 'Every sector is requested without dates, besides the range of days.',
     },
   ),
@@ -86,7 +86,7 @@ const READINGS = {
     '--withdrawn-ratios',
     'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
     {
-      request: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
+      point: 'Whether GetFinRatioEOD and GetFinRatioSnapshot are still there.',
       handled: 'If they are refused, GetFinancialRatios is requested instead, for the same rows.',
     },
   ),
@@ -94,7 +94,7 @@ const READINGS = {
     '--actions-by-announcement',
     'a range of days selects corporate actions announced on them, not those with these ex-dates',
     {
-      request: 'What `from` and `to` select of corporate actions.',
+      point: 'What `from` and `to` select of corporate actions.',
       handled: 'A night requests the lookback and 30 days ahead; records of any day are stored.',
     },
   ),
@@ -102,7 +102,7 @@ const READINGS = {
     '--coded-ratios',
     'ratios of corporate actions as in the published sample: 00050001 for 5:1',
     {
-      request: 'What the code in `RatioAmount` means.',
+      point: 'What the code in `RatioAmount` means.',
       handled: 'A code is not read: its event is `needs_review`, unless a list has the ratio.',
     },
   ),
@@ -110,7 +110,7 @@ const READINGS = {
     '--action-id-zero',
     'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
     {
-      request: 'Whether `ActionId` distinguishes corporate actions, and what their fields are called.',
+      point: 'Whether `ActionId` distinguishes corporate actions, and what their fields are called.',
       handled:
         'Both spellings are read. Actions without an id are distinguished by purpose, dates and announcement.',
     },
@@ -119,41 +119,41 @@ const READINGS = {
     '--old-series-suffix',
     'series changes name a security with the suffix of its old series',
     {
-      request: 'Whether the id in a series change has a suffix.',
+      point: 'Whether the id in a series change has a suffix.',
       handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
     },
   ),
   srcCodes: onOff('--src-codes', 'bhav copies spell src as XBSE or bse', {
-    request: 'How `src` is spelled.',
+    point: 'How `src` is spelled.',
     handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
   }),
   filledBlanks: onOff(
     '--filled-blanks',
     'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
     {
-      request: 'What fields hold that mean nothing for the cash market.',
+      point: 'What fields hold that mean nothing for the cash market.',
       handled: 'What cannot be read in such a field is null, with one warning a window.',
     },
   ),
   missingKeys: onOff('--missing-keys', 'leave out the keys of blank values', {
-    request: 'Whether a field without a value has its key.',
+    point: 'Whether a field without a value has its key.',
     handled: 'A missing key is a blank value.',
   }),
   spacedKeys: onOff('--spaced-keys', 'spell it Stock Price', {
-    request: 'How the stock price of a ratio is spelled.',
+    point: 'How the stock price of a ratio is spelled.',
     handled: 'Both are read.',
   }),
   epochMilliseconds: onOff(
     '--epoch-milliseconds',
     'in responses with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
     {
-      request: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
+      point: 'Whether Epoch means seconds or milliseconds, and what it has for no date.',
       handled: 'Seconds and milliseconds are distinguished by their size, value by value; 0 is no date.',
       setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
     },
   ),
   shortNumbers: onOff('--short-numbers', 'round numbers in JSON to 15 digits', {
-    request: 'How many digits a number has in which format.',
+    point: 'How many digits a number has in which format.',
     handled:
       'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
     setting: '`EOD_FORMAT`',
@@ -162,23 +162,23 @@ const READINGS = {
     '--csv-unquoted',
     'CSV with its columns in another order, quotes around dates only, and 10.0 for 10',
     {
-      request: 'The order of CSV columns, and what is quoted.',
+      point: 'The order of CSV columns, and what is quoted.',
       handled:
         'Columns are found by their names. A text that was cut at its commas is put together where a space follows them, else its row is a reject.',
       setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
     },
   ),
   xmlAttributes: onOff('--xml-attributes', 'XML with values in attributes and dates as in JSON', {
-    request: 'Whether XML has values in elements or attributes, and how it writes dates.',
+    point: 'Whether XML has values in elements or attributes, and how it writes dates.',
     handled: 'Both are read.',
     setting: '`EOD_FORMAT`',
   }),
   anyCase: onOff('--any-case', 'match names and values of parameters in any case', {
-    request: 'Whether the case of parameters matters.',
+    point: 'Whether the case of parameters matters.',
     handled: 'Names and values are sent as documented.',
   }),
-  exactTimes: onOff('--exact-times', 'response for a day only if from and to include all of it', {
-    request: 'Whether the hours of `from` and `to` count, as a release note says.',
+  exactTimes: onOff('--exact-times', 'serve a day only if from and to include all of it', {
+    point: 'Whether the hours of `from` and `to` count, as a release note says.',
     handled: 'A day is always requested from 00:00:00 to 23:59:59.',
   }),
 };
@@ -186,7 +186,7 @@ const READINGS = {
 /** Every point in which sources may differ, in the order of the help of `eod sandbox`. */
 export const POINTS = {
   casing: choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal', {
-    request: 'How keys are cased.',
+    point: 'How keys are cased.',
     handled: 'Keys match in any case, also with spaces, `_` and `-` in them.',
     other: 'camel',
   }),
@@ -197,21 +197,21 @@ export const POINTS = {
     ENVELOPES,
     undefined,
     {
-      request: 'What `count` counts; whether ratios come in a list.',
+      point: 'What `count` counts; whether ratios come in a list.',
       handled:
         'A list with fewer records than its count is requested again; if the same comes again, it is loaded and its days stay incomplete. One with more is loaded, with a warning.',
       setting: '`EOD_COUNT`',
       other: 'wrong-count',
     },
   ),
-  /** Which form operations response with whose documented sample differs from their declared fields. */
+  /** The form in which operations respond whose documented sample differs from their declared fields. */
   shapes: choice(
     '--shapes <which>',
     'record form of operations that have two: sample, declared',
     ['sample', 'declared'],
     'sample',
     {
-      request: 'Whether records have the form of the sample or the declared one.',
+      point: 'Whether records have the form of the sample or the declared one.',
       handled: 'The fields of a record decide which table it belongs to.',
       other: 'declared',
     },
@@ -229,7 +229,7 @@ export const POINTS = {
     ['spec', 'text', 'json'],
     'spec',
     {
-      request: 'Which content type JSON has.',
+      point: 'Which content type JSON has.',
       handled: 'A response is read by what it is, not by its content type.',
       other: 'json',
     },
@@ -240,7 +240,7 @@ export const POINTS = {
   delayMs: number('--delay <ms>', 'milliseconds to wait before each response', 0, 3_600_000),
   notReady: number(
     '--not-ready <n>',
-    'response the first n calls of each request that the data is not ready',
+    'respond to the first n calls of each request that the data is not ready',
     0,
   ),
   callsPerHour: number('--calls-per-hour <n>', 'calls served in a clock hour (IST); 0 for no limit', 0),
@@ -278,7 +278,7 @@ export const POINTS = {
     undefined,
     trialDay,
     {
-      request: 'Whether the address serves the days that are requested.',
+      point: 'Whether the address serves the days that are requested.',
       handled:
         'A response whose records are all of one other day is refused, with a hint. With the setting, that day is "today", and the day of a record counts.',
       setting: '`EOD_TRIAL_DAY`',

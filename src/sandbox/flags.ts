@@ -40,9 +40,9 @@ interface OpenPoint {
 /** Every open point: the table of docs/limits.md is made from it. */
 export const OPEN_POINTS: readonly OpenPoint[] = points.flatMap(([, { flag, open }]) => {
   if (open === undefined) return [];
-  const { request, handled, setting, other } = open;
+  const { point, handled, setting, other } = open;
   const typed = other === undefined ? flag : flag.replace(/<.*>/, other);
-  return [{ flag: typed, open: request, handled, setting, behaviour: readFlag(flag, other ?? 'true') }];
+  return [{ flag: typed, open: point, handled, setting, behaviour: readFlag(flag, other ?? 'true') }];
 });
 
 /** The other reading of every open point. */
@@ -73,7 +73,7 @@ export const sandboxFlags: readonly SandboxFlag[] = [
   },
   {
     flag: '--data <dir>',
-    description: 'response GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder',
+    description: 'serve GetBhavCopyCM only from the UDiFF bhav copies (csv) in this folder',
     parse: (dataDir) => ({ dataDir }),
   },
   {

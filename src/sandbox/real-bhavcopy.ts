@@ -89,7 +89,7 @@ function readFile(path: string, key: string, others: SourceRecord): SourceRecord
   return rows.map((row) => record(row, others));
 }
 
-/** Responses GetBhavCopyCM only from real files: a day without a file is empty. */
+/** Serves GetBhavCopyCM only from real files: a day without a file is empty. */
 export function realBhavcopy(files: BhavcopyFiles): DataSet {
   const parsed = new Lru<SourceRecord[]>(REMEMBERED_FILES);
   const days = [...files.keys()].sort();

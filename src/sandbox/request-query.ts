@@ -24,7 +24,7 @@ export interface Query {
   readonly dates: 'String' | 'Epoch';
 }
 
-/** A problem that the service responds with a line of plain text and status 200. */
+/** A problem to which the service responds with a line of plain text and status 200. */
 export class Diagnostic extends Error {
   constructor(line: string) {
     super(line);

@@ -65,7 +65,7 @@ export function refuseForeignHosts({ EOD_HTTP_HOST: host, EOD_WEB_PASSWORD: pass
   return async (request: FastifyRequest, reply: FastifyReply) => {
     // `localhost` for `localhost:8080`, `[::1]` for `[::1]:8080`.
     if (localOnly && !isLoopback((request.headers.host ?? '').replace(/:\d+$/, ''))) {
-      return refuse(reply, 421, 'This address responds on this machine only: open it as localhost.');
+      return refuse(reply, 421, 'This address is served on this machine only: open it as localhost.');
     }
     return undefined;
   };

@@ -125,7 +125,7 @@ export async function serveDashboard(app: FastifyInstance, context: QueueContext
 }
 
 function servePages(scope: FastifyInstance, context: QueueContext, access: Access): void {
-  const response = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
+  const sendPage = (request: FastifyRequest, reply: FastifyReply, page: Page) => {
     const frame = {
       path: request.url.split('?')[0] ?? '/',
       config: context.config,
@@ -144,20 +144,20 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
         params: request.params as Readonly<Record<string, string>>,
         query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
       };
-      return response(request, reply, await makePage(pageContext, requested));
+      return sendPage(request, reply, await makePage(pageContext, requested));
     });
   }
   scope.setNotFoundHandler((request, reply) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });
     }
-    return response(request, reply, problemPage(404, 'There is no such page.'));
+    return sendPage(request, reply, problemPage(404, 'There is no such page.'));
   });
   scope.setErrorHandler((error, request, reply) => {
     const problem = problemOf(error, request.method === 'POST' ? 409 : 404);
     if (problem.status >= 500)
       context.log.error({ err: error, path: request.url }, 'dashboard: a page failed');
-    return response(request, reply, problemPage(problem.status, problem.text));
+    return sendPage(request, reply, problemPage(problem.status, problem.text));
   });
 }
 

@@ -38,7 +38,7 @@ export async function startHttpServer(context: QueueContext, options: HttpOption
     const { serveDashboard } = await import('./dashboard.tsx');
     await serveDashboard(app, context);
   } else {
-    responseOthers(app);
+    respondToOthers(app);
   }
   app.server.maxConnections = CONNECTIONS;
   try {
@@ -81,8 +81,8 @@ function createApp({ EOD_TRUSTED_PROXIES: trusted }: Config): FastifyInstance {
   return app;
 }
 
-/** Responses other requests to a process without a dashboard. */
-function responseOthers(app: FastifyInstance): void {
+/** Responds to all other requests where there is no dashboard. */
+function respondToOthers(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return reply.code(405).header('allow', 'GET, HEAD').send({ error: 'GET only' });

@@ -76,7 +76,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   [
     'backfill GetTotalTradeHighlights --from 2025-02-20 --to 2025-02-27 --instruments TCS',
-    '--instruments: GetTotalTradeHighlights cannot be requested single instruments',
+    '--instruments: GetTotalTradeHighlights cannot be requested by instrument',
   ],
   [
     'backfill GetBhavCopyCM --from 2025-02-20 --to 2025-02-27 --band H',

@@ -34,7 +34,7 @@ describe('a sample that is not', () => {
       expect.stringMatching(/^sample\.response is no response: /),
     ]);
     expect(problemsOf(items, { requested: { ...items.sample.requested, instruments: [] } })[0]).toBe(
-      'sample.requested is no request of it: GetTestItems requests instruments, got none',
+      'sample.requested makes no request: GetTestItems requests instruments, got none',
     );
   });
 

@@ -101,7 +101,7 @@ describe('late data', () => {
     await look('23:15:01');
     expect(heard()).toEqual([`late_data GetBhavCopyCM NSE ${DAY}`]);
     expect(webhook.heard[0]?.message).toBe(
-      `data is missing although it was due: GetBhavCopyCM NSE ${DAY} (not requested yet); it was never requested: are a scheduler and a worker running?; no worker was seen within the last minute`,
+      `data is missing although it was due: GetBhavCopyCM NSE ${DAY} (not requested yet); it has not been requested yet: check that a scheduler and a worker are running; no worker was seen within the last minute`,
     );
     await look('23:20:00');
     // Then what falls due later, alone.

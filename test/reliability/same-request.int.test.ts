@@ -37,5 +37,5 @@ test('a backfill leaves out what another has loaded since it was planned, unless
     "select distinct error from etl.windows where run_id = $1 and state = 'skipped'",
     [second],
   );
-  expect(rows).toEqual([{ error: 'known by now, or requested by a later night' }]);
+  expect(rows).toEqual([{ error: 'covered by now, or requested by a later night' }]);
 });

@@ -143,6 +143,6 @@ async function positionsCheck(db: Database): Promise<Check> {
   return warning(
     name,
     `the last response has a position ${duration(lead / 1_000)} ahead of the clock of Postgres, which was set back since`,
-    'correct the clock of that machine if it is wrong now. The order of responses stays right: until the clock has caught up, each gets a position a microsecond after the one before, which does not tell the time of its call',
+    'correct the clock of that machine if it is wrong now. The order of responses stays right: until the clock has caught up, each gets a position a microsecond after the one before, which is not the time of its call',
   );
 }

@@ -22,7 +22,7 @@ export interface Check {
 
 /** What checks find out and later ones need. */
 export interface Found {
-  /** A database that responses, and how far its clock is ahead of ours, in milliseconds. */
+  /** A database that responds, and how far its clock is ahead of ours, in milliseconds. */
   server: { readonly db: Database; readonly facts: ServerFacts; readonly clockAheadMs: number };
   /** The database, if our tables are there in this version and can be used. */
   tables: Database;
@@ -43,7 +43,7 @@ export interface Outcome {
   readonly ms: number;
   readonly date: ObservedDate | null;
   readonly counted: boolean;
-  /** The other day of which all records of its response are. */
+  /** The day of all records of its response, if that is another than the requested one. */
   readonly trialDay?: string | undefined;
 }
 
@@ -75,7 +75,7 @@ interface RedisFacts {
   readonly isReplica: boolean;
 }
 
-/** What of that which this installation requests the key may not have, by name. */
+/** What this installation requests and the key may not have, by name. */
 interface Forbidden {
   readonly operations: readonly string[];
   readonly exchanges: readonly string[];

@@ -86,7 +86,7 @@ export async function examine(
     lacks: {
       server: 'the database does not respond',
       tables: 'see the checks of the database',
-      redis: 'there is no Redis that responses',
+      redis: 'Redis does not respond',
       queue: 'see the check of the queue',
       call: 'see the check of the source',
       acceptedKey: 'not requested, since the key was not seen to be accepted',
@@ -95,7 +95,7 @@ export async function examine(
   for (const one of CHECKS) for (const check of await made(one, found)) found.checks.push(check);
   const redact = environmentRedactor(cli);
   return {
-    // Remedies are our own words, of which a password such as `eod` must not make riddles.
+    // Remedies are our own words: a password such as `eod` must not be replaced in them.
     checks: found.checks.map((check) => ({ ...check, found: redact(check.found) })),
     key: found.key,
   };
@@ -124,11 +124,11 @@ export function nodeCheck(running: string, engines: string): Check {
 async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
   const isPrivate = DATABASE_URL === undefined;
   const folder = resolve(cwd, EOD_DATA_DIR);
-  const position = isPrivate ? clusterLocation(resolve(folder, 'postgres')) : null;
-  let seen = position === null || position.why === null ? folder : position.path;
+  const cluster = isPrivate ? clusterLocation(resolve(folder, 'postgres')) : null;
+  let seen = cluster === null || cluster.why === null ? folder : cluster.path;
   while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
   const what = isPrivate
-    ? `the private Postgres${position?.why ? `, because ${position.why}` : ''}`
+    ? `the private Postgres${cluster?.why ? `, because ${cluster.why}` : ''}`
     : 'files of this machine; the disk of Postgres cannot be seen from here';
   try {
     if (!statSync(seen).isDirectory()) {

@@ -3,7 +3,7 @@ import { lostWindows } from '../../jobs/queue/enqueue.ts';
 import { openQueues, queueTablesState } from '../../jobs/queue/queue.ts';
 import { runningRuns } from '../../load/state/runs/runs.ts';
 import { plural } from '../output.ts';
-import { askRedis, locationOf, reasonOf } from '../reachable.ts';
+import { locationOf, queryRedis, reasonOf } from '../reachable.ts';
 import {
   type Check,
   type Examination,
@@ -22,7 +22,7 @@ const OLDEST_REDIS = '5.0.0';
 const RECOMMENDED_REDIS = '6.2.0';
 
 async function readFacts(url: string): Promise<Found['redis']> {
-  return askRedis(url, async (client) => {
+  return queryRedis(url, async (client) => {
     const info = new Map(
       (await client.info()).split(/\r?\n/).map((line) => line.split(/:(.*)/).slice(0, 2) as [string, string]),
     );

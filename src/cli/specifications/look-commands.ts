@@ -167,7 +167,7 @@ export const lookCommands: readonly Specification[] = [
       },
       {
         name: 'disable',
-        summary: 'Request operations no longer. Their rows and history stay.',
+        summary: 'Stop requesting operations. Their rows and history stay.',
         args: [new Argument('<names...>', 'operations that were enabled')],
         options: [jsonOption()],
         run: async () => (await import('../commands/change-operations.ts')).disable,

@@ -373,8 +373,8 @@ function faceValueRatio(found: RegExpExecArray | null): ShareRatio | null {
   if (found === null) return null;
   const [before, after] = [found[1] as string, found[2] as string];
   const decimals = (value: string) => value.split('.')[1]?.length ?? 0;
-  const positions = Math.max(decimals(before), decimals(after));
-  const scaled = (value: string) => Math.round(Number(value) * 10 ** positions);
+  const scale = Math.max(decimals(before), decimals(after));
+  const scaled = (value: string) => Math.round(Number(value) * 10 ** scale);
   return ratioOf(scaled(before), scaled(after));
 }
 

@@ -75,7 +75,9 @@ function messageOf(kind: SessionKind, sessions: readonly AlertedSession[], worke
   if (kind === 'gaps') return `sessions are missing after the night: ${listed}`;
   const notRequested = sessions.every(({ reason }) => reason === 'not_requested');
   const hints = [
-    ...(notRequested ? ['it was never requested: are a scheduler and a worker running?'] : []),
+    ...(notRequested
+      ? ['it has not been requested yet: check that a scheduler and a worker are running']
+      : []),
     ...(workers === 0 ? ['no worker was seen within the last minute'] : []),
   ];
   return `data is missing although it was due: ${[listed, ...hints].join('; ')}`;

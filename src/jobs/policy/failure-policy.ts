@@ -97,7 +97,7 @@ export const MAX_BACKOFF_MS = 300_000;
 /** Longest Retry-After of the source that is followed, unless the run waits for an outage for a shorter time. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** Longest pause before requesting again for a response that is not ready, unless EOD_NOT_READY_WAIT_MS is longer. */
+/** Longest pause before a response that is not ready is requested again, unless EOD_NOT_READY_WAIT_MS is longer. */
 const MAX_NOT_READY_PAUSE_MS = 60_000;
 
 /** Pause before a window is tried again when Postgres could not be reached. */
@@ -140,7 +140,7 @@ export function backoffMs(attempt: number, baseMs: number, chance: number): numb
   return Math.round(full / 2 + (full / 2) * chance);
 }
 
-/** Each pause is as long as all before it together, so that a slow source is not requested hundreds of times. */
+/** Each pause is as long as all before it together, so that a slow source is not called hundreds of times. */
 function notReadyPauseMs(
   notReadyMs: number,
   { EOD_NOT_READY_WAIT_MS }: Pick<Config, 'EOD_NOT_READY_WAIT_MS'>,

@@ -1,5 +1,5 @@
 import { type Day, daysBetween } from '../../core/days.ts';
-import { asksInstruments, type Operation, type ScheduleValue } from '../../operations/operation.ts';
+import { isByInstrument, type Operation, type ScheduleValue } from '../../operations/operation.ts';
 
 // The order in which the calls of nights are made (pure). BullMQ gives workers the job with the lowest priority number
 // first, and of equal ones the job that was added first, so that the whole order is one number.
@@ -46,7 +46,7 @@ export function nightPriority(turn: Turn): number {
 
 /** What an operation's windows are worth: what it declares, or else details if it is about instruments. */
 export function worthOf(operation: Pick<Operation, 'schedule' | 'windows'>): ScheduleValue {
-  return operation.schedule.value ?? (asksInstruments(operation) ? 'details' : 'lists');
+  return operation.schedule.value ?? (isByInstrument(operation) ? 'details' : 'lists');
 }
 
 /**

@@ -8,7 +8,7 @@ import { transaction } from '../../load/database/transaction.ts';
 import { hasRequestedSymbol } from '../../load/market/fold/fold-sql.ts';
 import { hasRows } from '../../load/market/stored-values.ts';
 import {
-  coveredPairs,
+  pairsWithResponses,
   type ResponseFilter,
   type ResponseToReplay,
   responsesToReplay,
@@ -64,7 +64,7 @@ async function tablesToReplay(
   { operations: named, exchanges }: ResponseFilter,
 ): Promise<TablesOfExchange[]> {
   const found = new Map<string, TablesOfExchange[]>();
-  for (const { operation, exchange } of await coveredPairs(db.drizzle)) {
+  for (const { operation, exchange } of await pairsWithResponses(db.drizzle)) {
     if (!isInUse(operation) || (exchanges !== undefined && !exchanges.includes(exchange))) continue;
     const { name, members } = tableGroupOf(operation);
     if (named !== undefined && !members.some((member) => named.includes(member))) continue;

@@ -5,7 +5,7 @@ import { BHAV_COPY, expectedVariants, isQuarterly, type Operation } from '../../
 
 /**
  * The instruments for which a request about a day is covered: all of them, or some, with one bit for each position in
- * the list of instruments. Bits, because ten years of 2,500 instruments are twelve million responses.
+ * the list of instruments. Bits, because ten years of 2,500 instruments are twelve million entries.
  */
 export type Covered = 'all' | Uint8Array;
 
@@ -19,10 +19,10 @@ export const requestKey = (day: Day, variant: string) => `${day}|${variant}`;
  * True if the request is covered for the instruments from position `first` up to but not including `last`. If these are
  * equal, the request is about the whole exchange.
  */
-export function areCovered(response: Covered | undefined, first: number, last: number): boolean {
-  if (response === undefined || response === 'all') return response === 'all';
+export function areCovered(covered: Covered | undefined, first: number, last: number): boolean {
+  if (covered === undefined || covered === 'all') return covered === 'all';
   for (let position = first; position < last; position += 1) {
-    if (((response[position >> 3] as number) & (1 << (position & 7))) === 0) return false;
+    if (((covered[position >> 3] as number) & (1 << (position & 7))) === 0) return false;
   }
   return first < last;
 }
@@ -63,7 +63,7 @@ export function markCovered(bits: Uint8Array | undefined, positions: readonly nu
     bits[position >> 3] = (bits[position >> 3] as number) | (1 << (position & 7));
 }
 
-/** The operation whose rows tell what another one requests; null if that is known without rows. */
+/** The operation whose rows list what another one requests; null if that is known without rows. */
 export function listedBy({ windows }: Pick<Operation, 'windows'>, named: boolean): string | null {
   if (windows.per === 'row') return windows.of;
   return windows.per === 'instrument' && !named ? BHAV_COPY : null;

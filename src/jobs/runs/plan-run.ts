@@ -46,7 +46,7 @@ export interface RunPlan {
 
 /**
  * Plans every target of a request, less what is covered now. Targets that request data per instrument are deferred if
- * the same run is about to load the bhav copies that tell the instruments, and those that are about the rows of another
+ * the same run is about to load the bhav copies that list the instruments, and those that are about the rows of another
  * operation if it is about to load these.
  */
 export async function planRun(context: Context, request: RunRequest): Promise<RunPlan> {
@@ -216,7 +216,7 @@ async function readRows(
   });
 }
 
-/** The states of coverage that count as a response: a day that should have records and was empty is requested again. */
+/** The states in which a request is covered: a day that should have records and was empty is requested again. */
 const coveredStates = ({ emptyIsNormal }: Operation) =>
   emptyIsNormal ? (['loaded', 'empty', 'not_published'] as const) : (['loaded'] as const);
 
@@ -235,7 +235,7 @@ async function spelledAsStored(
   return names.map((name) => symbols.get(name) ?? name);
 }
 
-/** What is requested of a range at a trial address, which has one day; quarters have their own names and are kept. */
+/** What is requested for a range at a trial address, which has one day; quarters have their own names and are kept. */
 function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
   const sessions = from <= day && day <= to ? [day] : [];
   return isQuarterly(operation) || sessions.length === 0

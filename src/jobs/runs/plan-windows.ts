@@ -151,13 +151,13 @@ function divide(input: PlanInput, repeated: ReadonlySet<string>): Iterable<Plann
 }
 
 /** The instruments for which a request about a day is covered; undefined: none, or the request is requested again. */
-function responseOf({ covered, refetchFrom }: PlanInput, day: Day, variant: string): Covered | undefined {
+function coveredFor({ covered, refetchFrom }: PlanInput, day: Day, variant: string): Covered | undefined {
   return refetchFrom === null || day < refetchFrom ? covered.get(requestKey(day, variant)) : undefined;
 }
 
 /** True if some requests are covered for only some instruments. If not, all instruments have the same windows. */
-const instrumentsDiffer = (responses: Iterable<Covered | undefined>) =>
-  [...responses].some((response) => response !== undefined && response !== 'all');
+const instrumentsDiffer = (extents: Iterable<Covered | undefined>) =>
+  [...extents].some((extent) => extent !== undefined && extent !== 'all');
 
 /** What an operation without dates requests today. */
 function onceRequests({ operation, today }: RequestsInput): readonly Readonly<Record<string, string>>[] {
@@ -177,7 +177,7 @@ function planOnce(input: PlanInput): PlannedWindow[] {
   );
   const shared = sharedFields(input);
   return [...requested].map(([variant, params]) => {
-    const isKnown = responseOf(input, day, variant) === 'all';
+    const isKnown = coveredFor(input, day, variant) === 'all';
     const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
   });
@@ -236,7 +236,7 @@ function planParts(input: PlanInput): PlannedWindow[] {
   const shared = sharedFields(input);
   return [...values.values()].sort().map((value) => {
     const variant = partVariant(parts, value);
-    const isKnown = responseOf(input, day, variant) === 'all';
+    const isKnown = coveredFor(input, day, variant) === 'all';
     const outcome = isKnown ? ({ state: 'skipped', reason: `${COVERED} today` } as const) : REQUESTED;
     const params = { ...ownOptions(input), [parts.param]: value };
     return windowOf(shared, { from: day, to: day, params, variant, ...outcome }, []);
@@ -251,15 +251,15 @@ function* planDays(requested: PlanInput, days: number): Generator<PlannedWindow>
   const input = requested.operation.request.dates === 'spans' ? reachableDays(requested) : requested;
   if (input.sessions.length < requested.sessions.length) yield outOfReach(requested, input);
   if (input.sessions.length === 0) return;
-  const responses = new Map(input.sessions.map((day) => [day, responseOf(input, day, '')]));
-  const different = instrumentsDiffer(responses.values());
+  const extents = new Map(input.sessions.map((day) => [day, coveredFor(input, day, '')]));
+  const different = instrumentsDiffer(extents.values());
   const shared = sharedFields(input);
   let ranges: PlannedRange[] | undefined;
   let first = 0;
   for (const instruments of instrumentBatches(input.operation, input.instruments)) {
     const last = first + instruments.length;
     if (ranges === undefined || different) {
-      ranges = splitDays(input, (day) => areCovered(responses.get(day), first, last), days);
+      ranges = splitDays(input, (day) => areCovered(extents.get(day), first, last), days);
     }
     for (const range of ranges) yield windowOf(shared, range, instruments);
     first = last;
@@ -376,17 +376,17 @@ function* planRequests(input: PlanInput, repeated: ReadonlySet<string>): Generat
   }
   const params = new Map<string, InstrumentRequest['params']>();
   const requests = chosen.map((request): PlannedRequest => {
-    const response = request.always === true ? undefined : responseOf(input, request.to, request.variant);
+    const covered = request.always === true ? undefined : coveredFor(input, request.to, request.variant);
     // Equal params become one object, because they are compared millions of times.
     const before = params.get(request.variant) ?? request.params;
     params.set(request.variant, sameParams(before, request.params) ? before : request.params);
     return {
       request: { ...request, params: params.get(request.variant) ?? request.params },
-      response,
+      covered,
       isRepeated: repeated.has(requestOf({ ...request, exchange, operation: operation.name })),
     };
   });
-  const different = instrumentsDiffer(requests.map(({ response }) => response));
+  const different = instrumentsDiffer(requests.map(({ covered }) => covered));
   const shared = sharedFields(input);
   const groups = different ? groupsOf(input, requests) : [{ position: 0, instruments: input.instruments }];
   for (const { position, instruments } of groups) {
@@ -414,7 +414,7 @@ function groupsOf(
   const groups = new Map<string, { position: number; instruments: string[] }>();
   for (const [position, instrument] of instruments.entries()) {
     const known = requests
-      .map(({ response }) => (areCovered(response, position, position + 1) ? '1' : '0'))
+      .map(({ covered }) => (areCovered(covered, position, position + 1) ? '1' : '0'))
       .join('');
     const group = groups.get(known);
     if (group === undefined) groups.set(known, { position, instruments: [instrument] });
@@ -425,7 +425,7 @@ function groupsOf(
 
 interface PlannedRequest {
   readonly request: InstrumentRequest;
-  readonly response: Covered | undefined;
+  readonly covered: Covered | undefined;
   /** True if another target makes it too. */
   readonly isRepeated: boolean;
 }
@@ -435,14 +435,14 @@ type RequestRange = { -readonly [Name in keyof PlannedRange]: PlannedRange[Name]
 /**
  * The ranges for one instrument. Each request to make has its own; consecutive covered requests of one variant are
  * joined into one skipped range with the parameters that they share, because years have thousands of them. Requests
- * that another target requests too are not joined, so that they can be compared.
+ * that another target makes too are not joined, so that they can be compared.
  */
 function requestRanges(requests: readonly PlannedRequest[], position: number): RequestRange[] {
   const ranges: RequestRange[] = [];
   const open = new Map<string, RequestRange>();
-  for (const { request, response, isRepeated } of requests) {
+  for (const { request, covered, isRepeated } of requests) {
     const { variant, from, to, params } = request;
-    const isKnown = areCovered(response, position, position + 1);
+    const isKnown = areCovered(covered, position, position + 1);
     const last = isKnown && !isRepeated ? open.get(variant) : undefined;
     if (last !== undefined) {
       last.to = to;

@@ -98,7 +98,7 @@ export async function claimCall(
         if (claim.probe) await endKeyTrial(db.drizzle, callLimit.keyHash);
         if (lostTooMany) throw workersLostError(lostWorkers);
         if (isKnown) {
-          await skipWindow(db.drizzle, windowId, 'known by now, or requested by a later night');
+          await skipWindow(db.drizzle, windowId, 'covered by now, or requested by a later night');
           return { outcome: 'done' };
         }
         // The claim took until the end of the hour, so that the call would count against the next one.

@@ -36,7 +36,7 @@ export async function isReadOnly(pool: pg.Pool): Promise<boolean> {
   return rows[0]?.on === true;
 }
 
-/** Requests a server about itself. Any role may. */
+/** Queries what a server says about itself. Any role may. */
 export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
   const { rows } = await pool.query<ServerFacts>(`
     select split_part(current_setting('server_version'), ' ', 1) as version,

@@ -58,8 +58,8 @@ async function discardAfterError(lock: SessionLock, work: () => Promise<void>): 
 
 /** Takes the lock of this name without waiting. @returns null if somebody else holds it. */
 export async function trySessionLock(database: Database, name: string): Promise<SessionLock | null> {
-  const { response, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
-  if (response === true) return lock;
+  const { result, lock } = await lockSession(database, name, 'pg_try_advisory_lock');
+  if (result === true) return lock;
   lock.client.release();
   return null;
 }
@@ -80,8 +80,8 @@ async function lockSession(database: Database, name: string, take: string) {
     discard: () => client.release(true),
   };
   try {
-    const { rows } = await client.query(`select ${take}(${key}) as response`, [name]);
-    return { response: rows[0].response as unknown, lock };
+    const { rows } = await client.query(`select ${take}(${key}) as result`, [name]);
+    return { result: rows[0].result as unknown, lock };
   } catch (error) {
     lock.discard();
     throw error;

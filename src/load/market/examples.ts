@@ -63,13 +63,13 @@ export function viewQuery(name: string): string {
 }
 
 /** An example with its result. */
-export interface Response extends Example {
+export interface ExampleResult extends Example {
   readonly rows: readonly Row[];
 }
 
 /** Runs the examples. @returns each with its rows. */
-export async function runExamples(pool: Pool): Promise<Response[]> {
-  const responses: Response[] = [];
+export async function runExamples(pool: Pool): Promise<ExampleResult[]> {
+  const responses: ExampleResult[] = [];
   for (const example of EXAMPLES) {
     const { rows } = await pool.query<Row>(example.sql);
     responses.push({ ...example, rows: rows.map(withNumbers) });

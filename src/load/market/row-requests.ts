@@ -12,7 +12,7 @@ interface RowRequest {
   readonly day: Day;
 }
 
-/** The requests that stored rows give rise to and that are still to be requested. */
+/** The requests that stored rows give rise to and that are still to be made. */
 export interface RowRequests {
   /** The newest first. */
   readonly requests: readonly RowRequest[];
@@ -42,7 +42,7 @@ export interface RowScope {
   readonly only: Readonly<Record<string, string>>;
   /** Only requests about these days; null: about any. */
   readonly days: DayRange | null;
-  /** States of coverage that count as a response; none: everything is requested again. */
+  /** States in which a request is covered; none: everything is requested again. */
   readonly covered: readonly CoverageState[];
   readonly timeZone: string;
 }

@@ -21,7 +21,7 @@ export interface RejectEntry {
   readonly stray?: boolean;
 }
 
-/** What a response was requested. */
+/** What was requested with a response. */
 interface Requested extends DayRange {
   readonly instruments: readonly string[];
   readonly variant: string;
@@ -124,7 +124,7 @@ const STATEMENT_CHARACTERS = 4 * 1024 * 1024;
 /**
  * Stores the rejected records of responses, inside the transaction of their load: each once per request, however often
  * it is sent, with the positions of the first and of the last response that had it. Whether a later response resolves a
- * reject is not stored here but requested of `etl.responses` (see the view `etl.rejects`), so neither has to wait for
+ * reject is not stored here but computed from `etl.responses` (see the view `etl.rejects`), so neither has to wait for
  * the other.
  */
 export async function writeRejects(

@@ -84,8 +84,8 @@ const facts = defineTable({
 export const QUARTERS: readonly string[] = ['QJ', 'QS', 'QD', 'QM'];
 
 /**
- * Ratios of another quarter than was requested. Other periods, such as `Latest`, can be responded with the figures of
- * any quarter, and so can requests about a day.
+ * Ratios of another quarter than was requested. A request for another period, such as `Latest`, or for a day may get the
+ * figures of any quarter.
  */
 const otherQuarter: Shape['contradiction'] = ({ year, last_q: lastQ }, { params }) => {
   const { year: requestedYear = '', period = '' } = params;

@@ -33,7 +33,7 @@ function clockHour(clock: Clock): string {
   return `${dayAt(seconds, ZONE)}T${timeAt(seconds, ZONE).slice(0, 2)}`;
 }
 
-/** Their data is to be requested of GetFinancialRatios. */
+/** Their data is to be requested from GetFinancialRatios. */
 const WITHDRAWN_RATIOS = ['GetFinRatioEOD', 'GetFinRatioSnapshot'];
 
 /** Checks keys, their hourly quota and rights, and whether a request is ready. */
@@ -55,7 +55,7 @@ export class AccessControl {
   /**
    * Checks the key and counts the call against its quota.
    *
-   * @throws Diagnostic with the line to respond.
+   * @throws Diagnostic with the line to send.
    */
   checkKey(key: string | null): void {
     if (key === null || key === '') throw new Diagnostic('Access Denied. Key unknown or empty.');
@@ -89,7 +89,7 @@ export class AccessControl {
   /**
    * Checks the rights of the key.
    *
-   * @throws Diagnostic with the line to respond.
+   * @throws Diagnostic with the line to send.
    */
   checkRights(operation: string, exchange: string, instruments: readonly string[]): void {
     const { disabledExchanges, demoInstruments } = this.#behaviour;
@@ -102,9 +102,9 @@ export class AccessControl {
   }
 
   /**
-   * Responses the first calls of each distinct request that it is not ready.
+   * Responds to the first calls of each distinct request that it is not ready.
    *
-   * @throws Diagnostic with the line to respond.
+   * @throws Diagnostic with the line to send.
    */
   checkReady(request: string): void {
     if (this.#behaviour.notReady === 0) return;

@@ -1,8 +1,8 @@
 import { addDays, type Day, dayAt, dayEnd, dayStart, daysBetween, isDay } from '../../core/days.ts';
 import { EXCHANGES, exchangeOfSegment } from '../../core/exchanges.ts';
 import {
-  asksInstruments,
   dateFormatParam,
+  isByInstrument,
   knownOption,
   MAX_INSTRUMENTS_PER_CALL,
   type Operation,
@@ -160,7 +160,7 @@ function readInstruments(operation: Operation, given: Map<string, string>): stri
   if (named.length > MAX_INSTRUMENTS_PER_CALL) {
     throw new Diagnostic(`Parameter ${name} is out of allowed range of ${MAX_INSTRUMENTS_PER_CALL}.`);
   }
-  if (named.length === 0 && asksInstruments(operation)) throw missing(name);
+  if (named.length === 0 && isByInstrument(operation)) throw missing(name);
   return named;
 }
 
@@ -211,7 +211,7 @@ function checkSelection(query: Query): void {
 }
 
 interface RangeLimits {
-  /** Longest range in days the service responds, if it is limited. */
+  /** Longest range in days that the service serves, if it is limited. */
   readonly maxRangeDays: number | undefined;
   /** How many days back the service goes, if it is limited. */
   readonly historyDays: number | undefined;
@@ -238,7 +238,7 @@ function checkRangeLimits(query: Query, limits: RangeLimits, today: Day): void {
 /**
  * Reads the parameters of a request as strictly as they are specified.
  *
- * @throws Diagnostic with the line to respond.
+ * @throws Diagnostic with the line to send.
  */
 export function readQuery(
   operation: Operation,

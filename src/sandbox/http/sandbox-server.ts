@@ -26,7 +26,7 @@ interface ServerParts {
 const LISTED_BY_DEFAULT = 100;
 
 /**
- * Responses requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights,
+ * Responds to requests. It checks in this order: key, quota, faults, parameters, faults with `minDays`, rights,
  * readiness.
  */
 export class Responder {
@@ -70,13 +70,13 @@ export class Responder {
     response.once('close', () => this.requests.end());
     const responding =
       operation === undefined
-        ? this.#responseLimitation(url.searchParams, response)
-        : this.#response(operation, url.searchParams, request, response);
+        ? this.#sendLimitation(url.searchParams, response)
+        : this.#respond(operation, url.searchParams, request, response);
     void responding.catch((error: unknown) => this.#fail(response, error));
   };
 
   /** What the key may do, in JSON whatever format is requested: no other form is known. */
-  async #responseLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
+  async #sendLimitation(search: URLSearchParams, response: ServerResponse): Promise<void> {
     const { behaviour, clock } = this.#parts;
     if (behaviour.delayMs > 0) await pause(response, behaviour.delayMs);
     this.#access.checkKey(parameter(search, 'accessKey', behaviour));
@@ -90,7 +90,7 @@ export class Responder {
     else await sendDamaged(response, reply, false, fault);
   }
 
-  async #response(
+  async #respond(
     operation: Operation,
     search: URLSearchParams,
     request: IncomingMessage,

@@ -9,7 +9,7 @@ import { csvBody, type DateFormat, jsonBody, jsonObjects, xmlAttributes, xmlBody
 import { complete, inventRecords, responseFields, type SourceRecord, type Value } from './record.ts';
 import type { Reply } from './reply.ts';
 
-/** By the specification these two operations response with application/json, the others with text/plain. */
+/** By the specification these two operations respond with application/json, the others with text/plain. */
 const DECLARED_JSON = ['GetCircuitBreakers', 'GetSeriesChange'];
 const JSON_TYPE = 'application/json; charset=utf-8';
 const TEXT_TYPE = 'text/plain; charset=utf-8';

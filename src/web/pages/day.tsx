@@ -9,7 +9,7 @@ import {
 import { GAP_REASONS } from '../../load/state/coverage/gap-reasons.ts';
 import { listFindings } from '../../load/state/findings.ts';
 import { openRejects } from '../../load/state/rejects.ts';
-import { asksInstruments } from '../../operations/operation.ts';
+import { isByInstrument } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import { refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
@@ -42,7 +42,7 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
   const windows = (await readWindows(db.drizzle, [...new Set(windowIds)])).slice(0, LISTED);
   const sum = (name: 'fetched' | 'inserted' | 'updated' | 'unchanged' | 'rejected' | 'withdrawn') =>
     loads.reduce((total, load) => total + load[name], 0);
-  const perInstrument = asksInstruments(operationNamed(operation));
+  const perInstrument = isByInstrument(operationNamed(operation));
   return {
     title: `${operation} ${exchange} ${day}`,
     main: (

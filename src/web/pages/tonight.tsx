@@ -78,7 +78,7 @@ interface NightSummary {
   readonly isFilledByFiles?: boolean;
 }
 
-/** The first thing to know in the morning: is last night complete? */
+/** Whether last night is complete: the first thing to know in the morning. */
 function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = sessions.filter(({ lastDue }) => lastDue !== null);

@@ -221,9 +221,9 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
   );
   const y = scaleLinear([0, most], [BOTTOM, TOP]).nice(3);
   const x = scaleLinear([0, Math.max(1, daysBetween(from, to))], [AXIS, 99.5]);
-  const position = (day: Day) => x(daysBetween(from, day));
+  const xOf = (day: Day) => x(daysBetween(from, day));
   const path = (of: readonly Point[]) =>
-    `M${of.map(({ day, value }) => `${position(day)},${y(value)}`).join('L')}`;
+    `M${of.map(({ day, value }) => `${xOf(day)},${y(value)}`).join('L')}`;
   return (
     <svg class="chart" role="img" aria-label={label} height={HEIGHT}>
       {y
@@ -238,7 +238,7 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
           </g>
         ))}
       {ticksOf(from, to).map((day) => (
-        <text key={day} x={`${position(day)}%`} y={HEIGHT - 4} class="axis axis-day">
+        <text key={day} x={`${xOf(day)}%`} y={HEIGHT - 4} class="axis axis-day">
           {day.slice(5) === '01-01' ? day.slice(0, 4) : dayName(day)}
         </text>
       ))}
@@ -258,13 +258,7 @@ function TimeChart({ label, from, to, points, kind, format, usual = null }: Char
       ) : null}
       {kind === 'dots' || points.length < 40
         ? points.map(({ day, value }) => (
-            <circle
-              key={day}
-              cx={`${position(day).toFixed(2)}%`}
-              cy={y(value).toFixed(1)}
-              r="2.5"
-              class="dot"
-            />
+            <circle key={day} cx={`${xOf(day).toFixed(2)}%`} cy={y(value).toFixed(1)} r="2.5" class="dot" />
           ))
         : null}
     </svg>

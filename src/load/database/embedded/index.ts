@@ -47,7 +47,7 @@ interface ServerFacts {
 }
 
 /**
- * Starts a private Postgres 18 in a folder, shared by all processes that request it: the first starts it, the last
+ * Starts a private Postgres 18 in a folder, shared by all processes that use it: the first starts it, the last
  * stops it. Works for root (see account.ts) and for ordinary users. It listens on loopback only, with a random password
  * kept in the folder (mode 0600).
  *

@@ -52,7 +52,7 @@ interface MergeSql extends ApplySql {
 }
 
 /**
- * Remembers what is built for a table, and for a partitioned one also for the years of the days that it is requested.
+ * Remembers what is built for a table, and for a partitioned one also for the years of the days for which it is called.
  * Names come from declarations, never from data.
  */
 export function builtOnce<Sql>(

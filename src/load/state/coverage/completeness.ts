@@ -8,10 +8,10 @@ import type { Pair } from '../../../core/exchanges.ts';
 import { settings } from '../../../core/settings.ts';
 import { dueMinutes } from '../../../operations/night-times.ts';
 import {
-  asksInstruments,
   type ExchangeSettings,
   exchangesOf,
   expectedVariants,
+  isByInstrument,
   isQuarterly,
   type Operation,
   partsOf,
@@ -57,7 +57,7 @@ function expectationOf(operation: Operation): typeof expectations.$inferInsert {
     days: variants === null ? 'none' : isQuarterly(operation) ? 'quarters' : 'sessions',
     variants,
     parts: parts === undefined ? null : parts.values.map((value) => partVariant(parts, value)),
-    is_by_instrument: asksInstruments(operation),
+    is_by_instrument: isByInstrument(operation),
     // Those that are spread over a week are complete once a week has passed.
     is_of_each_instrument: windows.per === 'instrument',
     is_empty_normal: operation.emptyIsNormal,

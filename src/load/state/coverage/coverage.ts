@@ -93,7 +93,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
   );
   const moves = moved(isDecided);
   const isNewer = sql`excluded.last_position > ${coverage}.last_position`;
-  const asker = ['run_id', 'window_id'].map(
+  const requester = ['run_id', 'window_id'].map(
     (name) =>
       [
         name,
@@ -116,7 +116,7 @@ export async function writeCoverage(db: NodePgDatabase & Preparing, facts: Cover
       from said s left join affected m on m.operation = s.operation and m.day = s.day and m.variant = s.variant and s.instrument = ''
      order by s.operation, s.day, s.instrument, s.variant
         on conflict on constraint coverage_pkey do update set ${sql.join(
-          [...moves, ...asker, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
+          [...moves, ...requester, checkedAt].map(([name, value]) => sql`${sql.identifier(name)} = ${value}`),
           sql`, `,
         )}
      where ${isNewer} or (${sql.join(
@@ -154,7 +154,7 @@ const selectCoverageOfWindow = prepareOnce<
 interface RequestedDays extends Pair {
   readonly days: readonly string[];
   readonly instruments: readonly string[];
-  /** States that count as a response. */
+  /** States in which an entry is covered. */
   readonly states: readonly CoverageState[];
 }
 

@@ -60,7 +60,7 @@ export interface ResponseToKeep {
 }
 
 /** Compressing a shorter body takes less time than a query for whether it is kept already. */
-const WORTH_REQUESTING = 64 * 1024;
+const WORTH_A_QUERY = 64 * 1024;
 
 /**
  * Makes a body ready to be kept. Call it before the transaction that keeps it: compression of a body that is not kept
@@ -69,7 +69,7 @@ const WORTH_REQUESTING = 64 * 1024;
 export async function packBody(db: NodePgDatabase, body: Buffer): Promise<PackedBody> {
   const hash = hashBody(body);
   const mayBeKept =
-    body.length >= WORTH_REQUESTING && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
+    body.length >= WORTH_A_QUERY && (await db.$count(responseBodies, eq(responseBodies.hash, hash))) > 0;
   let compressed: Promise<Buffer> | undefined;
   const packed = {
     hash,

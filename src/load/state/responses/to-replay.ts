@@ -62,7 +62,7 @@ export async function newestResponses(
 }
 
 /** Operations and exchanges of which anything is kept. */
-export function coveredPairs(db: NodePgDatabase) {
+export function pairsWithResponses(db: NodePgDatabase) {
   const { operation, exchange } = responses;
   return db
     .selectDistinct({ operation, exchange })

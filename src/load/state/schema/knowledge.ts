@@ -153,7 +153,7 @@ describe(
   {
     operation: 'Operation of the source.',
     days: 'sessions: data is expected of each session; quarters: of the last day of each quarter; none: of the operation as a whole.',
-    variants: 'The variants that are requested of each day; null if no day is requested.',
+    variants: 'The variants that are requested for each day; null if no day is requested.',
     parts: 'The variants whose last responses together list everything; null if one response does.',
     is_by_instrument: 'Whether each request is about single instruments.',
     is_of_each_instrument:

@@ -272,7 +272,7 @@ describe(
       'The position of the last response whose withdrawal of rows of the day was held back.',
     run_id: 'The run that last requested it.',
     window_id: 'The window that last requested it; null if the calendar decided.',
-    checked_at: 'When it was last requested; a replay does not ask.',
+    checked_at: 'When it was last requested, which no replay does.',
   },
 );
 
@@ -331,7 +331,7 @@ describe(rejectedRecords, 'What the view etl.rejects is computed from: query tha
   variant: 'Which request about a day the response was to.',
   is_dated: 'Whether it is about days: only a response about all of them resolves it.',
   settled_at:
-    'When it was resolved, as far as that is noted; null if it has to be requested of etl.responses.',
+    'When it was resolved, as far as that is noted; null if it has to be computed from etl.responses.',
 });
 
 /**

@@ -221,7 +221,7 @@ describe(
     field_counts: 'Its records, and how many of these have a value in each of the fields.',
     is_doubted: 'True if it had records that nobody requested, or fewer than it states; else NULL.',
     is_believed:
-      'Whether it can tell that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
+      'Whether it can show that a record is no longer sent: it had records, not too many of which were rejected, or has none on days that have nothing.',
   },
 );
 

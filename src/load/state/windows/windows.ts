@@ -379,7 +379,7 @@ export async function openWindows(
       instruments: windows.instruments,
       /** True if it is a piece of a window that was split. */
       piece: isNotNull(windows.parent_id).mapWith(Boolean),
-      /** True if the source was requested to prepare the response. */
+      /** True if the source is preparing the response. */
       prepared: gt(windows.not_ready_ms, 0).mapWith(Boolean),
     })
     .from(windows)
