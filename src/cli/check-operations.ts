@@ -173,7 +173,7 @@ export function checkSample(operation: Operation, timeZone: string, saved?: Buff
     const response = { body, contentType: null, bytes: body.length };
     read = readResponse(operation, { ...requested, params }, response, { accessKey: '', timeZone });
   } catch (error) {
-    problems.push(`${what} is no response: ${messageOf(error)}`);
+    problems.push(`${what} is not a response: ${messageOf(error)}`);
     return {
       request,
       records: [],

@@ -81,14 +81,14 @@ export async function offersFor(
   const verb = command?.verbs?.find(({ name }) => name === path[1]);
   if (path.length === 0) {
     const others = isHelp ? [] : [{ name: 'help', summary: 'Show the help of a command' }];
-    return linesOf(
+    return matchingLines(
       typed.startsWith('-') ? globals.map(offerOf) : namesOf([...commands, ...others]),
       '',
       typed,
     );
   }
   if (command === undefined) return [];
-  if (isHelp) return linesOf(namesOf(command.verbs ?? []), '', typed);
+  if (isHelp) return matchingLines(namesOf(command.verbs ?? []), '', typed);
   const { options = [], args = [], verbs = [] } = verb ?? command;
   const known = [...(typeof options === 'function' ? await options() : options), ...globals];
   const value = valueAt(before, typed);
@@ -97,11 +97,11 @@ export async function offersFor(
     return valueLines(option, value.start, value.typed);
   }
   if (typed.startsWith('-')) {
-    return linesOf(known.filter(({ hidden }) => !hidden).map(offerOf), '', typed);
+    return matchingLines(known.filter(({ hidden }) => !hidden).map(offerOf), '', typed);
   }
   const [argument] = args;
   return [
-    ...linesOf(namesOf(verbs), '', typed),
+    ...matchingLines(namesOf(verbs), '', typed),
     ...(argument === undefined ? [] : await valueLines(argument, '', typed)),
   ];
 }
@@ -145,7 +145,7 @@ async function valueLines(taken: Option | Argument, start: string, typed: string
   const known = VALUES[isOption ? (taken.long ?? '') : placeholder] ?? [];
   const words = argChoices ?? all ?? (typeof known === 'function' ? await known() : known);
   const listed = isList ? typed.slice(0, typed.lastIndexOf(',') + 1) : '';
-  return linesOf(
+  return matchingLines(
     words.map((word) => ({ word })),
     `${start}${listed}`,
     typed.slice(listed.length),
@@ -153,7 +153,7 @@ async function valueLines(taken: Option | Argument, start: string, typed: string
 }
 
 /** The lines for those words that go on as was typed. */
-function linesOf(offers: readonly Offer[], start: string, typed: string): string[] {
+function matchingLines(offers: readonly Offer[], start: string, typed: string): string[] {
   return offers
     .filter(({ word }) => word.startsWith(typed))
     .map(({ word, meaning }) => `${start}${word}${meaning === undefined ? '' : `\t${short(meaning)}`}`);

@@ -147,10 +147,10 @@ export async function openReadable(
 }
 
 /**
- * Opens the database if there is one, to know the operations that it has enabled. Without one the defaults are known,
- * and none is created.
+ * Opens the database if there is one, and uses the operations that it has enabled. Without one only the defaults are
+ * used, and none is created.
  */
-export async function openKnown(cli: Cli, config: Config): Promise<void> {
+export async function openEnabledOperations(cli: Cli, config: Config): Promise<void> {
   if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) return;
   await openContext(cli, { config });
 }

@@ -208,7 +208,7 @@ function meantBy(args: readonly string[]): readonly string[] {
   return /^(-h|--help)$/.test(first) && others.length > 0 ? ['help', ...others] : args;
 }
 
-/** Of some mistakes commander says less than is known: which command is meant, and what it takes. */
+/** Adds to some errors of commander which command is meant, and what it takes. */
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
@@ -280,7 +280,7 @@ export function explain(cli: Cli, error: unknown): number {
   logStderr(cli, `eod: ${sentenceOf(cli, error)}`);
   const redact = environmentRedactor(cli);
   const isUsage = error instanceof PipelineError && error.kind === 'usage';
-  // A mistake explains itself: a user who requested the details need not read where it was found.
+  // A mistake of the user has no use for a stack trace, also with --verbose.
   const isVerbose = cli.verbosity === 'everything' && !isUsage;
   if ((isVerbose || /^(debug|trace)$/.test(cli.env.EOD_LOG_LEVEL ?? '')) && error instanceof Error) {
     logStderr(cli, redact(error.stack ?? ''));

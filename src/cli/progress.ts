@@ -84,9 +84,10 @@ function lineView(cli: Cli, runId: number, noun: string): ProgressView {
 }
 
 /**
- * Returns a function that says how many records came, how fast, and how long the rest will take, where that is known: once
- * a window has ended, all of them are planned, and none waits to be tried again. The speed is measured from the first call, or the last pause, because windows skipped or done before took no time. At the end, it says how
- * long it took.
+ * Returns a function that says how many records came, how fast, and how long the rest will take, where that is known:
+ * once a window has ended, all of them are planned, and none waits to be tried again. The speed is measured from the
+ * first call, or the last pause, because windows skipped or done before took no time. At the end, it says how long it
+ * took.
  */
 function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boolean) => string {
   const began = Date.now();

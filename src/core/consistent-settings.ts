@@ -115,7 +115,7 @@ const schema = z.custom<Config>().check(
   ),
   consistent(
     (config) => config.EOD_PUBLISHED_AT > '15:30',
-    'EOD_PUBLISHED_AT={EOD_PUBLISHED_AT} is before the exchanges close at 15:30: an empty response counts as a day without data, though the day is not published yet',
+    'EOD_PUBLISHED_AT={EOD_PUBLISHED_AT} is before the exchanges close at 15:30: an empty response is taken as a day without data, though the day is not published yet',
     'set it to the time from which the source has the day, e.g. 21:15',
   ),
   consistent(

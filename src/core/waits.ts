@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A check that takes longer counts as failed. */
+/** A check that takes longer has failed. */
 const CHECK_WITHIN_MS = 2_000;
 
 /** Makes calls share the result of work that is already in progress, so that they do not use up the connections. */

@@ -199,7 +199,7 @@ function* windowProblems(
       yield `windows.of is ${shown(windows.of)}: correct the name, or enable the operation${didYouMean(windows.of, names)}`;
   }
   if (schedule.spread === 'week' && (schedule.on !== 'daily' || per !== 'instrument'))
-    yield 'schedule.spread is for instruments that are requested daily: use it with on daily and windows.per instrument';
+    yield 'schedule.spread applies to instruments that are requested daily: use it with on daily and windows.per instrument';
 }
 
 /** What `windows.requests` has to return, and how to say so. */

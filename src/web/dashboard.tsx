@@ -75,7 +75,7 @@ type Fields = Readonly<Record<string, unknown>>;
 interface Pressed {
   readonly params: Readonly<Record<string, string>>;
   readonly fields: Fields;
-  /** Who did it, as stored with runs and decisions. */
+  /** The user who did it, as stored with runs and decisions. */
   readonly by: string;
 }
 
@@ -298,10 +298,10 @@ async function serveActions(scope: FastifyInstance, context: QueueContext, acces
       try {
         const done = await act({ params, fields, by: nameOf(visitor) });
         // A warning, because that is logged by default: who did what may be needed later.
-        context.log.warn({ ...facts, ...done }, 'dashboard: did what was requested');
+        context.log.warn({ ...facts, ...done }, 'dashboard: action completed');
         return redirectBack(request, reply, done);
       } catch (error) {
-        context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: could not do what was requested');
+        context.log.warn({ ...facts, why: messageOf(error) }, 'dashboard: action failed');
         throw error;
       }
     });

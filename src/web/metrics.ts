@@ -19,7 +19,7 @@ const READ_EVERY_MS = 10_000;
 /** Years of history take seconds: then it is read less often, so that reading takes at most a tenth of the time. */
 const REST = 9;
 
-/** Reading that takes longer counts as failed. */
+/** Reading that takes longer has failed. */
 const READ_WITHIN_MS = 60_000;
 
 /** If there was no scrape for this long, the database is no longer read. */

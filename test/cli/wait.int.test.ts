@@ -79,7 +79,7 @@ test('wait --night of a holiday is over at once, because nothing becomes due', a
 });
 
 test.each([
-  [[], 'wait for what? Give --night or --state'],
+  [[], 'give --night or --state'],
   [['--state', '1', '--night', DAY], 'give --night or --state, but not both'],
   [['--state', '1', '--timeout', '2 days'], '--timeout: "2 days" is not a time such as 90s, 30m or 2h'],
   [['--state', '1', '--timeout', '1.5h'], '--timeout: "1.5h" is not a time such as 90s, 30m or 2h'],

@@ -31,7 +31,7 @@ describe('a sample that is not', () => {
       'sample.response has no record that would be stored: give one of the source',
     ]);
     expect(problemsOf(items, { response: 'Function not enabled.' })).toEqual([
-      expect.stringMatching(/^sample\.response is no response: /),
+      expect.stringMatching(/^sample\.response is not a response: /),
     ]);
     expect(problemsOf(items, { requested: { ...items.sample.requested, instruments: [] } })[0]).toBe(
       'sample.requested makes no request: GetTestItems requests instruments, got none',

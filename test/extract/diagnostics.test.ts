@@ -50,7 +50,7 @@ describe('every line that the source is known to send', () => {
       'the source has no data yet',
     ],
     ['IP address not allowed.', 'credential', 'the access key may not be used from this address'],
-    ['Duplicated Request Not Allowed.', 'not_ready', 'the source is responding the same request'],
+    ['Duplicated Request Not Allowed.', 'not_ready', 'the source is still responding to the same request'],
     ['Reached instrument limitation.', 'instrument_blocked', 'the key has no right to more instruments'],
     [
       'Access Denied. Key already in use by other session.',

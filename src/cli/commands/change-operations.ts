@@ -20,7 +20,7 @@ import { openLog, openStore } from '../open-context.ts';
 export const enable = (cli: Cli, named: readonly string[], flags: JsonFlag) =>
   changeOperations(cli, named, true, flags);
 
-/** Uses operations no longer. Their tables stay. */
+/** Stops using operations. Their tables stay. */
 export const disable = (cli: Cli, named: readonly string[], flags: JsonFlag) =>
   changeOperations(cli, named, false, flags);
 

@@ -24,7 +24,7 @@ interface Flags extends JsonFlag {
 export type VersionDifference = Awaited<ReturnType<typeof compareVersions>>;
 
 export async function diff(cli: Cli, flags: Flags): Promise<void> {
-  if (flags.operation === undefined) throw usageError('which operation? Name it with --operation');
+  if (flags.operation === undefined) throw usageError('name an operation with --operation');
   const { operation: name } = flags;
   const config = await loadSettings(cli);
   const operation = parsedLate([name], config, () => findDataSet(name));
@@ -38,8 +38,8 @@ export async function diff(cli: Cli, flags: Flags): Promise<void> {
 }
 
 /**
- * Reads from the flags which two versions (for users: states) to compare. Finding them takes the database: it knows when a run ended, and
- * what time it is.
+ * Reads from the flags which two versions (for users: states) to compare. The database is needed to find them: it knows
+ * when a run ended, and what time it is.
  */
 function parseVersions({ between, since }: Flags, config: Config): (db: NodePgDatabase) => Promise<Versions> {
   if (between !== undefined && since === undefined) {

@@ -44,7 +44,7 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
     flags.format === undefined ? (ending ?? 'parquet') : parseChoice('--format', flags.format, FORMATS);
   const byYear = flags.partition !== undefined;
   if (byYear) parseChoice('--partition', flags.partition ?? '', ['year']);
-  if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals is for Parquet only');
+  if (flags.decimals === true && format !== 'parquet') throw usageError('--decimals applies to Parquet only');
   if (flags.out === '-')
     throw usageError('--out takes a file or a folder; "eod query --csv" prints to stdout');
   const fileFor = await outputFile(cli, flags.out, byYear, format);
@@ -148,7 +148,7 @@ interface ExportFlags extends RangeFlags, JsonFlag {
   readonly onChange?: string;
 }
 
-/** Flags that choose rows or another form, which a lake has not. */
+/** Flags that choose rows or a form, which do not apply to a lake. */
 const OF_FILES = ['from', 'to', 'symbol', 'series', 'exchange', 'format', 'out'] as const;
 
 /** `eod export --lake DIR`: brings the lake up to date, and runs a command unless it has succeeded with these files. */
@@ -185,11 +185,11 @@ async function exportLake(
   ).finally(progress.end);
   for (const notice of result.notices) logNote(cli, `eod: ${notice}`);
   if (flags.json === true) printJson(cli, result);
-  else print(cli, linesOf(result).join('\n'));
+  else print(cli, resultLines(result).join('\n'));
   if (flags.onChange !== undefined) await onChange(cli, flags.onChange, result);
 }
 
-function linesOf({ tables, state, isChanged }: LakeResult): string[] {
+function resultLines({ tables, state, isChanged }: LakeResult): string[] {
   if (!isChanged) return [`state ${state}: nothing has changed`];
   const lines = tables
     .filter(({ written, replaced }) => written + replaced > 0)

@@ -13,7 +13,7 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
     config,
     async request(context) {
       const found = await readGaps(context, scope());
-      // Files may reach back for years that the source does not have. Who names the first day means it.
+      // Files may reach back for years that the source does not have. With --from these are requested too.
       const isFar = ({ reason }: Gap) => flags.from === undefined && reason === 'beyond_history';
       const far = found.gaps.filter(isFar).reduce((sum, { sessions }) => sum + sessions, 0);
       if (far > 0) logNote(cli, farText(far));

@@ -10,7 +10,7 @@ import {
 import { allowedText } from '../../operations/operation.ts';
 import { allOperations, dataSets, namedBy, operations, dataSets as used } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, logStderr, print, printJson, printRecord } from '../cli.ts';
-import { openKnown } from '../open-context.ts';
+import { openEnabledOperations } from '../open-context.ts';
 import { bold, type Column, columnsOf, table } from '../output.ts';
 
 const OPERATION_COLUMNS: readonly Column<DataSetDescription>[] = [
@@ -55,7 +55,7 @@ interface ListFlags extends JsonFlag {
 
 export async function listOperations(cli: Cli, flags: ListFlags): Promise<void> {
   const config = await loadSettings(cli);
-  await openKnown(cli, config);
+  await openEnabledOperations(cli, config);
   if (flags.available !== true) {
     const all = dataSets.map(describeDataSet);
     return flags.json === true ? printJson(cli, all) : print(cli, table(OPERATION_COLUMNS, all));

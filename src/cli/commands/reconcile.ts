@@ -28,7 +28,7 @@ export async function reconcile(cli: Cli, flags: ReconcileFlags): Promise<void> 
   // A mistake in EOD_FINDING_SEVERITY is reported before anything is opened.
   severities(config);
   const clock = clockOf(config);
-  // Before the first day is counted from it.
+  // Read first, because the default of the first day depends on it.
   const { to = today(clock, config.EOD_TIMEZONE) } = parseOpenRange(
     flags.to === undefined ? {} : { to: flags.to },
     { config, clock },
@@ -84,12 +84,12 @@ async function storeChecks(db: Database): Promise<readonly Check[]> {
 const some = (list: readonly string[]) =>
   list.length <= 3 ? list.join(', ') : `${list.slice(0, 2).join(', ')} and ${list.length - 2} more`;
 
-/** Looks for days that count as loaded and have no row: nothing else requests them again. */
+/** Looks for loaded days that have no row: nothing else requests them again. */
 async function lostDaysCheck(db: Database): Promise<Check> {
   const name = 'rows';
   const lost = await readLostDays(db.pool);
   const [first] = lost;
-  if (first === undefined) return ok(name, 'every day that counts as loaded has rows');
+  if (first === undefined) return ok(name, 'every loaded day has rows');
   const found = lost.map(
     ({ operation, exchange, days, from, to }) =>
       `${operation} ${exchange}, ${plural(days, 'day')} from ${from} to ${to}`,
@@ -97,7 +97,7 @@ async function lostDaysCheck(db: Database): Promise<Check> {
   const requested = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
   return failed(
     name,
-    `some days count as loaded, but have no row: ${found.join('; ')}`,
+    `some loaded days have no row: ${found.join('; ')}`,
     `"eod replay ${requested}" loads the kept responses again, "eod backfill ${requested} --force" requests them; "eod findings" lists the days that were checked`,
   );
 }
@@ -130,8 +130,8 @@ async function coverageCheck(db: Database): Promise<Check> {
 }
 
 /**
- * From this on, positions are ahead because the clock was set back: otherwise they are as many microseconds ahead as
- * were taken at once.
+ * Positions that are further ahead show that the clock was set back: otherwise they are ahead by as many microseconds
+ * as were taken at once.
  */
 const CLOCK_LEAPT_MS = 1_000;
 

@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { type NextTick, nextTicks } from '../../jobs/runs/night-schedules.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
-import { openKnown } from '../open-context.ts';
+import { openEnabledOperations } from '../open-context.ts';
 import { type Column, columnsOf, table } from '../output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
@@ -12,7 +12,7 @@ const COLUMNS: readonly Column<NextTick>[] = [
 
 export async function listSchedules(cli: Cli, flags: JsonFlag): Promise<void> {
   const config = await loadSettings(cli);
-  await openKnown(cli, config);
+  await openEnabledOperations(cli, config);
   const ticks = nextTicks(config, systemClock);
   if (flags.json === true) printJson(cli, ticks);
   else {

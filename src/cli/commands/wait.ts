@@ -34,8 +34,7 @@ const EVERY_MS = 2_000;
 const DEFAULT_TIMEOUT_MS = 2 * 3_600_000;
 
 export async function wait(cli: Cli, flags: Flags): Promise<void> {
-  if (flags.night === undefined && flags.state === undefined)
-    throw usageError('wait for what? Give --night or --state');
+  if (flags.night === undefined && flags.state === undefined) throw usageError('give --night or --state');
   if (flags.night !== undefined && flags.state !== undefined)
     throw usageError('give --night or --state, but not both; wait for one after the other');
   const config = await loadSettings(cli);

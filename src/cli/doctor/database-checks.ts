@@ -191,7 +191,7 @@ async function checkRights({ server, config }: With<'server'>): Promise<Check> {
     const found = `the role ${role} may not ${lacking.join('; ')}`;
     return failed('rights', found, `use the worker's role, or let the owner grant its rights; ${statements}`);
   }
-  const what = mayCreate ? 'work, and migrate' : 'work; "eod migrate" is for the owner of the tables';
+  const what = mayCreate ? 'work, and migrate' : 'work; only the owner of the tables may run "eod migrate"';
   return ok('rights', `the role ${role} may ${what}`);
 }
 

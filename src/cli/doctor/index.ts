@@ -89,7 +89,7 @@ export async function examine(
       redis: 'Redis does not respond',
       queue: 'see the check of the queue',
       call: 'see the check of the source',
-      acceptedKey: 'not requested, since the key was not seen to be accepted',
+      acceptedKey: 'not requested, because no call has shown that the key is accepted',
     },
   };
   for (const one of CHECKS) for (const check of await made(one, found)) found.checks.push(check);

@@ -46,7 +46,7 @@ function unknownNames(config: Config): Check[] {
     'EOD_WINDOW_DAYS',
     inRanges,
     'which is not requested in ranges of days: it has no effect on that',
-    'it is for',
+    'it applies to',
   );
   allow('EOD_OPERATION_EXCHANGES', names, 'which is no operation: it has no effect', 'the operations are');
   try {

@@ -39,7 +39,7 @@ export interface ImportOptions {
   readonly paths: readonly string[];
   /** The folder from which relative paths start; by default that of the process. */
   readonly cwd?: string;
-  /** Import files again that were imported completely before? */
+  /** True if files are imported again that were imported completely before. */
   readonly force: boolean;
   /** True if a file of unknown form is a failure, although others were imported. */
   readonly strict?: boolean;

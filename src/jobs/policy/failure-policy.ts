@@ -115,7 +115,7 @@ export const HOUR_RECHECK_MS = 60_000;
 /** How long no call is made with a key that the source refused. Then one call, for all runs, tries it again. */
 export const REFUSED_KEY_REST_MS = 12 * 3_600_000;
 
-/** How long a key counts as valid after the source last accepted it. Then one call has to try it first. */
+/** How long a key is taken as valid after the source last accepted it. Then one call has to try it first. */
 export const ACCEPTED_KEY_TRUST_MS = 600_000;
 
 /** In this time after the beginning of an hour, the source's clock may still be in the hour before. */

@@ -61,11 +61,11 @@ export function onlyOwnJobs<Data extends DatabaseJob>(
     // The queue is our own, so a job without data is too.
     const isLost = job.data?.database === undefined;
     if (isLost && !restoreJob(job, databaseId)) {
-      log.error({ job: job.id }, 'the queue has lost what this job is for');
-      throw new FinalError('the queue has lost what this job is for');
+      log.error({ job: job.id }, 'the queue has lost the data of this job');
+      throw new FinalError('the queue has lost the data of this job');
     }
     if (isLost)
-      log.info({ job: job.id }, 'the queue has lost the data of this job; its id says what it is for');
+      log.info({ job: job.id }, 'the queue has lost the data of this job; it is taken from the id');
     if (job.data.database === databaseId) return processor(job, token);
     log.error(
       { job: job.id, ofDatabase: job.data.database, databaseId },

@@ -18,7 +18,7 @@ import type { Context } from '../context.ts';
 export type DayKind =
   /** Its session is loaded. */
   | 'complete'
-  /** Its session has no records, which is normal. */
+  /** Its session has no records, as expected. */
   | 'empty'
   /** A weekday on which the exchange was closed. */
   | 'holiday'

@@ -201,7 +201,7 @@ export async function outageFor(
   return { ...outage, runAgeMs, triedBefore: window === null || outage.hasTried(window) };
 }
 
-/** The same if Postgres cannot be queried: the run counts as older than the outage. */
+/** The same if Postgres cannot be queried: the run is taken as older than the outage. */
 export function longestOutage({ breaker }: WorkerContext): Outage | null {
   const outage = breaker.outage();
   return outage === null ? null : { ...outage, runAgeMs: Number.POSITIVE_INFINITY, triedBefore: true };

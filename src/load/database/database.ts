@@ -51,7 +51,7 @@ const OVERDUE_MS = 2_000;
 
 /** A connection that was silent for this long is probed. */
 const KEEPALIVE_S = 30;
-/** A connection counts as broken if nothing was acknowledged for this long. */
+/** A connection is broken if nothing was acknowledged for this long. */
 const UNCONFIRMED_S = 60;
 
 /**

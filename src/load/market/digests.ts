@@ -327,7 +327,7 @@ export async function contentDigest(db: Database, version: number | null): Promi
           ? `market.${quote(table.name)}`
           : `market_history.${quote(`${table.name}_at`)}(${version})`;
       const { rows: found } = await tx.client.query<{ digest: string | null }>(contentSql(table, rows));
-      // An empty table counts as none, because a table that is added later has no rows at first.
+      // An empty table is left out, because a table that is added later has no rows at first.
       if (typeof found[0]?.digest === 'string') parts.push(`${table.name} ${found[0].digest}`);
     }
     return sha256(parts.join('\n'));

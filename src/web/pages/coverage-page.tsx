@@ -34,7 +34,7 @@ const MARKS: Readonly<Record<DayKind, Mark>> = {
 /** The names of the kinds of days, in the order of the legend. */
 const LEGEND: readonly (readonly [Exclude<DayKind, 'nothing'>, string])[] = [
   ['complete', 'complete'],
-  ['empty', 'empty, which is normal'],
+  ['empty', 'no data (expected)'],
   ['holiday', 'holiday'],
   ['missing', 'missing'],
   ['suspicious', 'suspicious: too many rows missing'],
@@ -201,7 +201,7 @@ export function dayText({ day, kind, reason, detail, records }: CoverageDay): st
     case 'complete':
       return `${day}: complete${records > 0 ? `, ${plural(records, 'record')}` : ''}`;
     case 'empty':
-      return `${day}: empty, which is normal`;
+      return `${day}: no data (expected)`;
     case 'missing':
       return `${day}: missing, ${reason === null ? 'for no known reason' : gapText({ reason, detail })}`;
     case 'suspicious':

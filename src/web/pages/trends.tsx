@@ -22,7 +22,7 @@ interface Span extends DayRange {
   readonly name: string;
 }
 
-/** Data that is loaded later than this does not count as late: it was loaded for a past range. */
+/** Data that is loaded later than this is not late: it was loaded for a past range. */
 const AWAITED_HOURS = 48;
 
 /** How late the data of a session was loaded. */

@@ -9,14 +9,14 @@ import { hasEmptiedSql } from '../../state/withdrawals.ts';
 import { quote } from '../merge/merge-sql.ts';
 import type { Check } from './quality-check.ts';
 
-/** Data sets whose responses list days in full, so that a day that counts as loaded has rows. */
+/** Data sets whose responses list days in full, so that a loaded day has rows. */
 const listingDays = () =>
   dataSets.filter(({ shapes }) =>
     shapes.every(({ dated, fullSet, table }) => dated && fullSet === 'days' && table.dateColumn !== null),
   );
 
 /**
- * A select of the days that count as loaded, with records, and have no row, although no later response withdrew them.
+ * A select of the days that are loaded, with records, and have no row, although no later response withdrew them.
  *
  * @param range of the days, as SQL: said of the rows as well, the planner leaves out other years.
  */
@@ -41,7 +41,7 @@ const lostDay = (dataSet: DataSet): Check => {
     name: name === 'GetBhavCopyCM' ? 'lost_day' : `lost_day_${name.replace(/^Get/, '').toLowerCase()}`,
     severity: 'error',
     operation: name,
-    rule: `A day of ${name} that counts as loaded has rows.`,
+    rule: `A loaded day of ${name} has rows.`,
     dated: true,
     sql: `
     select l.exchange, l.day as date, '' as instrument, format('the %s records that were loaded', l.records) as expected,
@@ -52,12 +52,12 @@ const lostDay = (dataSet: DataSet): Check => {
 
 export const lostDayChecks = (): Check[] => listingDays().map(lostDay);
 
-/** Days of a data set and exchange that count as loaded and have no row. */
+/** Loaded days of a data set and exchange that have no row. */
 interface LostDays extends Pair, DayRange {
   readonly days: number;
 }
 
-/** All days that count as loaded and have no row. */
+/** All loaded days that have no row. */
 export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[]> {
   const each = listingDays().map(
     (dataSet) => `

@@ -6,7 +6,7 @@ const WIDEST_BAND = 20;
 /** Bands are rounded to the tick; the coarsest one, in rupees. */
 const TICK = '0.05';
 
-/** A factor that differs from a ratio by less than this share of it counts as about that ratio. */
+/** A factor that differs from a ratio by less than this share of it is about that ratio. */
 const ABOUT = '0.08';
 
 /** An event that moves the price by less than this share cannot be distinguished from the usual moves of a day. */

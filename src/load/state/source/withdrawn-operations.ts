@@ -2,7 +2,7 @@ import { and, eq, gt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { withdrawnOperations } from '../schema/source-tables.ts';
 
-/** An operation counts as withdrawn for this long; then it is tried again, which costs a call if it still is. */
+/** An operation stays marked as withdrawn for this long; then it is tried again, which costs a call if it still is. */
 const WITHDRAWN_FOR = sql`interval '7 days'`;
 
 /** Stores that the source does not offer an operation to a key any more. */
