@@ -65,10 +65,7 @@ function addInstruments(operation: Operation, requested: Requested, add: Add): v
   const takes = operation.request.instruments;
   if (instruments.length === 0) {
     if (isByInstrument(operation)) {
-      throw badRequest(
-        operation,
-        `requests ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`,
-      );
+      throw badRequest(operation, `needs ${takes === 'many' ? 'instruments' : 'one instrument'}, got none`);
     }
     return;
   }

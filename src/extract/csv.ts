@@ -72,7 +72,7 @@ export function endsItsLastLine(text: string): boolean {
 }
 
 /**
- * Rows as records keyed by the header's names, every value as text. Of a repeated name the first column counts; a row
+ * Rows as records keyed by the header's names, every value as text. Of a repeated name the first column is used; a row
  * that is shorter than the header leaves the rest null. A row that is longer, because a text with commas is not in
  * quotes, is put together again where a space follows the comma; otherwise nobody knows which cell belongs to which
  * name, and the row is returned as a list, which is no record. The work is proportional to the length of the text.
@@ -334,14 +334,13 @@ function distinctColumns(header: readonly string[]): [name: string, index: numbe
  * are odd in any way are parsed one at a time, with the header.
  *
  * @returns that the last line has an end; null if the response has to be parsed as a whole, and then everything that
- * was
- *   written or handed over has to be discarded.
+ *   was written or handed over has to be discarded.
  */
 export function scanCsv(
   body: Buffer,
   reading: Reading,
 ): { readonly warnings: readonly string[]; readonly lineEnd: true } | null {
-  const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
+  const { operation, requested, timeZone, reader, observer, rowsWriterOf, take } = reading;
   if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   // Refused when it is parsed as a whole, if there is room for that.
   if (findLongLine(body, MAX_ROW_BYTES) !== null) return null;
@@ -398,7 +397,7 @@ export function scanCsv(
             createCsvScanner(body, { positions, cells, crLf: separator === '\r\n', blankHyphens: false }),
         });
         if (scan === null) return null;
-        lines = linesOf(layout.shape.table);
+        lines = rowsWriterOf(layout.shape.table);
         absentInScanned = names.length - cells;
       }
     }

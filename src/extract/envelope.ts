@@ -145,7 +145,7 @@ export function openEnvelope(
   const mark = randomUUID();
   const text = `${decodeText(body.subarray(0, list.start))}"${mark}"${body.toString('utf8', list.end)}`;
   const records: unknown[] = new Array(list.records);
-  const position = (value: unknown) =>
+  const withRecords = (value: unknown) =>
     Array.isArray(value) && value.length === 1 && value[0] === mark ? records : value;
   let json: unknown;
   try {
@@ -154,10 +154,10 @@ export function openEnvelope(
     return null;
   }
   const isEnvelope = typeof json === 'object' && json !== null && !Array.isArray(json);
-  const placed = isEnvelope
-    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, position(value)]))
-    : position(json);
-  const { records: found, ...opened } = openJson(placed, context, WRAPPINGS);
+  const completed = isEnvelope
+    ? Object.fromEntries(Object.entries(json as object).map(([key, value]) => [key, withRecords(value)]))
+    : withRecords(json);
+  const { records: found, ...opened } = openJson(completed, context, WRAPPINGS);
   return found === records ? opened : null;
 }
 
@@ -257,7 +257,7 @@ const MESSAGE_KEYS = ['message', 'error', 'errormessage', 'exceptionmessage', 'd
 
 /**
  * Throws if an object contains a diagnostic line, which must not be read as an empty day. In an envelope only known
- * lines count, because an empty list may come with `"status": "ok"`.
+ * lines matter, because an empty list may come with `"status": "ok"`.
  */
 function throwError(
   entries: readonly [string, unknown][],
@@ -330,12 +330,11 @@ function withCount(read: Records, name: string, count: unknown, rule: CountRule)
  * their layout; the others are parsed one at a time and handed to `take`.
  *
  * @returns warnings about their envelope; null if the response has to be parsed as a whole, and then everything that
- * was
- *   written or handed over has to be discarded.
+ *   was written or handed over has to be discarded.
  * @throws PipelineError as `openResponse` does.
  */
 export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'warnings' | 'miscount'> | null {
-  const { operation, requested, timeZone, reader, observer, linesOf, take } = reading;
+  const { operation, requested, timeZone, reader, observer, rowsWriterOf, take } = reading;
   if (isByInstrument(operation) || requested.instruments.length > 0) return null;
   const start = findRecords(body, operation);
   if (start === null || !isUtf8(body)) return null;
@@ -372,7 +371,7 @@ export function scanResponse(body: Buffer, reading: Reading): Pick<Records, 'war
         if (scan === undefined || scanners.size === MOST_LAYOUTS) return null;
         scanners.set(layout, scan);
       }
-      lines = layout.shape === null ? undefined : linesOf(layout.shape.table);
+      lines = layout.shape === null ? undefined : rowsWriterOf(layout.shape.table);
       containers += end.containers;
       next = end.at;
       parsed += 1;

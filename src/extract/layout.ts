@@ -28,7 +28,7 @@ export interface Layout {
   readonly keyOf: ReadonlyMap<string, string>;
   /** Keys that no declared field of the shape matches. */
   readonly unknown: readonly string[];
-  /** Keys that are spelled otherwise than an earlier one, see `plainName`; the earlier one counts. */
+  /** Keys that are spelled otherwise than an earlier one, see `plainName`; the earlier one is used. */
   readonly repeated: readonly string[];
 }
 

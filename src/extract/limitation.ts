@@ -39,7 +39,7 @@ const MAX_NAME = 100;
 
 /**
  * Reads the response of GetLimitation: one object with the members that a sibling product documents, because nobody has
- * documented those of this service. Names match in any case, and a value that cannot be read counts as not stated.
+ * documented those of this service. Names match in any case, and a value that cannot be read is taken as not stated.
  *
  * @returns null if the response holds none of them.
  */

@@ -104,13 +104,13 @@ export function createFieldObserver() {
     /**
      * Makes the function that observes the record which a scanner has found last.
      *
-     * @param isText are all values texts, as those of CSV are?
+     * @param isText true if all values are texts, as those of CSV are.
      */
     ofScanned(body: Buffer, layout: Layout, values: ValueScanner, isText: boolean): () => void {
       const all = fieldsOf(layout);
       const { types, froms, tos } = values;
       const numberBit = isText ? BITS.digits : BITS.number;
-      // By position: is it known that the field has numbers, or texts? Then another one is counted only.
+      // By position: 1 if it is known that the field has numbers, or texts. Then another one is counted only.
       const hasNumbers = new Uint8Array(all.length);
       const hasTexts = new Uint8Array(all.length);
       const counts = new Int32Array(all.length);

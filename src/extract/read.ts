@@ -48,7 +48,7 @@ export function readResponse(
   if (body.length >= scanFrom && operation.also === undefined) {
     const rows = writeRows();
     const records = collectRecords(operation, requested, timeZone, body, rows);
-    const reading = { ...context, requested, timeZone, ...records, linesOf: rows.linesOf };
+    const reading = { ...context, requested, timeZone, ...records, rowsWriterOf: rows.rowsWriterOf };
     const scanned = scanResponse(body, reading) ?? scanCsv(body, reading);
     if (scanned !== null) {
       const { warnings, ...others } = scanned;
@@ -92,16 +92,16 @@ function keepRows(): RowStore {
 }
 
 /** Writes rows as COPY text, which is kept outside the heap. */
-function writeRows(): RowStore & { linesOf(table: TableDefinition): RowsWriter } {
+function writeRows(): RowStore & { rowsWriterOf(table: TableDefinition): RowsWriter } {
   const writers = new Map<TableDefinition, RowsWriter>();
-  const linesOf = (table: TableDefinition): RowsWriter => {
+  const rowsWriterOf = (table: TableDefinition): RowsWriter => {
     const lines = writers.get(table) ?? new RowsWriter(table);
     writers.set(table, lines);
     return lines;
   };
   return {
-    linesOf,
-    addRow: (table, row) => linesOf(table).add(row),
+    rowsWriterOf,
+    addRow: (table, row) => rowsWriterOf(table).add(row),
     finishRows() {
       const written = [...writers.values()].filter(({ ends }) => ends.length > 0);
       return written.map((lines) => ({ table: lines.table, rows: lines.finish() }));
@@ -151,7 +151,7 @@ function collectRecords(
     }
     const layout = reader.lastLayout();
     if (layout !== null) observer.add(layout, record as Readonly<Record<string, unknown>>);
-    if (responsesMoreDays(operation) && isOfOtherDay(operation, requested, result)) {
+    if (mayListMoreDays(operation) && isOfOtherDay(operation, requested, result)) {
       leftOut += 1;
     } else if (result.table === null) {
       if (record instanceof JoinedRows) joined += 1;
@@ -314,6 +314,6 @@ function isRedacted(body: Buffer): boolean {
 // Operations whose requests name days by a span relative to today, or by years.
 
 /** True if its responses list more days than were requested, because a request can only name a longer span. */
-function responsesMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
+function mayListMoreDays({ request }: Pick<DataSet, 'request'>): boolean {
   return request.dates === 'spans' || request.dates === 'years';
 }

@@ -92,7 +92,7 @@ export interface Reading extends EnvelopeContext {
   /** What observes the fields of the records that are not handed over. */
   readonly observer: FieldObserver;
   /** Where rows of a table are written. */
-  readonly linesOf: (table: TableDefinition) => RowsWriter;
+  readonly rowsWriterOf: (table: TableDefinition) => RowsWriter;
   /** Takes a record that had to be parsed. */
   readonly take: (position: number, record: unknown) => void;
 }
@@ -102,7 +102,7 @@ export interface Reading extends EnvelopeContext {
  */
 export const MANY_PARSED = 100;
 
-/** The value that a request gives a field; undefined if its declaration fails, of which each record says so. */
+/** The value that a request gives a field; undefined if its declaration fails, which each record then reports. */
 function givenValue(field: RequestField, requested: Requested): string | undefined {
   try {
     return field.value(requested);

@@ -166,7 +166,7 @@ export function createRecordReader(operation: DataSet, requested: Requested, tim
     unknownFields: () => unknown,
     warnings: () => [
       ...[...repeated].map(
-        (key) => `${printable(key.slice(0, 200))} repeats a field of the record; the first counts`,
+        (key) => `${printable(key.slice(0, 200))} repeats a field of the record; the first is used`,
       ),
       ...(unread.size === 0 ? [] : [unreadText(unread)]),
     ],

@@ -217,8 +217,8 @@ type WindowPolicy =
       readonly day?: string;
     }
   /**
-   * Nothing is requested: the records come from imported files or are computed from stored data. As nothing requests
-   * for them, they have no coverage.
+   * Nothing is requested: the records come from imported files or are computed from stored data. They are
+   * never requested, so they have no coverage.
    */
   | { readonly per: 'file' };
 

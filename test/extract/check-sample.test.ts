@@ -34,7 +34,7 @@ describe('a sample that is not', () => {
       expect.stringMatching(/^sample\.response is not a response: /),
     ]);
     expect(problemsOf(items, { requested: { ...items.sample.requested, instruments: [] } })[0]).toBe(
-      'sample.requested makes no request: GetTestItems requests instruments, got none',
+      'sample.requested makes no request: GetTestItems needs instruments, got none',
     );
   });
 

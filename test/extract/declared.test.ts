@@ -65,7 +65,7 @@ describe('what is sent', () => {
     expect(query(items, { params: { [furtherParam('OnlyActive')]: 'false' } })).not.toContain(
       'onlyActive=true',
     );
-    expect(() => query(items, { instruments: [] })).toThrow('GetTestItems requests instruments, got none');
+    expect(() => query(items, { instruments: [] })).toThrow('GetTestItems needs instruments, got none');
   });
 
   test('what the row of another operation gives', () => {

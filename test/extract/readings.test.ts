@@ -190,7 +190,7 @@ describe('names of fields', () => {
       instruments: ['TCS'],
     });
     expect(read.row).toMatchObject({ stock_price: '1' });
-    expect(read.warnings).toEqual(['StockPrice repeats a field of the record; the first counts']);
+    expect(read.warnings).toEqual(['StockPrice repeats a field of the record; the first is used']);
   });
 });
 

@@ -373,7 +373,7 @@ describe('records', () => {
       `[{"ScripsNo": 1, "SCRIPSNO": 2, ${JSON.stringify(RECORD).slice(1).replace('"ScripsNo":4471,', '')}]`,
     );
     expect(rows(read)).toMatchObject([{ scrip_count: 1 }]);
-    expect(read.warnings).toEqual(['SCRIPSNO repeats a field of the record; the first counts']);
+    expect(read.warnings).toEqual(['SCRIPSNO repeats a field of the record; the first is used']);
   });
 
   test('__proto__ and constructor are names like any other', () => {

@@ -95,7 +95,7 @@ describe('alerts of a run', () => {
     await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(requested);
     expect(kinds(webhook.heard)).toEqual(['suspicious']);
     expect(webhook.heard[0]?.message).toMatch(
-      /^run \d+ got responses that somebody should look at: .*rows of market.bhavcopy_cm were not listed any more/,
+      /^run \d+ has suspicious windows: .*rows of market.bhavcopy_cm were not listed any more/,
     );
   });
 

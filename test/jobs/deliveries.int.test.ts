@@ -109,7 +109,7 @@ describe('deliveries', () => {
     });
     expect(report.warnings.map(({ warning }) => warning)).toEqual([
       expect.stringMatching(
-        /anything\.DAT and .*full\.csv differ in a record of NSE 2024-11-14: .*anything\.DAT counts$/,
+        /anything\.DAT and .*full\.csv differ in a record of NSE 2024-11-14: .*anything\.DAT is used$/,
       ),
     ]);
     expect(await stored(context)).toEqual([

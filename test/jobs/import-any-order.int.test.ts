@@ -162,7 +162,7 @@ describe('two files of a session that differ', () => {
     writeFileSync(older, `${bhav(1).join('\n')}\n`);
     writeFileSync(newer, `${bhav(2).join('\n')}\n`);
     const differ = (one: string, other: string) => [
-      `${one} and ${other} differ in 2 records of NSE 2021-01-04: ${newer} counts`,
+      `${one} and ${other} differ in 2 records of NSE 2021-01-04: ${newer} is used`,
     ];
     for (const [imports, said] of [
       [[[newer], [older]], differ(older, newer)],
@@ -191,7 +191,7 @@ describe('two files of a session that differ', () => {
       expect(warningsOf(report)).toEqual(
         last === 1
           ? []
-          : [expect.stringMatching(`^.*${name} and .* differ in 2 records .*: .*${name} counts$`)],
+          : [expect.stringMatching(`^.*${name} and .* differ in 2 records .*: .*${name} is used$`)],
       );
       expect(await lastPrice(context)).toEqual([{ last }]);
     }

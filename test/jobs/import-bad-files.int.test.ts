@@ -102,8 +102,8 @@ test('hashing a file ends with the signal', async () => {
   writeFileSync(path, Buffer.alloc(64 * 1024 * 1024));
   const abort = new AbortController();
   abort.abort();
-  expect(await hashFile({ path, position: path }, abort.signal)).toBeNull();
-  expect(await hashFile({ path, position: path }, undefined)).toMatchObject({ error: null });
+  expect(await hashFile({ path, absolutePath: path }, abort.signal)).toBeNull();
+  expect(await hashFile({ path, absolutePath: path }, undefined)).toMatchObject({ error: null });
 });
 
 describe('files of unknown form', () => {

@@ -225,7 +225,7 @@ describe('a file and what is stored of its day', () => {
     expect(report).toMatchObject({ inserted: 0, updated: 0, unchanged: 96, stale: 2, withdrawn: 0 });
     expect(report.warnings.map(({ warning }) => warning)).toEqual([
       expect.stringMatching(
-        /less\.csv and .*BhavCopy_NSE[^ ]* differ in 2 records of NSE 2025-08-29: .*BhavCopy_NSE[^ ]* counts$/,
+        /less\.csv and .*BhavCopy_NSE[^ ]* differ in 2 records of NSE 2025-08-29: .*BhavCopy_NSE[^ ]* is used$/,
       ),
     ]);
     expect(await query(context, 'select * from market.bhavcopy_cm order by symbol, series')).toEqual(before);

@@ -258,7 +258,7 @@ test('readers are made and unmade, whatever they are called', async () => {
     code: 0,
     // The owner of the tables may not alter roles.
     stderr: expect.stringMatching(
-      /^(eod: the role .* has no limits of time; who may alter it can set them: alter role .* set idle_session_timeout = '1d'\n){2}$/,
+      /^(eod: the role .* has no limits of time; a role that may alter it can set them: alter role .* set idle_session_timeout = '1d'\n){2}$/,
     ),
     stdout: expect.stringContaining(`readers: ${nameOf(urls.reader)}, ${odd}`),
   });

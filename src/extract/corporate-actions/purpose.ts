@@ -61,7 +61,7 @@ const LONGEST_PURPOSE = 1_000;
  * it. Splits state face values (from Rs 10 to Rs 2 is five new shares for one), bonuses the new shares for those held
  * (1:2 makes three out of two).
  *
- * @param ofTrust is it about the units of a trust, even if the text does not say so?
+ * @param ofTrust true if it is about the units of a trust, even if the text does not say so.
  */
 export function readPurpose(text: string, ofTrust = false): Purpose {
   const isLong = text.length > LONGEST_PURPOSE;
@@ -105,7 +105,7 @@ const isFinal = ({ kind, label }: PurposeEvent, line: string) =>
 /** Why no event is applied of a text that cancels or postpones something. */
 export const CALLED_OFF = 'its text says that something is cancelled or postponed';
 
-/** Marks an event for review, unless it does not count anyway. */
+/** Marks an event for review, unless it is ignored anyway. */
 export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'>>(
   event: Event,
   reason: string,
@@ -115,7 +115,7 @@ export function needsReview<Event extends Pick<PurposeEvent, 'status' | 'reason'
     : event;
 }
 
-/** Why a special dividend is for a person to decide: only adjusted prices are in doubt. */
+/** Why a person decides about a special dividend: only adjusted prices are in doubt. */
 export const SPECIAL_DIVIDEND =
   'a special dividend may be large enough to adjust prices for it; total returns reinvest it';
 
@@ -234,7 +234,7 @@ const UNITS = /\bPER ?(?:UNI?T|UINT|UT)|\bDIST\w*TION\b/;
 const PARTS =
   /RET[UR]*N (?:OF|ON) CAP|REPAY|PRINCIP|PROCEEDS|AMORTI|INCOME|SURPLUS|SPV|DEBT|NCDS?\b|LOAN|REFUND/;
 
-/** A clause about the units of a trust: with an amount, each part of what it distributes counts like a dividend. */
+/** A clause about the units of a trust: with an amount, each part of what it distributes is read like a dividend. */
 function readPart(clause: string): PurposeEvent | null {
   const event = readClause(clause);
   const isPart =

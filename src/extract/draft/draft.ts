@@ -96,7 +96,7 @@ export function draftDeclaration(input: DraftInput): string {
   return `// @ts-check
 import { ${[...new Set(makers)].sort().join(', ')} } from 'eod-pipeline/operations';
 
-// What was computed from ${records.length === 1 ? 'one record' : `${records.length} records`} is marked "guessed":
+// What was inferred from ${records.length === 1 ? 'one record' : `${records.length} records`} is marked "guessed":
 // correct it, and remove the mark.
 const table = defineTable({
   name: ${quoted(table)}, // guessed: from the name of the operation

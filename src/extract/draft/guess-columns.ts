@@ -104,7 +104,7 @@ function fieldsOf(records: readonly SavedRecord[]): { source: string; sent: read
       const plain = plainName(source);
       const field = fields.get(plain) ?? { source, sent: new Array(records.length).fill(undefined) };
       fields.set(plain, field);
-      // Of two spellings in a record, the first counts, as when it is read.
+      // Of two spellings in a record, the first is used, as when it is read.
       if (field.sent[at] === undefined) field.sent[at] = value;
     }
   }

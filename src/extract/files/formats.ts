@@ -39,7 +39,7 @@ export interface FileFormat {
   readonly also?: { readonly dataSet: string; readonly fields: Readonly<Record<string, FileField>> };
   /** True if its rows are about sessions, which are stored one by one. If not, a file is stored as a whole. */
   readonly bySession: boolean;
-  /** Of two files of a session that differ, the one whose format has the greater rank counts. */
+  /** Of two files of a session that differ, the one whose format has the greater rank is used. */
   readonly rank: number;
   /** The column that names the exchange, if `exchange` is null and it is not the one of the bhav copy. */
   readonly exchangeColumn?: string;

@@ -44,7 +44,7 @@ const OTHER_SEPARATORS: readonly (readonly [separator: string, name: string])[] 
 /** A title or note that a program put before the header is not longer. */
 const LINES_BEFORE_HEADER = 10;
 
-/** A number or a day: what a row has, and a header has not. */
+/** A number or a day, which rows have and headers do not. */
 const VALUE = /^-?\d[\d.]*$|^\d{1,2}[-/ ](?:\d{1,2}|[a-z]{3,9})[-/ ]\d{2,4}$|^\d{4}-\d{2}-\d{2}$/i;
 
 /** The names of a header may be numbers now and then, but not so many of them. */
@@ -90,7 +90,7 @@ interface ParsedFile {
 /**
  * Parses the rows of a file.
  *
- * @param isList is it a list of changed symbols without a header?
+ * @param isList true if it is a list of changed symbols without a header.
  */
 export function parseRows(bytes: Buffer, isList: boolean): ParsedFile {
   try {

@@ -346,10 +346,10 @@ const isBlankRow = (row: FileRow) =>
 /**
  * The rows of a line in which ends of lines are missing: of each as many cells as the header has, or one less where the
  * last cell of all rows is blank, because its comma stands before the next row. Elsewhere the last cell of a row and the
- * first of the next one have become one, and nobody knows where it is to be cut.
+ * first of the next one have become one, and it is not known where it is to be cut.
  *
- * @param reading.isRow finds out whether these cells are a row.
- * @param reading.endsBlank is the last cell of all other rows blank?
+ * @param reading.isRow true if these cells are a row.
+ * @param reading.endsBlank true if the last cell of all other rows is blank.
  * @returns null if the line cannot be rows.
  */
 function splitJoinedRows(
@@ -361,7 +361,7 @@ function splitJoinedRows(
   const { isRow, endsBlank } = reading;
   for (const end of endsBlank ? [header.length, header.length - 1] : [header.length]) {
     if (cells.length < end || most === 0) continue;
-    // Of a repeated name the first column counts, as everywhere.
+    // Of a repeated name the first column is used, as everywhere.
     const row: FileRow = Object.fromEntries(
       header.map((name, at) => [name.trim(), (at < end ? cells[at] : null) ?? null] as const).reverse(),
     );

@@ -15,7 +15,7 @@ import { readAlertedSessions } from './late-data.ts';
 /** Determines the alerts of a run that has ended. */
 export async function alertsOfRun(context: Context, run: EndedRun): Promise<Alert[]> {
   const request = (await readRun(context.db.drizzle, run.id))?.request as RunRequest | undefined;
-  // No other run reports what is new of the fields, so that is an alert no matter who looks on.
+  // No other run reports these changes of fields, so they raise an alert also if a person follows the run.
   if (request?.isAttended === true)
     return [await schemaChanged(context, run)].filter((alert) => alert !== null);
   const key = await stoppedByKey(context, run);
@@ -89,7 +89,7 @@ async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert |
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} got responses that somebody should look at: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    message: `run ${run.id} has suspicious windows: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
     facts: { run: run.id, windows: found },
   };
 }

@@ -59,8 +59,8 @@ async function changesOf({ db }: Pick<Context, 'db'>, day: Day) {
 }
 
 /**
- * The same of any day up to today. A day without a nightly run counts as complete if everything that became due on it
- * is there, as after a backfill, so a holiday, on which nothing becomes due, always does.
+ * The same of any day up to today. A day without a nightly run is complete if everything that became due on it
+ * is there, as after a backfill, so a holiday, on which nothing becomes due, always is.
  */
 export async function stateOfDay(context: Pick<Context, 'config' | 'db'>, day: Day) {
   const night = await readNight(context.db.drizzle, day);

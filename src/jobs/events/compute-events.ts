@@ -54,7 +54,7 @@ type NoticeEvent = PurposeEvent & {
  * revised notice replaces the others of its share, day and kind. If notices contradict each other, none of them is
  * applied until a person decides, so that neither their order nor loading them again matters. Notices of a share are
  * compared under all of its symbols; each symbol in a notice has a row of its own, and the status is the same in all of
- * these rows: the last decision about the event counts, under whichever symbol it was made.
+ * these rows: the last decision about the event applies, under whichever symbol it was made.
  */
 export function computeEvents(
   notices: readonly NoticeOfShare[],
@@ -186,7 +186,7 @@ function eventsOfDay(all: readonly NoticeEvent[]): CorporateEvent[] {
 
 /**
  * What trusts distribute is stated by its parts in one list, as a whole in another: notices that state the same sum are
- * about the same distribution, and those with the most parts count. If the sums differ, none is applied.
+ * about the same distribution, and those with the most parts are used. If the sums differ, none is applied.
  */
 function ofOneDistribution(lines: readonly NoticeEvent[]): readonly NoticeEvent[] {
   const paid = lines.filter(isReinvested);
@@ -230,7 +230,7 @@ function eventsOfKind(all: readonly NoticeEvent[]): CorporateEvent[] {
     const event = leastCertain(same);
     return ofSymbols(same, contradicts ? needsReview(event, CONTRADICTION) : event, item);
   });
-  // What is not understood is not what the amounts are about.
+  // A notice that is not understood is another event than those with amounts.
   const unknown =
     kind === 'other'
       ? lines.filter(({ amount, status }) => amount === null && status === 'needs_review')

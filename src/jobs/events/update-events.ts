@@ -277,15 +277,15 @@ export function withEventsOfOtherExchange(
   const added = new Map<string, CorporateEvent>();
   const replaced = new Set<CorporateEvent>();
   for (const [shareId, names] of groupBy(lines, (line) => line.shareId)) {
-    const listed = ofShare.get(shareId)?.filter(counts) ?? [];
+    const listed = ofShare.get(shareId)?.filter(isAboutShare) ?? [];
     if (listed.length === 0) continue;
     for (const namesOfLine of groupBy(names, ({ instrumentId }) => instrumentId).values()) {
       const { exchange, instrumentId } = namesOfLine[0] as LineElsewhere;
-      const own = ofShare.get(instrumentId)?.filter(counts) ?? [];
+      const own = ofShare.get(instrumentId)?.filter(isAboutShare) ?? [];
       const empty = own.filter(isEmpty);
-      const telling = own.filter((event) => !isEmpty(event));
+      const stating = own.filter((event) => !isEmpty(event));
       for (const event of listed) {
-        if (isStated(event, telling, listed)) continue;
+        if (isStated(event, stating, listed)) continue;
         const symbol = symbolOn(event.exDate, namesOfLine);
         const named = { symbol, eventId: eventIdOf({ ...event, exchange, symbol }) };
         const owner = ids.get(named.eventId) ?? holderOn(event.exDate, symbol, names);
@@ -295,7 +295,9 @@ export function withEventsOfOtherExchange(
           owner === instrumentId
             ? named
             : { symbol: code, eventId: eventIdOf({ ...event, exchange, symbol: code }) };
-        const less = empty.filter((one) => one.exDate === event.exDate && sortOf(one) === sortOf(event));
+        const less = empty.filter(
+          (one) => one.exDate === event.exDate && comparedKind(one) === comparedKind(event),
+        );
         // Of two empty ones the exchange's own stays.
         const isReplaced = less.some((one) => one.eventId === eventId);
         if ((ids.has(eventId) && !isReplaced) || (isEmpty(event) && less.length > 0)) continue;
@@ -317,13 +319,13 @@ export function withEventsOfOtherExchange(
 /**
  * True if it says anything about the share. What was ignored by rule is a meeting or the like, or of another security.
  */
-const counts = (event: CorporateEvent) => event.status !== 'ignored' || isDecided(event);
+const isAboutShare = (event: CorporateEvent) => event.status !== 'ignored' || isDecided(event);
 
 const isEmpty = (event: CorporateEvent) =>
   event.reason === NOT_STATED || (event.kind === 'dividend' && event.amount === null && !isDecided(event));
 
 /** Kinds that are compared with each other: what a trust distributes is one dividend, of whatever kinds its parts are. */
-const sortOf = (event: CorporateEvent): EventKind => (isReinvested(event) ? 'dividend' : event.kind);
+const comparedKind = (event: CorporateEvent): EventKind => (isReinvested(event) ? 'dividend' : event.kind);
 
 const areNear = (a: CorporateEvent, b: CorporateEvent) =>
   Math.abs(daysBetween(a.exDate, b.exDate)) <= SAME_EVENT_DAYS;
@@ -334,13 +336,15 @@ function isStated(
   own: readonly CorporateEvent[],
   listed: readonly CorporateEvent[],
 ): boolean {
-  const sort = sortOf(event);
+  const sort = comparedKind(event);
   const isListedToo = (one: CorporateEvent, apart: boolean) =>
     listed.some(
-      (other) => sortOf(other) === sortOf(one) && (apart ? areNear(other, one) : other.exDate === one.exDate),
+      (other) =>
+        comparedKind(other) === comparedKind(one) &&
+        (apart ? areNear(other, one) : other.exDate === one.exDate),
     );
   return own.some((one) => {
-    if (sortOf(one) === sort)
+    if (comparedKind(one) === sort)
       return one.exDate === event.exDate || (areNear(one, event) && !isListedToo(one, false));
     return (
       BY_RATIO.has(event.kind) &&

@@ -14,7 +14,7 @@ interface FoundFile {
   /** As it was named, or as it was found in the folder that was named. */
   readonly path: string;
   /** The same as an absolute path. */
-  readonly position: string;
+  readonly absolutePath: string;
 }
 
 /** A file to import, with the hash of its bytes. */
@@ -34,38 +34,38 @@ export interface ImportFile extends FoundFile {
 export async function findFiles(paths: readonly string[], cwd: string): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
   for (const path of paths) {
-    const position = resolve(cwd, path);
-    const about = await stat(position).catch((error) => {
+    const absolutePath = resolve(cwd, path);
+    const about = await stat(absolutePath).catch((error) => {
       throw usageError(`${path} cannot be read: ${messageOf(error)}`);
     });
     if (!about.isDirectory()) {
-      found.set(path, { path, position });
+      found.set(path, { path, absolutePath });
       continue;
     }
-    for (const inside of await listFolder({ path, position })) found.set(inside.path, inside);
+    for (const inside of await listFolder({ path, absolutePath })) found.set(inside.path, inside);
   }
   if (found.size === 0) throw usageError(`there is no .csv, .dat or .zip file in ${paths.join(', ')}`);
   return [...found.values()].sort((a, b) => compareNames(a.path, b.path));
 }
 
-async function listFolder({ path, position }: FoundFile): Promise<FoundFile[]> {
+async function listFolder({ path, absolutePath }: FoundFile): Promise<FoundFile[]> {
   let entries: Dirent[];
   try {
-    entries = await readdir(position, { recursive: true, withFileTypes: true });
+    entries = await readdir(absolutePath, { recursive: true, withFileTypes: true });
   } catch (error) {
     throw usageError(`${path} cannot be read: ${messageOf(error)}`);
   }
   return entries
     .filter((entry) => !entry.isDirectory() && isImportName(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
-    .map((inside) => ({ path: join(path, relative(position, inside)), position: inside }));
+    .map((inside) => ({ path: join(path, relative(absolutePath, inside)), absolutePath: inside }));
 }
 
 /** Hashes a file. An error is returned, not thrown. @returns null if the signal stopped it. */
 export async function hashFile(file: FoundFile, signal: AbortSignal | undefined): Promise<ImportFile | null> {
   const hash = createHash('sha256');
   try {
-    await withRegularFile(file.position, async (handle) => {
+    await withRegularFile(file.absolutePath, async (handle) => {
       for await (const chunk of handle.createReadStream({ signal })) hash.update(chunk as Buffer);
     });
     return { ...file, hash: hash.digest('hex'), error: null };
@@ -80,8 +80,8 @@ export async function hashFile(file: FoundFile, signal: AbortSignal | undefined)
  * @param take is given its size before it is read, and may refuse it.
  * @throws PipelineError `unreadable`
  */
-export function readImportFile(position: string, take: (bytes: number) => void): Promise<Buffer> {
-  return withRegularFile(position, (handle, { size }) => {
+export function readImportFile(absolutePath: string, take: (bytes: number) => void): Promise<Buffer> {
+  return withRegularFile(absolutePath, (handle, { size }) => {
     take(size);
     return handle.readFile();
   }).catch((error) => {
@@ -94,12 +94,12 @@ const problemOf = (error: unknown) =>
 
 /** Opens a regular file for some work. @throws PipelineError `unreadable` for pipes, devices and folders. */
 async function withRegularFile<Result>(
-  position: string,
+  absolutePath: string,
   work: (handle: FileHandle, about: Stats) => Promise<Result>,
 ): Promise<Result> {
-  refuseIrregular(await stat(position));
+  refuseIrregular(await stat(absolutePath));
   // Without waiting: a file may have become a pipe meanwhile, and to open one takes until somebody writes to it.
-  const handle = await open(position, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const handle = await open(absolutePath, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const about = await handle.stat();
     refuseIrregular(about);

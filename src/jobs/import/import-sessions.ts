@@ -110,12 +110,12 @@ export function notLoaded(
  */
 export async function readSessions(
   { config }: Context,
-  { path, position }: ImportFile,
+  { path, absolutePath }: ImportFile,
   prepare: (segment: string) => Promise<boolean>,
   limit: UnpackLimit,
   leftOut: UnknownFile[],
 ): Promise<FileSession[]> {
-  const bytes = await readImportFile(position, (size) =>
+  const bytes = await readImportFile(absolutePath, (size) =>
     takeBytes(limit, size, `has ${size} bytes; at most ${MOST_BYTES} of a file are read`),
   );
   const tried = new Set<string>();
@@ -303,7 +303,7 @@ async function importSession(
  * Compares a session of a file with the last files that filled the same tables for it, before it is stored.
  *
  * @param readKept reads the kept ones; the same function for all sessions of a file, because it remembers the last file.
- * @returns what to say of each that has other values, and which of the two counts.
+ * @returns what to say of each that has other values, and which of the two is used.
  */
 async function differencesOfSession(
   context: Context,
@@ -318,11 +318,9 @@ async function differencesOfSession(
   const isLast = !others.some(({ order }) => comesBefore(own.order, order));
   for (const other of others) {
     if (left.size === 0) break;
-    const counts = isLast ? own : other;
+    const used = isLast ? own : other;
     if (Math.max(own.bytes, other.bytes) > MOST_COMPARED_BYTES) {
-      found.push(
-        `${nameOf(own)} and ${nameOf(other)} are too large to be compared: ${nameOf(counts)} counts`,
-      );
+      found.push(`${nameOf(own)} and ${nameOf(other)} are too large to be compared: ${nameOf(used)} is used`);
       break;
     }
     const kept = await readKeptResponse(drizzle, other.responseId);
@@ -337,7 +335,7 @@ async function differencesOfSession(
     }
     if (records === 0) continue;
     found.push(
-      `${nameOf(own)} and ${nameOf(other)} differ in ${records === 1 ? 'a record' : `${records} records`} of ${window.exchange} ${window.from}: ${nameOf(counts)} counts`,
+      `${nameOf(own)} and ${nameOf(other)} differ in ${records === 1 ? 'a record' : `${records} records`} of ${window.exchange} ${window.from}: ${nameOf(used)} is used`,
     );
   }
   return found;

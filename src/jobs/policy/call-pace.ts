@@ -30,7 +30,7 @@ export function expectedFinish(
   return { hours: further + (leftThisHour > 0 ? 1 : 0), finishAt: end };
 }
 
-/** Calls of the same position in the order of a night (`classOf`), of one operation and exchange. */
+/** Calls of one class in the order of a night (`classOf`), of one operation and exchange. */
 export interface CallGroup {
   readonly pair: string;
   readonly class: number;

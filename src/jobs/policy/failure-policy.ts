@@ -252,8 +252,8 @@ function statusRule({ kind, status = 0 }: PipelineError) {
 
 /**
  * Maximum number of attempts. A failed connection may be the beginning of an outage, which is known only when the
- * circuit opens: until then no window is given up, even if EOD_ATTEMPTS is smaller. A line that is not known may mean
- * that the request is wrong, and what is no HTTP that the address is, which no further attempt would change.
+ * circuit opens: until then no window is given up, even if EOD_ATTEMPTS is smaller. An unknown line may mean that
+ * the request is wrong, and a response that is not HTTP that the address is, which no further attempt would change.
  */
 function attemptsFor(error: PipelineError, { EOD_ATTEMPTS }: PolicyConfig): number {
   if (error.kind === 'network' && !error.cutShort) return Math.max(EOD_ATTEMPTS, OPENING_FAILURES);
@@ -321,7 +321,7 @@ const RULES: Readonly<Record<ErrorKind, Rule>> = {
   timeout: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   network: { decide: retryOrAwaitSource, source: 'failure', key: 'unknown' },
   wrong_address: {
-    // The setting is wrong for all calls. Those of other operations notice it themselves, should it be a moment's fault.
+    // The setting is wrong for all calls. Those of other operations fail on their own, unless the fault was temporary.
     decide: (error, situation, config) => {
       const next = retry(error, situation, config);
       return next === FAIL ? FAIL_OPERATION : next;
@@ -401,7 +401,7 @@ export function evidenceOf(error: unknown, days: number): Evidence & { readonly 
   return {
     // The source may serve a shorter range in time.
     source: error.kind === 'timeout' && days > 1 ? 'unknown' : sourceEvidence(error),
-    // A key counts as accepted only if the source sent a diagnostic line, which is not one that refuses the key.
+    // A key is taken as accepted only if the source sent a diagnostic line, which is not one that refuses the key.
     key: key === 'accepted' && error.diagnostic === undefined ? 'unknown' : key,
     hour: error.kind === 'hourly_quota' ? 'closed' : error.kind === 'not_ready' ? 'open' : 'unknown',
   };

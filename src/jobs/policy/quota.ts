@@ -47,7 +47,7 @@ export function callLimitOf(config: QuotaSettings, clock: Clock, sourceClock = c
     closedBefore: now - HOUR_RECHECK_MS,
     limit: config.EOD_CALLS_PER_HOUR,
     backfillLimit,
-    // Where all calls are reserved for nights, an older night has to get on too.
+    // Where all calls are reserved for nights, an older night has to proceed too.
     leftoverLimit: backfillLimit > 0 ? backfillLimit : config.EOD_CALLS_PER_HOUR,
     keyGoodSince: now - ACCEPTED_KEY_TRUST_MS,
     keyRefusedSince: now - REFUSED_KEY_REST_MS,

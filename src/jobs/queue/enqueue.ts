@@ -78,7 +78,7 @@ export async function* lostWindows(
   { db, queues }: Pick<QueueContext, 'db' | 'queues'>,
   runIds: readonly number[],
 ): AsyncGenerator<readonly OpenWindow[]> {
-  // A window that is enqueued after this counts as lost, and its job is added once more, which changes nothing.
+  // A window that is enqueued after this is taken as lost, and its job is added once more, which changes nothing.
   const queued = {
     nightly: await queuedIds(queues.windows.nightly),
     backfill: await queuedIds(queues.windows.backfill),

@@ -64,8 +64,7 @@ export function onlyOwnJobs<Data extends DatabaseJob>(
       log.error({ job: job.id }, 'the queue has lost the data of this job');
       throw new FinalError('the queue has lost the data of this job');
     }
-    if (isLost)
-      log.info({ job: job.id }, 'the queue has lost the data of this job; it is taken from the id');
+    if (isLost) log.info({ job: job.id }, 'the queue has lost the data of this job; it is taken from the id');
     if (job.data.database === databaseId) return processor(job, token);
     log.error(
       { job: job.id, ofDatabase: job.data.database, databaseId },

@@ -58,8 +58,8 @@ const codeOf = (row: Row) => String(row.exchange_instrument_id);
 
 /**
  * The symbols for the rows of a file without tickers: the one stored for that day, of a T+0 line the one that the file
- * has, else the one stored for the nearest session. If two companies have used a ticker, the one that used it nearer to the day gets it. They are kept with the file, so that it
- * is read in the same way for ever.
+ * has, else the one stored for the nearest session. If two companies have used a ticker, the one that used it nearer to
+ * the day gets it. They are kept with the file, so that it is always read in the same way.
  */
 export async function symbolsFor(
   pool: Pool,

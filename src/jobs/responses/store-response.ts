@@ -108,7 +108,7 @@ function daysOfResponse(
   const dataSet = dataSetNamed(window.operation);
   const trialDay = window.params?.trialDay;
   const clock: Clock = { now: () => calledAt, trialDay };
-  // Of a response nothing is said of what it may lack.
+  // Only files have `partial`.
   const isFile = partial !== undefined;
   const doubtsWithoutReject = miscountText(extracted);
   const doubts = [
@@ -204,10 +204,10 @@ export async function readToFold(
   const calledAt = response.fetchedAt.getTime();
   const { outcome, extracted } = storablePart(context, file.extracted, calledAt);
   await noteSessions(context, response, extracted);
-  const said = daysOfResponse(context, response, { ...file, extracted, calledAt });
+  const days = daysOfResponse(context, response, { ...file, extracted, calledAt });
   const { batches } = extracted;
   return {
-    ...said,
+    ...days,
     batches,
     outcome,
     rejects: file.extracted.rejects,
@@ -216,7 +216,7 @@ export async function readToFold(
   };
 }
 
-/** Before the coverage, in which a day counts that the calendar wrongly lists as closed. */
+/** Called before the coverage is determined, so that it includes days that the calendar wrongly lists as closed. */
 async function noteSessions(
   context: Context,
   window: CoveredWindow & Pick<ReceivedWindow['window'], 'operation' | 'exchange'>,

@@ -218,7 +218,7 @@ async function inputWithKnownInstruments(
   if (operationNamed(target.operation).windows.per === 'row') return planInput(context, request, target);
   const known = await defaultInstruments(context, target.exchange);
   const missing = Math.max(0, config.EOD_INSTRUMENT_LIMIT - known.length);
-  // Stand for instruments that the bhav copies of the run will tell. No symbol starts with a space.
+  // Placeholders for instruments that the bhav copies of the run will list. No symbol starts with a space.
   const placeholders = Array.from({ length: missing }, (_, position) => ` ${position}`);
   return planInput(context, { ...request, instruments: [...known, ...placeholders] }, target);
 }

@@ -40,7 +40,7 @@ import type { PlanInput } from './planned-window.ts';
 export interface RunPlan {
   /** Generated when they are iterated. */
   readonly windows: Iterable<PlannedWindow>;
-  /** Targets that can only be planned when others of this run are loaded, which tell what to ask. */
+  /** Targets that can only be planned when others of this run are loaded, which list what to request. */
   readonly deferred: readonly Target[];
 }
 

@@ -193,7 +193,7 @@ async function endWithCoverage(
   action: EndAction,
   info: FailureInfo,
 ): Promise<number[]> {
-  // Outside of the transaction, because everybody who takes a position waits for the one before.
+  // Outside of the transaction, because every process that takes a position waits for the one before.
   const position = window?.position ?? (await takePosition(db.drizzle));
   return transaction(db, async (tx) => {
     // Runs are locked before windows, as everywhere, so that two writers cannot deadlock.

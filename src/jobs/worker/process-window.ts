@@ -213,12 +213,12 @@ async function fetchResponse(
   const body = await fetched.catch(async (error) => {
     publishEnd(error instanceof PipelineError ? error.kind : 'network');
     await recordEvidence(context, { claim, callLimit }, error);
-    const said = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
-    if (said === null) throw error;
-    await noteWithdrawn(db.drizzle, { ...entry, said });
-    throw new PipelineError(`${operation.name} is not offered: ${said}`, {
+    const diagnostic = operation.instead === undefined || withdrawn !== null ? null : withdrawalOf(error);
+    if (diagnostic === null) throw error;
+    await noteWithdrawn(db.drizzle, { ...entry, diagnostic });
+    throw new PipelineError(`${operation.name} is not offered: ${diagnostic}`, {
       kind: 'operation_replaced',
-      diagnostic: said,
+      diagnostic,
     });
   });
   publishEnd('success');
@@ -325,7 +325,7 @@ const END_TEXTS = {
 const COMPARED_RESPONSES = 5;
 
 /**
- * Checks a response in CSV whose last line has no line end: it may have been cut off. It counts as complete only if the
+ * Checks a response in CSV whose last line has no line end: it may have been cut off. It is taken as complete only if the
  * newest kept responses of the operation have none either.
  *
  * @throws PipelineError `unreadable` if one of them has.

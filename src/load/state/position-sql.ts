@@ -12,21 +12,21 @@ import { clock } from './schema/source-tables.ts';
  * @param from `from …`: takes none where that has no row.
  * @param positions how many positions to take; the last one is returned.
  */
-export const takingPosition = (from: SQL = sql``, positions = 1): SQL => sql`
+export const takePositionSql = (from: SQL = sql``, positions = 1): SQL => sql`
   update ${clock} set last = greatest(clock_timestamp(), last + interval '1 microsecond') + interval '1 microsecond' * ${positions - 1}::int ${from}
   returning ${positionText(sql`last`)} as position`;
 
 const noClock = () => new Error('etl.clock has no row: no response can get a position');
 
 /**
- * Takes the next positions in the order of responses. Call it outside of transactions, because everybody else who takes
- * one waits until it is committed.
+ * Takes the next positions in the order of responses. Call it outside of transactions, because every other process
+ * that takes one waits until it is committed.
  *
  * @param room how many microseconds before each of them stay free, in addition.
  */
 export async function takePositions(db: NodePgDatabase, positions: number, room = 0): Promise<Position[]> {
   const found = await db.execute<{ position: Position }>(sql`
-    with taken as (${takingPosition(sql``, positions * (room + 1))})
+    with taken as (${takePositionSql(sql``, positions * (room + 1))})
     select ${positionText(sql`taken.position::timestamptz - interval '1 microsecond' * (${room + 1}::int * n)`)} as position
       from taken, generate_series(${positions - 1}::int, 0, -1) n`);
   if (found.rows.length < positions) throw noClock();

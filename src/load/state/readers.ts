@@ -105,7 +105,7 @@ const LIMITS = {
   idle_session_timeout: '1d',
 };
 
-/** The statements that give a role the limits that it has not. */
+/** The statements that give a role the limits that it lacks. */
 async function missingLimits(client: ClientBase, role: string): Promise<string> {
   const { rows } = await client.query<{ limits: string }>(
     `select coalesce(string_agg(format('alter role %I in database %I set %s = %L', $1::text, current_database(), l.key, l.value), '; '), '') as limits
@@ -171,7 +171,11 @@ export function changeReaders(db: Database, { add, remove }: ReaderChange): Prom
       await grantReading(client, role);
       const statements = await missingLimits(client, role);
       if (await tryToAlter(client, statements)) continue;
-      unlimited.push({ role, problem: 'has no limits of time; who may alter it can set them', statements });
+      unlimited.push({
+        role,
+        problem: 'has no limits of time; a role that may alter it can set them',
+        statements,
+      });
     }
     const readers = [...new Set((await listReaders(client)).map(({ role }) => role))];
     const { rows } = await client.query<{ role: string; database: string }>(

@@ -73,7 +73,7 @@ export async function removeSessions(
     );
 }
 
-/** Days that count as sessions because data came for them, though no calendar file lists them. */
+/** Days that are sessions because data came for them, though no calendar file lists them. */
 export function readObservedSessions(db: NodePgDatabase): Promise<SessionRow[]> {
   return db
     .select()

@@ -32,7 +32,7 @@ interface CoverageFacts extends Pair {
 
 /**
  * The column of each register, and how the registers of an entry move with those that come in: the one with the later
- * position counts, at the same position the one that comes in.
+ * position is kept, at the same position the one that comes in.
  */
 const moved = (() => {
   const column = (name: string) => sql`${coverage}.${sql.identifier(name)}`;

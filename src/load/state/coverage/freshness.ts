@@ -51,7 +51,7 @@ const USUAL_OVER = 20;
 
 /**
  * The freshness of each operation and exchange that is scheduled, was ever requested or was imported, by their names.
- * The status, the dashboard and the metrics say what this says.
+ * The status, the dashboard and the metrics show it.
  *
  * @param scope by default the whole history of all of them.
  */
@@ -116,7 +116,7 @@ async function readSummaries(context: CompletenessContext, scope: CompletenessSc
   return found.rows.filter(({ operation }) => isInUse(operation));
 }
 
-/** True if nothing was ever loaded, imported or received in vain. */
+/** True if nothing was ever requested or imported. */
 export function isUnused(sets: readonly Pick<Freshness, 'hasBeenRequested'>[]): boolean {
   return sets.every(({ hasBeenRequested }) => !hasBeenRequested);
 }

@@ -5,7 +5,7 @@ import type { Pair } from '../../../core/exchanges.ts';
 import { coverage } from '../schema/load-results.ts';
 
 /**
- * Of what was not requested this long, it does not matter how long it was; a quarter and its responses are within it.
+ * Requests longer ago than this are taken as never made; a quarter and its responses are within it.
  */
 const REACH_DAYS = 100;
 

@@ -10,7 +10,7 @@ import { responses } from '../schema/source-tables.ts';
 import { runs, windows } from '../schema/work.ts';
 import { canBegin } from '../windows/transitions.ts';
 import type { endingWindow } from '../windows/windows.ts';
-import { type LoadGroup, type Lock, takingLocks } from './locks.ts';
+import { type LoadGroup, type Lock, takeLocksSql } from './locks.ts';
 
 // Every committed load has a row in etl.loads with a number: its version. Versions are in the order of the commits, so a
 // snapshot that has a version has all versions before it, and none after its last one.
@@ -52,7 +52,7 @@ const beginStatement = prepareOnce<{ windowId: number; rows: string }, BegunLoad
     with open as materialized (
       select ${from_date}::text as "from", ${to_date}::text as "to", ${instruments}, ${variant}
         from ${windows} where ${id} = ${sql.placeholder('windowId')} and ${canBegin('store')} for update
-    ), locked as materialized (${takingLocks(locks)})
+    ), locked as materialized (${takeLocksSql(locks)})
     select "from", "to", instruments, variant, ${nextId(loads)}::float8 as "loadId", (select count(*) from locked) as locks from open`;
   },
 );
@@ -169,9 +169,9 @@ export async function insertLoads(
 }
 
 /**
- * Inserts loads that cover a rebuild of all days, once it has ended: one for the tables of each exchange whose parts have all been
- * replaced. Nothing was written by them, but their digests are those of all rows of their tables, so that also the rows
- * of parts that did not differ are verified. A rebuild that changed nothing gets none.
+ * Inserts loads that cover a rebuild of all days, once it has ended: one for the tables of each exchange whose parts
+ * have all been replaced. Nothing was written by them, but their digests are those of all rows of their tables, so that
+ * also the rows of parts that did not differ are verified. A rebuild that changed nothing gets none.
  */
 export async function insertCoveringLoads(db: NodePgDatabase, runId: number): Promise<void> {
   const ofRebuild = sql`l.run_id = ${runId} and l.exchange = p.exchange and l.position = ${BEFORE_ALL}::timestamptz`;

@@ -54,14 +54,14 @@ function locksOn(
 }
 
 /** Selects locks as they are taken: in the order that all transactions keep, so that no two of them wait for each other. */
-export const takingLocks = (locks: SQL): SQL => sql`
+export const takeLocksSql = (locks: SQL): SQL => sql`
   select case when shared then pg_advisory_xact_lock_shared(key) else pg_advisory_xact_lock(key) end from (
     select hashtextextended("lock"->>'name', 0) as key, ("lock"->>'shared')::boolean as shared
       from jsonb_array_elements(${locks}::jsonb) as "lock" order by 1) as keys`;
 
 /** Takes locks until the transaction ends; waits while others hold them. */
 export async function takeLocks(tx: Preparing, locks: readonly Lock[]): Promise<void> {
-  await runPrepared(tx, takingLocks(sql`${JSON.stringify(locks)}`));
+  await runPrepared(tx, takeLocksSql(sql`${JSON.stringify(locks)}`));
 }
 
 /** Names of the tables that these data sets fill, sorted. */

@@ -8,8 +8,8 @@ import { pruned, responseBodies, responses } from '../schema/source-tables.ts';
 import { windows } from '../schema/work.ts';
 import { ofGroup } from './pruned.ts';
 
-// Files of a session count in their own order, whenever they are imported: one that comes before others gets a position
-// before theirs.
+// Files of a session have an order of their own, whenever they are imported: one that comes before others gets a
+// position before theirs.
 
 /**
  * How many microseconds before the position of a file stay free, for files that come before it and are imported later.

@@ -257,7 +257,7 @@ function isUnused(db: NodePgDatabase, before: Date, condition?: SQL): SQL | unde
 
 /**
  * The condition for responses whose bodies are to be pruned: of each group those up to its position, and those that
- * left nothing but rejects, because of them no fold begins. Not those with rejects that are open, or were resolved
+ * left nothing but rejects, because no fold begins with them. Not those with rejects that are open, or were resolved
  * since: these are read from there again, and folds apply what is read then.
  */
 const isPrunable = (before: Date, groups: readonly GroupToPrune[]) =>

@@ -190,7 +190,7 @@ const UNLOADED = {
   state: windows.state,
 };
 
-/** What failed of these open runs and is tried again, by operation, exchange and reason; what comes first first. */
+/** What failed of these open runs and is tried again, by operation, exchange and reason; the next try first. */
 export function retriesOfRuns(
   db: NodePgDatabase,
   runIds: readonly number[],
@@ -277,7 +277,7 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
     retries: retries(run),
     /** What was odd about responses, each warning once with the number of windows; the most frequent ones. */
     warnings: warnings(run).slice(0, MAX_WARNINGS),
-    /** Windows that somebody should look at, such as those whose response lacked too many rows to be withdrawn. */
+    /** Windows that are suspicious, such as those whose response lacked too many rows to be withdrawn. */
     suspicious: suspicious(run),
     /** Data sets of which no response of the run had a record, and how many windows say so. */
     withoutRecords: operations(run).flatMap(({ operation: name, exchange, windows: ended, fetched }) =>
@@ -325,7 +325,7 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
 }
 
 /**
- * How far a run is; cheap enough to ask several times a second.
+ * How far a run is; cheap enough to be read several times a second.
  *
  * @throws PipelineError `usage` when there is no such run.
  */

@@ -7,7 +7,13 @@ import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
 import { oldRuns } from '../windows/retention.ts';
 import { isOpen, canBegin as windowsThatMay } from '../windows/transitions.ts';
-import { asksSource, cancelWindows, countWindows, reopenWindows, WINDOW_TOTALS } from '../windows/windows.ts';
+import {
+  callsSource,
+  cancelWindows,
+  countWindows,
+  reopenWindows,
+  WINDOW_TOTALS,
+} from '../windows/windows.ts';
 
 /** The transitions of a run. No statement sets a state that its transition does not list. */
 export const RUN_TRANSITIONS = {
@@ -228,7 +234,7 @@ export async function stopPlanning(tx: NodePgDatabase, error: string): Promise<v
   await tx
     .update(runs)
     .set({ error, deferred: [] })
-    .where(and(eq(runs.state, 'running'), asksSource()));
+    .where(and(eq(runs.state, 'running'), callsSource()));
 }
 
 /** How a run ends if its windows alone do not decide that. */
@@ -269,7 +275,7 @@ export async function finishRun(db: NodePgDatabase, runId: number, end: RunEnd |
       state: sql`case when ${isFailed} then ${failed} else ${otherwise} end`,
       error: end === null ? undefined : sql`case when ${isFailed} then ${runs.error} else ${end.error} end`,
       finished_at: now,
-      follow_up: sql`case when ${asksSource()} then 'due' else 'none' end`,
+      follow_up: sql`case when ${callsSource()} then 'due' else 'none' end`,
     })
     .from(total)
     .where(

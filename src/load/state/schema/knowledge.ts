@@ -76,7 +76,7 @@ export const checkedDays = etl.table('checked_days', {
 });
 describe(
   checkedDays,
-  'Days with a bhav copy on which the data sets were compared: of the others nobody can say that nothing is wrong.',
+  'Days with a bhav copy on which the data sets were compared; the other days were not checked.',
   {
     day: 'The day.',
     checked_at:
@@ -157,7 +157,7 @@ describe(
     parts: 'The variants whose last responses together list everything; null if one response does.',
     is_by_instrument: 'Whether each request is about single instruments.',
     is_of_each_instrument:
-      'Whether it is requested of a list of instruments, so that a share of them may be stored.',
+      'Whether it is requested for a list of instruments, so that a share of them may be stored.',
     is_empty_normal: 'Whether it is normal that a day has no records.',
     weekday: 'The weekday on which it is requested, 0 on Sundays; null: every day.',
   },

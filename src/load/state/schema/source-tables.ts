@@ -318,7 +318,7 @@ export const sourceFields = etl
   );
 describe(
   sourceFields,
-  'Every field that records of the source had, by operation and exchange, since fields are observed; imported files do not count.',
+  'Every field that records of the source had, by operation and exchange, since fields are observed; without imported files.',
   {
     operation: 'Operation of the source.',
     exchange: 'Exchange that was requested.',

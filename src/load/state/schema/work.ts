@@ -169,7 +169,7 @@ describe(
     parent_id:
       'The window this one was split from, because the source refused its range or the response was too large.',
     suspicious:
-      'Why somebody should have looked at its response when it was loaded, e.g. because it lacked more rows than may be withdrawn at once, so that none was.',
+      'Why it was suspicious when it was loaded, e.g. because its response lacked more rows than may be withdrawn at once, so that none was.',
     unsettled:
       'Those of these reasons that no reject and no withdrawal stands for, so that only a later good response settles them.',
     source_file: 'The file that an import read.',

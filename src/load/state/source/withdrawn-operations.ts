@@ -11,10 +11,10 @@ export async function noteWithdrawn(
   {
     keyHash,
     operation,
-    said,
-  }: { readonly keyHash: string; readonly operation: string; readonly said: string },
+    diagnostic,
+  }: { readonly keyHash: string; readonly operation: string; readonly diagnostic: string },
 ): Promise<void> {
-  const noted = { diagnostic: said, noted_at: sql`clock_timestamp()` };
+  const noted = { diagnostic, noted_at: sql`clock_timestamp()` };
   await db
     .insert(withdrawnOperations)
     .values({ key_hash: keyHash, operation, ...noted })

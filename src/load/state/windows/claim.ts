@@ -3,7 +3,7 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Position } from '../../../core/position.ts';
 import { databaseError } from '../../database/database-errors.ts';
 import { type Preparing, runPrepared } from '../../database/prepared.ts';
-import { takingPosition } from '../position-sql.ts';
+import { takePositionSql } from '../position-sql.ts';
 import type { CoverageEntry } from '../registers.ts';
 import { coverage } from '../schema/load-results.ts';
 import { accessKeys } from '../schema/source-tables.ts';
@@ -182,7 +182,7 @@ async function claimWithCall(
     ), counted as (
       ${countCall(callLimit, sql`from claimable where (key_accepted or ${probe})`)}
     ), placed as (
-      ${takingPosition(sql`from counted`)}
+      ${takePositionSql(sql`from counted`)}
     ), claimed as (
       update ${windows} w
          set state = ${state}, attempts = w.attempts + 1, requests = w.requests + 1,
@@ -225,7 +225,7 @@ type Entry = Pick<CoverageEntry, 'day' | 'instrument'>;
 
 /**
  * True if every entry of a window was covered by another run since its own was planned. Of a night, because nights
- * accumulate while a key is refused, those that a later night requests count too, or has requested, whatever the
+ * accumulate while a key is refused, so are those that a later night requests, or has requested, whatever the
  * response was. A run that requests again what is covered makes all of its requests, unless it is a night.
  *
  * @param dated whether the response depends on the days of the window, and not on the day of the call.

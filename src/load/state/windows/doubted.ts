@@ -25,7 +25,7 @@ const positionOf = (windowId: Column) =>
   sql`(select max(a.position) from ${responses} a where a.window_id = ${windowId})`;
 
 /**
- * Windows whose responses somebody should look at, each with its reasons: one of its records was not requested and is
+ * Windows that are suspicious, each with its reasons: one of its records was not requested and is
  * still an open reject, its withdrawal was held back and nobody has decided, or it was doubted for another reason and
  * no later good response to all of its entries has come. One with rejected records does not settle that, because its
  * rows were not compared with the stored ones.

@@ -14,7 +14,7 @@ import { isOpen, moveWindows, moveWindowsInOrder, type WindowAfter } from './tra
 /**
  * The condition that a run calls the source. Others read files or kept responses, and no worker takes their windows.
  */
-export const asksSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
+export const callsSource = () => sql`${runs.kind} not in ('import', 'replay', 'events')`;
 
 const now = sql`clock_timestamp()`;
 
@@ -258,7 +258,7 @@ export async function endWindows(
   const running = db
     .select({ id: runs.id })
     .from(runs)
-    .where(and(eq(runs.state, 'running'), asksSource()));
+    .where(and(eq(runs.state, 'running'), callsSource()));
   const chosen = and(
     windowId === undefined
       ? inArray(windows.run_id, running)
@@ -389,7 +389,7 @@ export async function openWindows(
         eq(windows.run_id, runId),
         isOpen(),
         eq(runs.state, 'running'),
-        asksSource(),
+        callsSource(),
         gt(windows.id, after),
       ),
     )
@@ -403,7 +403,7 @@ export async function countOpenWindows(db: NodePgDatabase): Promise<{ kind: RunK
     .select({ kind: runs.kind, open: sql`count(*)`.mapWith(Number) })
     .from(windows)
     .innerJoin(runs, eq(runs.id, windows.run_id))
-    .where(and(isOpen(), eq(runs.state, 'running'), asksSource()))
+    .where(and(isOpen(), eq(runs.state, 'running'), callsSource()))
     .groupBy(runs.kind);
 }
 
