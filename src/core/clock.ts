@@ -5,7 +5,7 @@ export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * The day that counts as today, if the source serves only one (EOD_TRIAL_DAY); the time is still that of the clock.
+   * The day that is taken as today, if the source serves only one (EOD_TRIAL_DAY); the time is still that of the clock.
    */
   readonly trialDay?: Day | undefined;
   /** Sets it to the time of the database. Without it, the clock keeps its own time. @returns whether it was set. */

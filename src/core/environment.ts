@@ -145,8 +145,8 @@ const WORD_BEGINS = `(?:(?<!${WORD})|(?<=%(?:25)*[0-9A-Fa-f]{2})|(?<=\\\\(?:[bfn
 const WORD_ENDS = `(?!${WORD})`;
 
 /**
- * The name of this program is a common password of a local Postgres. Before the name of a command it shows nobody that
- * it is one, and the reader needs it.
+ * The name of this program is a common password of a local Postgres. Before the name of a command it is not replaced:
+ * it does not show there that it is a password, and the reader needs it.
  */
 const PROGRAM = 'eod';
 const NO_COMMAND = `(?:(?<=[=:]${PROGRAM})|(?! [a-z]))`;

@@ -31,7 +31,7 @@ export type ErrorKind =
   | 'timeout'
   /** The connection was refused or reset, or TLS failed. */
   | 'network'
-  /** What responds at the address is no HTTP server, or none with TLS where the address says so, or the reverse. */
+  /** The server at the address does not speak HTTP, or not TLS where the address says so, or the reverse. */
   | 'wrong_address'
   /** An HTTP status other than 200. */
   | 'http_status'
@@ -118,7 +118,7 @@ export function unknownRunError(runId: number): PipelineError {
   return usageError(`there is no run ${runId}`, 'list_runs');
 }
 
-/** What the errors of files and ports that users meet are called; Node's own message has the code and the system call. */
+/** Messages for common errors of files and ports; Node's own have the code and the system call. */
 const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EADDRINUSE: 'another process uses this port',

@@ -109,7 +109,7 @@ function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: Log
   const loggedAt = new Map<string, number>();
   return function log(args, method) {
     const { err } = Object(args[0]) as { readonly err?: unknown };
-    const server = serverAway(err);
+    const server = unreachableServer(err);
     if (server !== null) {
       const now = Date.now();
       if (now - (loggedAt.get(server) ?? Number.NEGATIVE_INFINITY) < OUTAGE_LINE_MS) return;
@@ -120,20 +120,20 @@ function limitOutageLines(): (this: Logger, args: Parameters<LogFn>, method: Log
 }
 
 /** Error codes of a broken connection: those of sockets, and of Postgres when it stops, starts or is full. */
-const AWAY_CODES = /^(E[A-Z_]+|08\w{3}|53300|57P0\d)$/;
+const UNREACHABLE_CODES = /^(E[A-Z_]+|08\w{3}|53300|57P0\d)$/;
 
 /** Those of a Postgres that cannot store. */
 const CANNOT_STORE_CODES = /^(53\w{3}|58\w{3}|25006)$/;
 
 /** The server that cannot be reached or cannot store, according to an error; null for any other error. */
-function serverAway(error: unknown): string | null {
+function unreachableServer(error: unknown): string | null {
   const cause = withoutStatement(error);
   if (cause instanceof PipelineError) return OUTAGES[cause.kind] ?? null;
   if (!(cause instanceof Error)) return null;
   if (isLostConnection(cause)) return 'Postgres';
   const { code, severity } = cause as { readonly code?: unknown; readonly severity?: unknown };
   if (typeof code !== 'string') return null;
-  if (!AWAY_CODES.test(code)) return CANNOT_STORE_CODES.test(code) ? STORAGE : null;
+  if (!UNREACHABLE_CODES.test(code)) return CANNOT_STORE_CODES.test(code) ? STORAGE : null;
   return severity === undefined ? 'connection' : 'Postgres';
 }
 
@@ -164,7 +164,7 @@ function describeError(thrown: unknown): object {
   const cause = error.cause === undefined ? {} : { cause: messageOf(error.cause) };
   const isOwn = error instanceof PipelineError;
   const defect = isOwn && error.kind === 'defect' && error.cause instanceof Error ? error.cause : null;
-  const isDefect = !isOwn && !('code' in error) && serverAway(error) === null;
+  const isDefect = !isOwn && !('code' in error) && unreachableServer(error) === null;
   const where = defect !== null ? { stack: defect.stack } : isDefect ? { stack } : {};
   return { type: name, message, ...Object.fromEntries(facts), ...cause, ...where };
 }

@@ -13,7 +13,7 @@ export type Position = string & { readonly [isPosition]: true };
 /** The position that begins at a moment: that of a response of a time when responses had none. */
 export const positionAt = (moment: Date): Position => moment.toISOString().replace('Z', '000Z') as Position;
 
-/** The position of a load of no response in particular: it is later than none. */
+/** The position of a load that belongs to no single response: it is before all others. */
 export const BEFORE_ALL = positionAt(new Date(0));
 
 /** Where a file stands among the files of its session. */
@@ -29,9 +29,9 @@ export interface FileOrder {
 }
 
 /**
- * Shows whether a file comes before another one of the same session, so that the other one counts where they differ: by
+ * Shows whether a file comes before another one of the same session, so that the other one is used where they differ: by
  * the rank, by the day in the name, and of downloads of the same name by their number. Otherwise nothing decides, and the
- * one that is imported later counts.
+ * one that is imported later is used.
  */
 export function comesBefore(one: FileOrder, other: FileOrder): boolean {
   if (one.rank !== other.rank) return one.rank < other.rank;

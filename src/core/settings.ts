@@ -202,7 +202,7 @@ export const settingGroups = {
       integer(1, 64).default(4),
       'How many windows one process works on at a time, for nightly runs, and as many again for backfills. The process opens twice as many database connections plus three, and a few for a queue in Postgres.',
     ),
-    EOD_ATTEMPTS: setting(integer(1, 50).default(5), 'Tries per window before it counts as failed.'),
+    EOD_ATTEMPTS: setting(integer(1, 50).default(5), 'Tries per window before it fails.'),
     EOD_BACKOFF_MS: setting(
       integer(1, 600_000).default(2_000),
       'Pause before the second try; it doubles with every further one. Half of each pause is random.',

@@ -80,7 +80,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   const { sessions, from, to, today, live, options } = input;
   const selected = selectedByOptions(input);
   if (selected !== null) return selected;
-  const ask = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
+  const requestsFor = (from: string, to: string, params: Record<string, string> & { variant: string }) =>
     forBothNatures({ variant: '', from, to, params });
   const ended = addDays(quarterOf(today).from, -1);
   const quarters = quartersOverlapping(live && ended < from ? ended : from, to).filter(
@@ -88,10 +88,10 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
   );
   return [
     ...(options.type === 'EOD'
-      ? sessions.flatMap((day) => ask(day, day, { variant: 'eod', type: 'EOD' }))
+      ? sessions.flatMap((day) => requestsFor(day, day, { variant: 'eod', type: 'EOD' }))
       : []),
     ...quarters.flatMap((quarter) =>
-      ask(quarter.from, quarter.to, {
+      requestsFor(quarter.from, quarter.to, {
         variant: 'quarter',
         type: 'Quarter',
         period: quarter.period,
@@ -99,7 +99,7 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
       }),
     ),
     ...(live
-      ? ask(today, today, { variant: 'realtime', type: 'Realtime' }).map((one) => ({
+      ? requestsFor(today, today, { variant: 'realtime', type: 'Realtime' }).map((one) => ({
           ...one,
           always: true,
         }))

@@ -209,10 +209,10 @@ const RETURNED = {
 } as const;
 
 /** Tries the requests of a declaration for a day. */
-function* problemsOfRequests(per: keyof typeof RETURNED, ask: () => unknown): Generator<string> {
+function* problemsOfRequests(per: keyof typeof RETURNED, call: () => unknown): Generator<string> {
   let found: unknown;
   try {
-    found = ask();
+    found = call();
   } catch (error) {
     yield `windows.requests fails for ${expectedDay().today} (${messageOf(error)}): ${RETURNED[per].remedy}`;
     return;

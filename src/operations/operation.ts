@@ -29,7 +29,7 @@ export interface RequestOption {
     readonly description: string;
   };
   /**
-   * True if it narrows the response. Then the response does not list its day in full and does not count as coverage.
+   * True if it narrows the response. Then the response does not list its day in full and gives no coverage.
    */
   readonly isFilter: boolean;
 }
@@ -419,7 +419,7 @@ export type ExchangeSettings = Pick<Config, 'EOD_EXCHANGES'> &
 
 /**
  * The exchanges an operation is requested for when the user names none: those of EOD_OPERATION_EXCHANGES, or its own,
- * limited to EOD_EXCHANGES, where a segment counts as the exchange that runs it.
+ * limited to EOD_EXCHANGES, where a segment is taken as the exchange that runs it.
  */
 export function exchangesOf(operation: Operation, config: ExchangeSettings): readonly string[] {
   const named = config.EOD_OPERATION_EXCHANGES?.[operation.name];

@@ -34,7 +34,7 @@ const defaults = (await declaredIn('.', /^Get\w+\.(ts|js)$/)) as readonly Operat
 /** Data sets that are never requested: their records come from files, or are computed (`files/….ts`). */
 const fileSets = (await declaredIn('files', /^[A-Z]\w+\.(ts|js)$/)) as readonly DataSet[];
 
-// These arrays are filled by `useOperations`, so that everybody who has imported them sees the same.
+// These arrays are filled by `useOperations`, so that every module that has imported them sees the same.
 const requested: Operation[] = [];
 const stored: Operation[] = [];
 const known: DataSet[] = [];
@@ -76,8 +76,8 @@ interface LeftOut {
 let version = 0;
 
 /**
- * Makes a function that works something out from the operations in use, and does it again only when these change. What
- * is computed when a module is imported would not know the operations that a database has enabled.
+ * Makes a function that computes something from the operations in use, and computes it again only when these change.
+ * What is computed when a module is imported would not know the operations that a database has enabled.
  */
 export function fromOperations<Value>(compute: () => Value): () => Value {
   let last: { readonly version: number; readonly value: Value } | undefined;

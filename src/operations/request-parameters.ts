@@ -1,6 +1,6 @@
 import { dateFormatParam, type Operation, rowParams } from './operation.ts';
 
-// The names of the parameters of a request, for who builds one and for who reads it.
+// The names of the parameters of a request, for the code that builds one and the code that reads it.
 
 /** How days are written: as seconds, or as 2025-02-27. Requests for a range then name them otherwise, too. */
 export type DateDialect = 'epoch' | 'iso-date';

@@ -67,7 +67,7 @@ interface RoleRights {
   readonly mayStage: boolean;
 }
 
-/** What the current role may do in these schemas. Any role may ask. */
+/** What the current role may do in these schemas. Any role may query this. */
 export async function readRoleRights(pool: pg.Pool, schemas: readonly string[]): Promise<RoleRights> {
   const { rows } = await pool.query<RoleRights>(
     `with requested as (select name, to_regnamespace(quote_ident(name)) as id from unnest($1::text[]) name),

@@ -134,7 +134,7 @@ async function withSchemaHint(db: Database, error: unknown): Promise<unknown> {
   const { code } = error as Partial<DatabaseError>;
   const [, name] = /"([^".]+)"/.exec(messageOf(error)) ?? [];
   if (code !== UNDEFINED_TABLE || name === undefined) return error;
-  // On another connection, because the transaction has failed. Who may not look into the schema gets no hint.
+  // On another connection, because the transaction has failed. A role that may not use the schema gets no hint.
   const { rows } = await db.pool
     .query<{ found: boolean }>("select to_regclass('market.' || quote_ident($1)) is not null as found", [
       name,

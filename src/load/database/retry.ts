@@ -25,8 +25,7 @@ const LONGEST_TRY_MS = 20_000;
  * Makes the function that repeats steps of a database client.
  *
  * @throws PipelineError `database_unreachable` or `database_cannot_store` if that does not pass, `aborted` on the
- * signal; any
- *   other error of the step is passed on at once.
+ *   signal; any other error of the step is passed on at once.
  */
 export function createRetry(options: RetryOptions): Retry {
   const { forMs, signal, onRetry } = options;

@@ -93,7 +93,7 @@ export async function differencesOfLoad(
     .map(({ column }) => contradiction(quote(column), listing.rounded[column]))
     .join(' or ');
   const history = `market_history.${quote(table.name)}`;
-  // New rows count as differences only if the days had rows before.
+  // New rows are differences only if the days had rows before.
   const hadRows = `exists (select from market.${quote(table.name)} where exchange = $2 and ${day} between $3 and $4 and load_id <> $1
     union all select from ${history} where exchange = $2 and ${day} between $3 and $4 and replaced_by_load_id = $1)`;
   const text = `select _change as change, _before as before, _after as after

@@ -35,7 +35,7 @@ const MOST_ARGUMENTS = 90;
  * The hash of a row, as SQL: of its columns by name, without those that are null, so that a column that is added later
  * changes no digest. 10.5 and 10.50 are the same number.
  *
- * @param audit whether the columns that say when and by which load it was written count as well.
+ * @param audit whether the columns that say when and by which load it was written are included.
  */
 function rowHash({ fields }: TableDefinition, row: string, audit: boolean): string {
   const columns = new Map<string, string>(fields.map(({ column, kind }) => [column, kind]));

@@ -113,7 +113,7 @@ function tablesOf(load: WindowLoad): TableToLoad[] {
     });
 }
 
-/** A scope that covers all loads that `mergeOrFold` and `storeCoverage` may request. */
+/** A scope that covers all loads that the merge and the coverage of the response depend on. */
 function scopeOfLoad(
   load: WindowLoad,
   tables: readonly TableToLoad[],

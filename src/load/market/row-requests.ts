@@ -58,7 +58,7 @@ export const MOST_ROW_REQUESTS = 50_000;
 
 /**
  * Reads what the stored rows of a table give rise to: one request for each instrument, parameters and day. A request
- * counts as covered if it was requested after its row last changed.
+ * is covered if it was requested after its row last changed.
  */
 export async function readRowRequests(
   pool: Pool,

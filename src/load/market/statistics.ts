@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
  * Analyzes the tables that have no statistics yet, and partitioned ones whose rows have become a tenth more or fewer
  * since. Each in a transaction of its own, because a load that adds a partition waits for it.
  *
- * @returns their names, such as `market.bhavcopy_cm`; none if another session is at it.
+ * @returns their names, such as `market.bhavcopy_cm`; none if another session is analyzing.
  */
 export async function analyzeTables({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
   const done: string[] = [];

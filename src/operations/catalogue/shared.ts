@@ -37,7 +37,7 @@ export const readAs =
 
 /**
  * The ticker symbol, where the source may send a name instead of it: one word in capitals is a symbol. The first of the
- * source fields that has a value counts.
+ * source fields that has a value is used.
  */
 export function tickerIn(sources: readonly string[]): DerivedField {
   const symbols = sources.map((source) => [source, symbolOf(source).value] as const);

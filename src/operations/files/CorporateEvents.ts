@@ -48,7 +48,7 @@ const table = defineTable({
     text(
       'status',
       'status',
-      'applied: counts in adjusted prices or total returns; needs_review: a person has to decide (total returns reinvest special dividends until then); ignored: leaves prices as they are.',
+      'applied: used in adjusted prices or total returns; needs_review: a person has to decide (total returns reinvest special dividends until then); ignored: leaves prices as they are.',
     ),
     text('statusReason', 'status_reason', 'Why it is not applied, or who decided.'),
     text(

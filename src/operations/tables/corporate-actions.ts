@@ -10,7 +10,7 @@ const LONGEST_ID = 120;
  * The source's id of an action. It may be 0 or missing for all of them; then an id is made from what distinguishes
  * actions: purpose, ex-date or else record date, and the moment of the announcement. So the same action gets the same
  * id in every format and whatever else is corrected. If a response lists two actions that are alike in all of this,
- * their serial number and amount count as well.
+ * their serial number and amount are used as well.
  */
 const actionId: Compute = (get, read, memory) => {
   const id = String(get('actionId') ?? '').trim();

@@ -106,8 +106,8 @@ async function ensureRunning(home: string, { log, findPort }: EmbeddedOptions): 
 }
 
 /**
- * A cluster whose password is lost cannot be used. If it is in a folder that stands in for one of root, the user removed `home` to start
- * again, so the cluster is removed too; inside `home` the user has to decide.
+ * A cluster whose password is lost cannot be used. If it is in a folder that stands in for one of root, the user removed
+ * `home` to start again, so the cluster is removed too; inside `home` the user has to decide.
  */
 async function discardOrphan(home: string, data: string): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');

@@ -44,7 +44,7 @@ const MOVES = `
     window share as (partition by b.exchange, a.instrument_id order by b.trade_date)) as every
    where trade_date between $1 and $2 and before_close > 0 and previous_close_price = before_close and open_price > 0 and close_price > 0`;
 
-/** Events of these states; one that is listed under two symbols of a share counts once. */
+/** Events of these states; one that is listed under two symbols of a share is counted once. */
 const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
   select distinct on (exchange, instrument_id, ex_date, kind, item) * from market.corporate_events
    where status in ('${statuses.join("', '")}') and instrument_id is not null

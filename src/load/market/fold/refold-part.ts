@@ -85,8 +85,7 @@ const scopeOfPart = ({ tables, exchange, days, instruments }: Part) => ({
  *
  * @returns what became of the rows, or null if the window had ended already; then nothing was written.
  * @throws PipelineError `unreadable` if a response cannot be read any more; of kind `database`, also if one is neither
- * kept
- *   nor pruned, or `database_unreachable`.
+ *   kept nor pruned, or `database_unreachable`.
  */
 export async function refoldPart(
   database: Database,

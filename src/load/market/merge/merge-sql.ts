@@ -448,7 +448,7 @@ function withdrawKeysStatement(table: TableDefinition, parts: Parts): string {
 
 /**
  * One of the source's own times of a record; null where it has none. In place of a time that cannot be right, a record
- * has the time of the call: a new row stores it, but beside stored values it counts as no time.
+ * has the time of the call: a new row stores it, but beside stored values it is taken as no time.
  */
 export function sourceTime(column: string, { record = 's', fetchedAt = '$3' } = {}): string {
   const time = `${record}.${quote(column)}`;

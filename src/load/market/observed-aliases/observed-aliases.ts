@@ -167,8 +167,8 @@ async function writeProgress(
 
 /**
  * Has all names of an exchange read again by the process that updates them next; until then they stay as they are. For
- * loads after which rows carry the numbers of other loads. Waits for those that bring in names, who might store their
- * progress afterwards otherwise.
+ * loads after which rows carry the numbers of other loads. Waits for processes that bring in names, which might store
+ * their progress afterwards otherwise.
  */
 export async function rereadNames(tx: Transaction, exchange: string): Promise<void> {
   await lockNames(tx, exchange);

@@ -63,7 +63,7 @@ function uniqueKey({ key }: TableDefinition): object {
  * The end of the newest complete day of `etl.completeness`, of the exchange that is furthest behind; for data without
  * days, of the day on which it was last requested. The time at which rows were written says nothing: a file about an
  * old day is written today, and a response that changes nothing writes no row. If days without records are normal, a
- * day that was requested without a result counts as complete.
+ * day that was requested without a result is complete.
  */
 function freshness(table: TableDefinition, config: Settings): object {
   const [filling] = operations.filter(({ shapes }) => shapes.some((shape) => shape.table === table));
