@@ -166,7 +166,7 @@ function recentText({ recent }: OperationStatus, sessions: number): string {
   return `of the last ${sessions} sessions ${states.join(', ')}`;
 }
 
-/** States of a session that need no look; a session that was not requested yet counts as missing, where it is. */
+/** States of a session that need no look. One that was not requested yet is listed as missing, if it is. */
 const UNREMARKABLE: readonly string[] = ['loaded', 'empty', 'holiday', 'never'];
 
 function unusualText({ lastRecords, medianRecords }: OperationStatus): string {

@@ -68,7 +68,7 @@ async function checkDatabase(found: Examination): Promise<Check> {
       ? `the private Postgres in ${folderOf(cli, config)}`
       : `Postgres at ${locationOf(url)}`;
   try {
-    // The first query opens the connection, which must not count as a difference of the clocks.
+    // The first query opens the connection, which must not be taken as a difference of the clocks.
     await within(readServerTime(db.pool), RESPONSE_MS);
     const sentAt = Date.now();
     const facts = await within(readServerFacts(db.pool), RESPONSE_MS);

@@ -199,7 +199,7 @@ export function nightCheck(config: Config, calendar: Calendar, clock: Clock): Ch
   const perHour = config.EOD_CALLS_PER_HOUR;
   const hours = Math.ceil(daily / perHour);
   const found = `an ordinary night takes up to ${plural(daily, 'call')} (the busiest night of the week ${count(busiest)}): ${plural(hours, 'clock hour')} at ${perHour} calls an hour`;
-  // The budget of whole hours counts, not how fast they are used up.
+  // Computed from the budget of whole hours, not from how fast they are used up.
   const pace = { perHour, leftThisHour: perHour, now: 0, hour: 0, secondsPerCall: 0 };
   const placed = spreadCalls(groups, pace, BEFORE_NEXT_NIGHT_H * HOUR_MS - 1);
   const left = [...placed].filter(([, { leftOver }]) => leftOver > 0);

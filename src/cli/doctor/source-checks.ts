@@ -98,8 +98,8 @@ async function countedCall(cli: Cli, config: Config, db: Database | null) {
 }
 
 /**
- * Requests the limits of the key, with another call that counts, and checks them. One line reports a service that does
- * not state them.
+ * Requests the limits of the key, with another call of the hour's budget, and checks them. One line reports a service
+ * that does not state them.
  */
 async function checkKeyReport(
   found: Examination & Pick<Found, 'acceptedKey'>,

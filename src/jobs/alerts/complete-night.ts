@@ -20,7 +20,7 @@ const LOOK_BACK_DAYS = 8;
 /**
  * The alerts for a complete night: `heartbeat` if EOD_HEARTBEAT_URL is set, and `night_completed` if EOD_ALERT_ON names
  * it. A night is complete if all its runs have ended, everything that became due on its day is loaded, and one of its
- * runs has completed. Data to which the key has no right does not count.
+ * runs has completed. Data to which the key has no right is left out.
  *
  * @returns none if the newest night is not complete.
  */

@@ -257,7 +257,7 @@ async function storeEvents(
 
 /**
  * Adds what only the other exchange lists (pure): an event is of a share, and so of its lines on both exchanges. An
- * exchange's own event of that kind counts alone, whatever it says, on that day or, where the ex-dates differ, a few days
+ * exchange's own event of that kind is used alone, whatever it says, on that day or, where the ex-dates differ, a few days
  * apart; but a dividend without an amount, and what the source service states without a ratio, says nothing, and is
  * replaced.
  *

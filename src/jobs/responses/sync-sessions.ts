@@ -131,7 +131,7 @@ export function sessionDaysOf(
 
 /**
  * Stores days with a bhav copy as sessions if the calendar lists them as closed. Other processes read them from there.
- * Must be called before the coverage of the response is determined, so that the day counts.
+ * Must be called before the coverage of the response is determined, so that it includes the day.
  */
 export async function observeSessions(
   context: SessionsContext & Pick<Context, 'log'>,

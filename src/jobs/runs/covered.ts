@@ -28,7 +28,7 @@ export function areCovered(covered: Covered | undefined, first: number, last: nu
 }
 
 /**
- * True if instruments whose data may still be published count as covered. Normally they do not, and are requested
+ * True if instruments whose data may still be published are covered. Normally they are not, and are requested
  * again. But if an operation requests data per instrument and most of them have data, the few without are not requested
  * again. Except for quarters: companies publish these figures one by one, so each of them is awaited.
  */

@@ -244,7 +244,7 @@ function rangeOnTrialDay(operation: Operation, { from, to }: Target, day: Day) {
 }
 
 /**
- * The sessions of a range. If it has none and the user requests it again, all of its days count as sessions: the
+ * The sessions of a range. If it has none and the user requests it again, all of its days are taken as sessions: the
  * calendar may be wrong, and only the source can tell.
  */
 function sessionsOf(calendar: Calendar, { windows }: Operation, target: Target): Day[] {

@@ -64,7 +64,7 @@ export async function startRequeueing(context: QueueContext): Promise<{ stop(): 
       await markWorkerSeen(context.db.drizzle, workerName());
       await requeueLostWindows(context, untilThorough === 0);
       untilThorough = (untilThorough || THOROUGH_EVERY) - 1;
-      // The end of a run updates them; this is for runs that take long.
+      // The end of a run updates them; long runs need it before.
       for (const { exchange, error } of await updateObservedAliases(context.db)) {
         context.log.warn({ exchange, err: error }, 'could not bring the names of instruments up to date');
       }

@@ -328,7 +328,7 @@ async function namesOf(
 /**
  * The partitions to write, each with the fingerprint of its rows where one is kept.
  *
- * @param about.since the state after which changes count; undefined: every partition.
+ * @param about.since the state after which changes are looked for; undefined: every partition.
  */
 async function wantedPartitions(
   { client, by }: Writing,

@@ -164,7 +164,7 @@ export async function writeRejects(
 /** The condition that a later response resolves the record `r`. */
 const isResolved = sql.raw(`exists (select ${resolving('r')})`);
 
-/** Stores sightings. Of a record that is stored already, the last response with it counts, whichever is loaded last. */
+/** Stores sightings. Of a record that is stored already, the last response with it prevails, whichever is loaded last. */
 async function noteSightings(tx: Writing, sightings: readonly string[]): Promise<void> {
   const columns = sql.raw(
     ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),

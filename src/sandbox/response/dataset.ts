@@ -9,8 +9,8 @@ export interface DataSet {
   /** Whether the response is a single object without an envelope, as for ratios. */
   readonly bare?: boolean;
   /**
-   * True if it is in the form of the published sample where that is not the declared one. Then the other reading is the
-   * latter.
+   * True if it is in the form of the published sample where that is not the declared one, which then is the other
+   * reading.
    */
   readonly published?: boolean;
   records(market: Market, query: Query): SourceRecord[] | Promise<SourceRecord[]>;

@@ -71,7 +71,7 @@ export async function readLostDays(pool: Pick<Pool, 'query'>): Promise<LostDays[
 /** How many sessions a day's number of records is compared with, and the fewest that are enough. */
 const SESSIONS = 20;
 const AT_LEAST = 5;
-/** Sessions more than this many days older do not count, because markets grow. */
+/** Sessions more than this many days older are not compared, because markets grow. */
 const DAYS = 60;
 /** How far from their median it may be, as a fraction. */
 const SHARE = '0.2';

@@ -10,7 +10,7 @@ import { isOf } from './loads.ts';
 import type { LoadGroup } from './locks.ts';
 
 // What the load of a response needs to know about the loads of others, above all of responses fetched later: the
-// response that was fetched last counts, in whatever order they are loaded.
+// response that was fetched last prevails, in whatever order they are loaded.
 
 /** Selects the loads that may be about the same rows. */
 export interface LoadScope extends LoadGroup {
