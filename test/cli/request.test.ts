@@ -130,7 +130,7 @@ const MISTAKES: [names: string[], flags: BackfillFlags, says: RegExp][] = [
   [['GetBhavCopyCM'], { ...RANGE, exchange: ',' }, /names no exchange/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: '@nowhere.txt' }, /nowhere\.txt cannot be read/],
   [['GetBhavCopyCM'], { ...RANGE, instruments: ',' }, /names no instrument/],
-  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be requested single instruments/],
+  [['GetTotalTradeHighlights'], { ...RANGE, instruments: 'TCS' }, /cannot be requested by instrument/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['AccessKey=x'] }, /AccessKey is set by EOD_ACCESS_KEY/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['from=1'] }, /from is set by --from/],
   [['GetCircuitBreakers'], { ...RANGE, param: ['band'] }, /"band" is not name=value/],

@@ -137,7 +137,7 @@ describe('one sentence with the path and what to write', () => {
     ],
     [
       { ...deals, schedule: { ...deals.schedule, spread: 'week' } },
-      'schedule.spread is for instruments that are requested daily: use it with on daily and windows.per instrument',
+      'schedule.spread applies to instruments that are requested daily: use it with on daily and windows.per instrument',
     ],
     [{ ...deals, shapes: [] }, 'shapes is an empty list: list at least one, { table, has, dated, fullSet }'],
     [withShape({ fullSet: 'day' }), 'shapes[0].fullSet is "day": use days, exchange or none'],
