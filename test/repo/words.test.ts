@@ -38,7 +38,6 @@ const ALLOWED: Readonly<Record<string, readonly RegExp[]>> = {
   'src/cli/cli.ts': [/question/gi, /\bAsks the person\b/g],
   'src/cli/confirm.ts': [/\bAsks on a terminal\b/g],
   'src/cli/commands/completion.ts': [/\bit asks `eod complete`/g],
-  'docs/orchestrators.md': [/\ba script that asks once\b/g],
 };
 
 function found(path: string): string[] {
