@@ -239,7 +239,7 @@ export const settingGroups = {
         /^(\w+)=(info|warning|error|off)$/,
         (text) => text as 'info' | 'warning' | 'error' | 'off',
       ).default({}),
-      'Severity of the findings of a check, where it should differ from [data-quality.md](data-quality.md): `previous_close=error,circuit_band=off`.',
+      'Severity of the findings of a check, where it should differ from [completeness.md](completeness.md): `previous_close=error,circuit_band=off`.',
       'circuit_band=off,previous_close=error',
     ),
     EOD_ALERT_WEBHOOK: setting(

@@ -62,7 +62,7 @@ function summary({ from, to }: DayRange, days: number, results: readonly CheckRe
   const tail =
     open === 0
       ? nothing
-      : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/data-quality.md explains it`;
+      : `${open} of ${results.length} checks found something: "eod findings" lists what, docs/completeness.md explains it`;
   return `${table(CHECK_COLUMNS, results)}\n\n${from} to ${to}, ${plural(days, 'day')} with a bhav copy: ${tail}`;
 }
 

@@ -53,7 +53,7 @@ function unknownNames(config: Config): Check[] {
     severities(config);
   } catch (error) {
     problems.push(
-      failed('settings', messageOf(error), '"eod reconcile --help" and docs/data-quality.md name the checks'),
+      failed('settings', messageOf(error), '"eod reconcile --help" and docs/completeness.md name the checks'),
     );
   }
   return problems;
