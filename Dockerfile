@@ -6,7 +6,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-# The commit, for `eod --version` and the label: there is no git in here.
+# The commit, for `eod --version` and the label: the image has no git.
 ARG REVISION=""
 RUN REVISION="$REVISION" npm run build
 
@@ -14,8 +14,8 @@ FROM node:24-slim
 ENV NODE_ENV=production EOD_HTTP_HOST=0.0.0.0 EOD_HTTP_PORT=8080
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Without optional packages there is no private Postgres in the image: its data would go when the
-# container goes. DATABASE_URL is therefore needed here, and eod says so when it is missing.
+# Without optional packages there is no private Postgres in the image: its data would be lost with
+# the container. So DATABASE_URL is required here, and eod reports it when it is missing.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
 COPY LICENSE .env.example ./
 COPY bin bin
