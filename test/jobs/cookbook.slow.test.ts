@@ -115,7 +115,7 @@ test('what the page shows of the made-up files follows from them', () => {
     ]),
   );
   expect(
-    responseTo('What was tradable on a day, and what of it is gone?').map(({ symbol, gone }) => [
+    responseTo('What was tradable on a day, and what of it has been delisted?').map(({ symbol, gone }) => [
       symbol,
       gone,
     ]),
@@ -123,7 +123,7 @@ test('what the page shows of the made-up files follows from them', () => {
     ['DUSTY', 't'],
     ['MEADOW', 'f'],
   ]);
-  expect(responseTo('What was listed, what went?').map(({ symbol, change }) => [symbol, change])).toEqual([
+  expect(responseTo('What was listed and delisted?').map(({ symbol, change }) => [symbol, change])).toEqual([
     ['DAWN', 'listed'],
     ['DUSTY', 'gone'],
   ]);
