@@ -122,7 +122,7 @@ BEGIN
     IF FOUND THEN
       RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
         USING ERRCODE = 'object_not_in_prerequisite_state',
-          HINT = format('Run %s made it anew of the kept responses of %s; states from %s on can be shown. A copy that follows the changes is emptied and goes on with market.%s_changes(0, market.state()).',
+          HINT = format('Run %s rebuilt it from the kept responses of %s; states from %s on can be queried. Empty a copy that follows the changes, and continue with market_history.%s_changes(0, market.state()).',
             begins.run_id, begins.exchange, begins.state, of_table);
     END IF;
   END IF;

@@ -261,7 +261,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',
   rebuild: '"eod replay OPERATION --rebuild" loads both again from the kept responses',
-  resume: '"eod runs resume ID" goes on, "eod replay OPERATION --rebuild" begins anew',
+  resume: '"eod runs resume ID" continues it, "eod replay OPERATION --rebuild" starts again',
   migrate: 'run "eod migrate" as the owner of the tables',
 };
 

@@ -82,7 +82,7 @@ export const plainUrl = url('http', 'https')
     },
     {
       error:
-        'must be an address without user, password, query (?) and fragment (#): the key goes into EOD_ACCESS_KEY, and eod adds the rest of each call',
+        'must be an address without user, password, query (?) and fragment (#): set the key in EOD_ACCESS_KEY; eod adds the rest of each URL',
       when: ({ value }) => typeof value === 'string' && URL.canParse(value),
     },
   )

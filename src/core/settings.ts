@@ -49,7 +49,7 @@ export const settingGroups = {
     ),
     EOD_TRIAL_DAY: setting(
       z.string().refine(isDay, { error: 'must be a day such as 2025-02-27' }).optional(),
-      'For a trial address, which serves one day of the past whatever is requested: that day. It is "today" for everything that is requested, and records keep the day that they have themselves. Unset: the address serves the days that are requested.',
+      'For a trial address, which serves one day of the past for every request: that day. It is "today" for everything that is requested, and records keep the day that they have themselves. Unset: the address serves the days that are requested.',
       '2025-02-27',
     ),
     EOD_CALLS_PER_HOUR: setting(
@@ -67,7 +67,7 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       integer(1, 1024).default(64),
-      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, odd forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
+      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, unusual forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
@@ -110,7 +110,7 @@ export const settingGroups = {
       '.internal,10.0.0.7',
     ),
   },
-  'Where the data goes': {
+  'Where the data is stored': {
     DATABASE_URL: setting(
       url('postgres', 'postgresql').optional(),
       'Address of Postgres 15 or newer. Unset: a private Postgres is created in `EOD_DATA_DIR`; it is migrated by each command and runs only while a command does. A connection pooler must keep one session for each client (pgbouncer: `pool_mode = session`).',
@@ -275,7 +275,7 @@ export const settingGroups = {
     ),
     EOD_NOT_READY_WAIT_MS: setting(
       integer(10, 600_000).default(3_000),
-      'First pause before requesting again while the service is still preparing the response; later ones double, up to a minute. These tries do not count as attempts.',
+      'First pause before requesting again while the service is still preparing the response; later ones double, up to a minute. These tries are not counted as attempts.',
     ),
     EOD_NOT_READY_BUDGET_MS: setting(
       integer(10, 86_400_000).default(900_000),
@@ -334,7 +334,7 @@ export const settingGroups = {
 export const settings = {
   ...settingGroups['The source'],
   ...settingGroups['The network'],
-  ...settingGroups['Where the data goes'],
+  ...settingGroups['Where the data is stored'],
   ...settingGroups['What is requested'],
   ...settingGroups.When,
   ...settingGroups.Work,

@@ -227,7 +227,7 @@ const KEPT = 500;
 const LINES_LOOKED_AT = 20;
 
 /**
- * True if a text looks like rows of CSV. Without a header row nobody knows which value is which; the documentation
+ * True if a text looks like rows of CSV. Without a header row its columns are unknown; the documentation
  * shows one operation that responds so where `CsvContent` is requested.
  */
 function looksLikeRows(text: string): boolean {
@@ -248,7 +248,7 @@ export function unknownDiagnostic(text: string, redact: (text: string) => string
     .slice(0, KEPT)
     .replaceAll('\u0000', '\\u0000');
   const what = looksLikeRows(text.slice(0, 128 * KEPT))
-    ? 'CSV without a header row, so that nobody knows which value is which; request another format, such as EOD_FORMAT=Csv'
+    ? 'CSV without a header row, so its columns are unknown; request another format, such as EOD_FORMAT=Csv'
     : 'text that is not data';
   return new PipelineError(`the source responded with ${what}: ${diagnostic}`, {
     kind: 'unknown_diagnostic',

@@ -22,7 +22,7 @@ const changes = (day: string, from: number, to: number) =>
     SavedAt: `09-${day}-2025 21:02:14`,
   }));
 
-/** A source that responses what it is reported to, and all a worker process needs to ask it. */
+/** A source with given responses, and all that a worker process needs to call it. */
 async function openParts(settings: Readonly<Record<string, string>> = {}) {
   const source = { response: '', requests: 0, mayRespond: Promise.resolve() };
   const sourceUrl = await startServer(async (_request, response) => {

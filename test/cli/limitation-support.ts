@@ -25,7 +25,7 @@ export async function examine(url: string, env: Readonly<Record<string, string>>
 export const sandboxWith = async (behaviour: Partial<Behaviour>) =>
   openSandbox({ accessKey: KEY, behaviour });
 
-/** A source that responses GetLimitation with this, and everything else with an empty list. */
+/** A source that responds to GetLimitation with this, and everything else with an empty list. */
 export const sourceSaying = (body: string, status = 200) =>
   startServer((request, response) => {
     const isRequested = request.url?.startsWith('/GetLimitation?') === true;

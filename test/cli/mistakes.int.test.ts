@@ -199,16 +199,19 @@ const COMMAND_LINES: readonly Mistake[] = [
   ["query 'select 1' --limit x", '--limit: "x" is not a whole number from 1 to 9999999'],
   ["query 'select 1' --timeout 0", '--timeout: "0" is not a whole number from 1 to 86400'],
   ["query ''", 'there is no SQL: give a statement, or - to read it from stdin'],
-  ["psql -c 'select 1'", 'what is meant for psql goes after --: eod psql -- -c …'],
+  ["psql -c 'select 1'", 'write options of psql after --: eod psql -- -c …'],
   [
     "psql 'select 1'",
-    '"select 1" is no option of psql; SQL goes after -c: eod psql -- -c "…", or into eod query "…"',
+    '"select 1" is no option of psql; write SQL after -c: eod psql -- -c "…", or into eod query "…"',
   ],
   [
     'operations market.prices_adjusted',
     'unknown operation "market.prices_adjusted"; docs/tables.md describes views, as does "\\d+ market.prices_adjusted" in psql ("eod operations" lists them)',
   ],
-  ['gaps bhavcopy_c', 'unknown operation "bhavcopy_c"; did you mean bhavcopy_cm? ("eod operations" lists them)'],
+  [
+    'gaps bhavcopy_c',
+    'unknown operation "bhavcopy_c"; did you mean bhavcopy_cm? ("eod operations" lists them)',
+  ],
   [
     'state 100',
     'state takes no arguments; its options: --at <time>, --digest, --content, --json ("eod help state" explains it)',
@@ -445,7 +448,7 @@ const SETTINGS: readonly Mistake[] = [
   ],
   [
     'EOD_BASE_URL=https://h/?key=hunter2 config',
-    'a setting is wrong: EOD_BASE_URL must be an address without user, password, query (?) and fragment (#): the key goes into EOD_ACCESS_KEY, and eod adds the rest of each call',
+    'a setting is wrong: EOD_BASE_URL must be an address without user, password, query (?) and fragment (#): set the key in EOD_ACCESS_KEY; eod adds the rest of each URL',
   ],
   [
     'EOD_BASE_URL=http://127.0.0.1:1 nightly',

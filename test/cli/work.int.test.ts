@@ -237,7 +237,7 @@ describe('a run that is stopped', () => {
     expect(cancelled.json).toMatchObject({ state: 'cancelled', windows: { cancelled: 10, open: 0 } });
     expect(cancelled.json.failures).toHaveLength(10);
     expect(await runCli(['runs', 'resume', '1'], options)).toMatchObject({ code: 2 });
-    // Nothing is requested what cannot be done.
+    // No confirmation is asked for what cannot be done.
     const again = await runCli(['runs', 'cancel', '1'], { ...options, response: 'n' });
     expect(again).toMatchObject({ code: 2, stderr: expect.not.stringContaining('Go on?') });
   });

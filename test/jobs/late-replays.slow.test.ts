@@ -167,7 +167,7 @@ describe('a replay', () => {
       expect(rowsIn(when)).rejects.toMatchObject({
         cause: {
           message: `market.bhavcopy_cm cannot be shown in state ${state} any more: its history has been replaced since`,
-          hint: `Run ${runId} made it anew of the kept responses of NSE; states from ${first} on can be shown. A copy that follows the changes is emptied and goes on with market_history.bhavcopy_cm_changes(0, market.state()).`,
+          hint: `Run ${runId} rebuilt it from the kept responses of NSE; states from ${first} on can be queried. Empty a copy that follows the changes, and continue with market_history.bhavcopy_cm_changes(0, market.state()).`,
         },
       });
     await refused(`at(${state})`);

@@ -21,7 +21,7 @@ const SYMBOLS = 12;
  */
 const MOST_MISSING = 2;
 
-/** A source that responses otherwise each time it is requested, and what it was requested at once. */
+/** A source with another response to each request, and the requests that it got at the same time. */
 async function startChangingSource() {
   const random = randomFrom(SEED);
   const below = (limit: number) => Math.floor(random() * limit);

@@ -127,7 +127,7 @@ process.once('exit', killAll);
 process.once('disconnect', killAll);
 
 /**
- * Runs a command with a terminal, and types this when it requests whether to go on.
+ * Runs a command with a terminal, and types this when it asks whether to continue.
  *
  * @returns what the terminal showed.
  */

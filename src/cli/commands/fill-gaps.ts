@@ -29,4 +29,4 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
 }
 
 const farText = (sessions: number) =>
-  `${plural(sessions, 'missing session')} too old for the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are requested all the same`;
+  `${plural(sessions, 'missing session')} too old for the source (EOD_HISTORY_DAYS): only "eod import" can load them; with --from they are requested nevertheless`;

@@ -8,7 +8,7 @@ export async function psql(cli: Cli, args: readonly string[]): Promise<void> {
   // psql would take it for the name of a user, and silently read statements from stdin.
   if (!first.startsWith('-')) {
     throw usageError(
-      `"${first}" is no option of psql; SQL goes after -c: eod psql -- -c "…", or into eod query "…"`,
+      `"${first}" is no option of psql; write SQL after -c: eod psql -- -c "…", or into eod query "…"`,
     );
   }
   const { life } = cli;

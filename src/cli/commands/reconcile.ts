@@ -125,7 +125,7 @@ async function coverageCheck(db: Database): Promise<Check> {
   return failed(
     name,
     `the coverage is not what the responses said: ${found.join('; ')}${unknown}`,
-    `somebody has changed the tables by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept responses of a day again`,
+    `the tables were changed by hand: "eod replay ${operation} --exchange ${exchange} --from ${day} --to ${day}" reads the kept responses of a day again`,
   );
 }
 

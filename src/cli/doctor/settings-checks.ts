@@ -84,7 +84,7 @@ export function postgresVariablesCheck(
     return [
       warning(
         'settings',
-        `${are}, which is not set: the data goes into a private Postgres`,
+        `${are}, which is not set: the data is stored in a private Postgres`,
         'to use that server, set DATABASE_URL=postgres://user:password@host:port/database',
       ),
     ];

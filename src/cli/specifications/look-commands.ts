@@ -43,7 +43,7 @@ const asOperand = (arg: string) => (/^--[^\s=]*\s/.test(arg) ? ` ${arg}` : arg);
 function refuseOptionsOfPsql(args: string[]): string[] {
   const [flag = ''] = args;
   if (/^-/.test(flag) && !/^(-h|--help)$/.test(flag)) {
-    throw usageError(`what is meant for psql goes after --: eod psql -- ${flag} …`);
+    throw usageError(`write options of psql after --: eod psql -- ${flag} …`);
   }
   return args;
 }
@@ -92,7 +92,7 @@ export const lookCommands: readonly Specification[] = [
     ...gapScope,
     options: [
       ...gapScope.options,
-      new Option('--all', 'also list sessions that are not published yet; they do not count as gaps'),
+      new Option('--all', 'also list sessions that are not published yet, which are not gaps'),
     ],
     examples: [
       'eod gaps',

@@ -81,7 +81,7 @@ const moverRanks: Check = {
   sql: `
     select t.exchange, t.trade_date as date, t.scrip_code::text as instrument,
            format('rank %s of the %s: %s', t.rank, ${sideOf('t')},
-             coalesce(format('%s%% (%s)', round(r.change, 2), r.exchange_instrument_id), 'nobody')) as expected,
+             coalesce(format('%s%% (%s)', round(r.change, 2), r.exchange_instrument_id), 'no share')) as expected,
            t.change_percent || '%' as found
       from market.top_gainers_losers t
       join complete c on c.exchange = t.exchange and c.day = t.trade_date
@@ -91,7 +91,7 @@ const moverRanks: Check = {
        and (r.change is null or ${differs('t.change_percent', 'r.change')})
     union all
     select r.exchange, r.trade_date, r.exchange_instrument_id::text,
-           format('rank %s of the %s: %s%%', r.rank, ${sideOf('r')}, round(r.change, 2)), 'nobody at that rank'
+           format('rank %s of the %s: %s%%', r.rank, ${sideOf('r')}, round(r.change, 2)), 'no share at that rank'
       from (${RANKED}) as r
       join complete c on c.exchange = r.exchange and c.day = r.trade_date
       join (

@@ -128,7 +128,7 @@ export const clock = etl.table('clock', { last: moment('last').notNull() }, () =
   uniqueIndex('clock_one_idx').on(sql`(true)`),
 ]);
 describe(clock, 'A single row: the last position that was given to a response.', {
-  last: "Always later than all before; after a leap of the server's clock backwards it goes on in microseconds.",
+  last: "Always later than all before; after the server's clock was set back it increases by microseconds.",
 });
 
 export const pruned = etl.table(

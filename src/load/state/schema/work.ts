@@ -145,8 +145,7 @@ describe(
     params:
       'Further request options; never the access key. Of an import: "file", the name of the CSV file, and "rank", the rank of its format among those of the session.',
     variant: 'Which request about a day this is, if the operation has several, e.g. eod/Standalone.',
-    is_filtered:
-      'Whether request options narrowed it to a part of the data: it does not count as coverage then.',
+    is_filtered: 'Whether request options narrowed it to a part of the data: its days are then not covered.',
     state:
       'pending, running, loaded, empty, skipped, blocked, failed or cancelled; split: replaced by the windows that name it as parent, and counted there.',
     attempts: 'How often it was started.',
@@ -155,7 +154,7 @@ describe(
       'How often it was claimed while an earlier claim had not ended, because that worker had died or lost its connection. After five times the window fails.',
     requests: 'Calls made to the source.',
     not_ready_ms:
-      'Milliseconds in all that it was postponed because its response was not ready; other waits do not count.',
+      'Milliseconds in all that it was postponed because its response was not ready; other waits are not included.',
     bytes: 'Bytes received. Unit: bytes.',
     ...COUNT_COMMENTS,
     diagnostic: 'The line that the source sent instead of data, if any.',
@@ -171,7 +170,7 @@ describe(
     suspicious:
       'Why it was suspicious when it was loaded, e.g. because its response lacked more rows than may be withdrawn at once, so that none was.',
     unsettled:
-      'Those of these reasons that no reject and no withdrawal stands for, so that only a later good response settles them.',
+      'Those of these reasons without a reject or withdrawal of their own: only a later complete response resolves them.',
     source_file: 'The file that an import read.',
     source_hash: 'SHA-256 of that file, in hex.',
   },
