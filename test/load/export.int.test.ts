@@ -297,7 +297,7 @@ test('mistakes are reported before anything is written', async () => {
     [['corporate_action_categories', '--partition', 'year'], 'has no column to choose days by'],
     [['odd', '--partition', 'month'], '--partition: unknown value "month"'],
     [['odd', '--format', 'xlsx'], '--format: unknown value "xlsx"'],
-    [['odd', '--format', 'csv', '--decimals'], '--decimals is for Parquet'],
+    [['odd', '--format', 'csv', '--decimals'], '--decimals applies to Parquet'],
     [['odd', '--out', 'file/below.csv'], '--out: '],
     [['odd', '--out', '-'], 'eod query --csv'],
     [['odd', '--from', '2025-02-01', '--to', '2025-01-01'], 'reversed'],
