@@ -24,7 +24,7 @@ const record = (symbol: string, others: Sent): Sent => ({
   ...others,
 });
 
-/** A folder with the declaration, enabled in a database, and a source that responses with what a test gives it. */
+/** A folder with the declaration, enabled in a database, and a source that sends what a test gives it. */
 async function openSource() {
   const cwd = temporaryFolder();
   const folder = join(cwd, 'operations');

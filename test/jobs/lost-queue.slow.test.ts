@@ -236,7 +236,7 @@ describe.each(mostly('redis'))('when the queue in %s is lost', (backend) => {
 
   test.each([
     ['refuses the record', '[{"Symbol": "A", "ClosePrice": "n/a"}]'],
-    ['responses nonsense', 'nonsense'],
+    ['sends nonsense', 'nonsense'],
   ])(
     'a run resumed before the job of its failed window is removed does not wait: the source %s',
     async (_, body) => {

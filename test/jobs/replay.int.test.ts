@@ -14,7 +14,7 @@ const clock: Clock = (() => {
   const offset = Date.parse('2025-09-12T22:02:00+05:30') - Date.now();
   return { now: () => Date.now() + offset };
 })();
-const DAYS = { from: '2025-09-11', to: '2025-09-12' };
+const DAYS = { from: '2025-09-12', to: '2025-09-12' };
 
 async function instrumentsOf({ db }: Pipeline) {
   const found = await db.pool.query('select * from market.instruments order by instrument_id');
