@@ -28,7 +28,7 @@ const QUICK = [
   ['frobnicate'],
   ['runs', '--jsn'],
   ['runs', '--limit'],
-  ['run', 'first'],
+  ['runs', 'first'],
   ['backfill', '--frm'],
 ] as const;
 

@@ -262,7 +262,7 @@ const ACTS: Readonly<Record<ActKind, (setup: Setup) => Promise<unknown>>> = {
     replay.kill('SIGKILL');
     await replay.ended;
     const [run] = await query<{ state: string }>(url, 'select state from etl.runs where id = $1', [id]);
-    if (run?.state === 'running') beside.push(startEod(position, ['resume', String(id)]));
+    if (run?.state === 'running') beside.push(startEod(position, ['runs', 'resume', String(id)]));
   },
   'import files': async ({ position, imports }) => {
     const importAll = async () => {
