@@ -68,7 +68,7 @@ test('an empty rank among the gainers is a finding; a side that was not requeste
       check: 'top_movers_ranking',
       date: DAY,
       found: 'no share at that rank',
-      expected: expect.stringMatching(/^position 5 of the gainers: \d/),
+      expected: expect.stringMatching(/^rank 5 of the gainers: \d/),
     },
   ]);
   expect(await remove('is_loser')).toEqual([]);
