@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { loadCalendar } from '../../src/calendar/calendar.ts';
 import type { Check } from '../../src/cli/doctor/check.ts';
+import { systemClock, today } from '../../src/core/clock.ts';
+import { addDays } from '../../src/core/days.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { tablesFilledBy } from '../../src/operations/operation.ts';
 import { catalogue } from '../support/catalogue.ts';
@@ -24,9 +27,12 @@ test('a night with every operation of the catalogue loads all of them, and the n
     EOD_INSTRUMENTS: 'TCS,RELIANCE,ABB',
     EOD_CALLS_PER_HOUR: '100000',
   };
+  // Spans of a week reach back no further.
+  const before = addDays(today(systemClock, 'Asia/Kolkata'), -6);
+  const night = loadCalendar().lastSessions('NSE', before, 1)[0] ?? before;
   const names = catalogue.map(({ name }) => name);
   await runJson(['operations', 'enable', ...names], { cwd, env });
-  const { json: first } = await runJson<RunReport>(['nightly', '--date', '2026-11-19'], { cwd, env });
+  const { json: first } = await runJson<RunReport>(['nightly', '--date', night], { cwd, env });
   expect(first).toMatchObject({ state: 'completed', rejected: 0 });
   const requested = await query<{ operation: string; loaded: number }>(
     url,
@@ -42,7 +48,7 @@ test('a night with every operation of the catalogue loads all of them, and the n
   );
   expect(Math.min(deliveries?.bse ?? 0, deliveries?.nse ?? 0)).toBeGreaterThan(0);
 
-  const { json: second } = await runJson<RunReport>(['nightly', '--date', '2026-11-19'], { cwd, env });
+  const { json: second } = await runJson<RunReport>(['nightly', '--date', night], { cwd, env });
   expect(second).toMatchObject({ state: 'completed', rejected: 0 });
   const [again] = await query<{ details: number }>(
     url,

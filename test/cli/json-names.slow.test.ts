@@ -45,7 +45,6 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   wait: ['--state', '0'],
   verify: [],
   rejects: [],
-  'rejects show': ['1'],
   withdrawals: [],
   'withdrawals accept': ['1'],
   events: [],
@@ -66,7 +65,8 @@ async function commandsWithJson(): Promise<string[]> {
   for (const command of program.commands) {
     await loadCommand(command, cli);
     for (const one of [command, ...command.commands]) {
-      if (!one.options.some(({ long }) => long === '--json')) continue;
+      // `show ID` is the command with an ID.
+      if (one.name() === 'show' || !one.options.some(({ long }) => long === '--json')) continue;
       found.push(
         one === command || one.name() === 'list' ? command.name() : `${command.name()} ${one.name()}`,
       );

@@ -132,7 +132,7 @@ describe('a replay', () => {
     const context = await openStore();
     await fetched(1, records(0, 40))(context);
     await fetched(2, records(0, 40, { ClosePrice: 3, SavedAt: '08-29-2025 21:10:00' }))(context);
-    const rowsIn = (when: string) => all(context, `select from market.bhavcopy_cm_${when}`);
+    const rowsIn = (when: string) => all(context, `select from market_history.bhavcopy_cm_${when}`);
     const [{ state, now }] = await all(context, 'select market.state()::int as state, now()::text as now');
     await replay(context, {}, { rebuild: true });
     expect(await rowsIn(`at(${state})`)).toHaveLength(40);

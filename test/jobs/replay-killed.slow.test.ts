@@ -108,7 +108,7 @@ test('a rebuild that was begun can be cancelled, resumed or begun anew, and remo
   await killAfter(context, ['replay', 'GetBhavCopyCM', '--rebuild'], 3);
   expect(await rowsAndHistory(context)).toEqual(before);
   const [first] = await all(context, `select id::int ${REPLAY}`);
-  expect(await eod(context, 'cancel', String(first?.id))).toMatchObject({ code: 0 });
+  expect(await eod(context, 'runs', 'cancel', String(first?.id))).toMatchObject({ code: 0 });
   const again = await eod(context, 'replay', 'GetBhavCopyCM', '--rebuild');
   expect(again).toMatchObject({ code: 0 });
   expect(again.stderr).toContain('no history was replaced: all states can be shown as before');
