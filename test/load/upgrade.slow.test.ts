@@ -67,7 +67,7 @@ test('a filled database of 0.1.0 keeps every row and every past state when it is
 });
 
 test.each([
-  ['resumed', (id: string) => ['resume', id]],
+  ['resumed', (id: string) => ['runs', 'resume', id]],
   ['followed by another one', () => ['replay', 'GetBhavCopyCM', '--rebuild']],
 ])(
   'a rebuild that was interrupted before the migration and is %s ends in the rows from before it',
@@ -78,10 +78,10 @@ test.each([
     const interrupted = "select id::text from etl.runs where kind = 'replay' and state = 'running'";
     const [[id] = []] = await read(interrupted);
     const env = { DATABASE_URL: config.DATABASE_URL ?? '' };
-    for (const args of [command(id), ['cancel', id]]) {
+    for (const args of [command(id), ['runs', 'cancel', id]]) {
       const { code } = await runCli(args, { env, cwd: temporaryFolder() });
       // A run that is completed cannot be cancelled.
-      expect(code, args.join(' ')).toBe(args[0] === 'cancel' && command(id)[0] === 'resume' ? 2 : 0);
+      expect(code, args.join(' ')).toBe(args[1] === 'cancel' && command(id)[1] === 'resume' ? 2 : 0);
     }
     expect(
       await read(
