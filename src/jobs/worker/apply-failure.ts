@@ -204,10 +204,10 @@ async function endWithCoverage(
     const ended = await endWindows(tx, selection, action.state, info);
     const failed = { state: action.state, records: 0, diagnostic: info.diagnostic ?? info.error };
     const pairs = [...groupBy(ended, pairName)].sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const [, requested] of pairs) {
-      const [first] = requested as unknown as [EndedWindow];
+    for (const [, ofPair] of pairs) {
+      const [first] = ofPair as unknown as [EndedWindow];
       const entries = new Map<string, Parameters<typeof writeCoverage>[1]['coverage'][number]>();
-      for (const { id, runId, ...one } of requested) {
+      for (const { id, runId, ...one } of ofPair) {
         const sessions = calendar.sessions(one.exchange, one.from, one.to);
         for (const entry of entriesOf(dataSetNamed(one.operation), one, sessions, calledOn)) {
           entries.set(Object.values(entry).join('|'), { ...entry, ...failed, runId, windowId: id });

@@ -93,9 +93,9 @@ const OF_LAST = [
 ] as const;
 
 /** A rejected record as it is stored. */
-type Sighting = ReturnType<typeof sightingOf>;
+type RejectedRecord = ReturnType<typeof rejectedRecordOf>;
 
-function sightingOf(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
+function rejectedRecordOf(exchange: string, response: RejectsOfResponse, entry: RejectEntry) {
   const { operation, requested, position } = response;
   const { day, stray = false, record = null } = entry;
   return {
@@ -132,40 +132,40 @@ export async function writeRejects(
   exchange: string,
   responses: readonly RejectsOfResponse[],
 ): Promise<void> {
-  const sightings = new Map<string, Sighting>();
+  const found = new Map<string, RejectedRecord>();
   for (const response of responses.toSorted((one, other) => (one.position < other.position ? -1 : 1))) {
     for (const entry of response.rejects) {
-      const sighting = sightingOf(exchange, response, entry);
-      const name = `${sighting.fingerprint} ${response.operation}`;
-      const { first_seen_at, last_seen_at } = sightings.get(name) ?? sighting;
+      const rejected = rejectedRecordOf(exchange, response, entry);
+      const name = `${rejected.fingerprint} ${response.operation}`;
+      const { first_seen_at, last_seen_at } = found.get(name) ?? rejected;
       // A response may contain the same record twice.
-      if (sightings.has(name) && last_seen_at === response.position) continue;
-      sightings.set(name, { ...sighting, first_seen_at });
+      if (found.has(name) && last_seen_at === response.position) continue;
+      found.set(name, { ...rejected, first_seen_at });
     }
   }
-  if (sightings.size === 0) return;
+  if (found.size === 0) return;
   const operations = [...new Set(responses.map(({ operation }) => operation))];
   await lockRejects(tx, { operations, exchange }, { shared: true });
   let records: string[] = [];
   let characters = 0;
   // In one order, so that two loads cannot deadlock.
-  for (const [, sighting] of [...sightings].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const text = JSON.stringify(sighting);
+  for (const [, rejected] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const text = JSON.stringify(rejected);
     records.push(text);
     characters += text.length;
     if (characters < STATEMENT_CHARACTERS) continue;
-    await noteSightings(tx, records);
+    await storeRecords(tx, records);
     records = [];
     characters = 0;
   }
-  if (records.length > 0) await noteSightings(tx, records);
+  if (records.length > 0) await storeRecords(tx, records);
 }
 
 /** The condition that a later response resolves the record `r`. */
 const isResolved = sql.raw(`exists (select ${resolving('r')})`);
 
-/** Stores sightings. Of a record that is stored already, the last response with it prevails, whichever is loaded last. */
-async function noteSightings(tx: Writing, sightings: readonly string[]): Promise<void> {
+/** Stores records, as JSON. Of one that is stored already, the last response with it prevails, whichever is loaded last. */
+async function storeRecords(tx: Writing, records: readonly string[]): Promise<void> {
   const columns = sql.raw(
     ['operation', 'exchange', 'fingerprint', 'is_dated', 'record', 'first_seen_at', ...OF_LAST].join(', '),
   );
@@ -179,7 +179,7 @@ async function noteSightings(tx: Writing, sightings: readonly string[]): Promise
   });
   await tx.execute(sql`
     insert into ${rejectedRecords} as r (${columns})
-    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${`[${sightings.join(',')}]`}::jsonb)
+    select ${columns} from jsonb_populate_recordset(null::${rejectedRecords}, ${`[${records.join(',')}]`}::jsonb)
      order by fingerprint, operation
         on conflict (operation, exchange, fingerprint) do update
        set ${sql.join(taken, sql`, `)}, first_seen_at = least(r.first_seen_at, excluded.first_seen_at),

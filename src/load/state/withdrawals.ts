@@ -104,6 +104,33 @@ const factsOf = ({ heldBack, isOutdated, gone, most, left, rows }: DayWithdrawal
   rows,
 });
 
+type WithdrawalFacts = Pick<
+  typeof withdrawals.$inferSelect,
+  'state' | 'reason' | 'gone' | 'most' | 'rows_left' | 'rows'
+>;
+
+/**
+ * The facts of a stored withdrawal after a load; null if there is none any more. That a person has accepted it stays.
+ *
+ * @param found what the load or the fold found of it now.
+ * @param isDecided whether the fold decided it anew; undefined if nothing was folded.
+ */
+function factsAfter(
+  facts: WithdrawalFacts,
+  found: DayWithdrawal | undefined,
+  isDecided: boolean | undefined,
+): WithdrawalFacts | null {
+  const isAccepted = facts.state === 'accepted';
+  if (found !== undefined) {
+    const { gone, most, left } = found;
+    return isAccepted ? { ...facts, gone, most, rows_left: left } : factsOf(found);
+  }
+  // The load lists all rows of the day, so what was held back is outdated.
+  if (isDecided === undefined) return { ...facts, state: 'outdated' };
+  if (!isDecided) return facts;
+  return isAccepted ? { ...facts, gone: 0 } : null;
+}
+
 /**
  * Stores what responses did about rows of some days that they did not list. A withdrawal that was held back stays open
  * until another full response about its day, or a person, decides. After a fold, what is found replaces what the folded
@@ -126,7 +153,9 @@ export async function writeWithdrawals(
   const { id, state, reason, gone, most, rows_left, rows } = withdrawals;
   const stored = await tx
     .select({
-      ...{ id, day: dayOrNone, position: positionText(withdrawals.position) },
+      id,
+      day: dayOrNone,
+      position: positionText(withdrawals.position),
       facts: { state, reason, gone, most, rows_left, rows },
     })
     .from(withdrawals)
@@ -144,18 +173,9 @@ export async function writeWithdrawals(
     const one = added.get(`${day} ${position}`);
     added.delete(`${day} ${position}`);
     if (one !== undefined && facts.state === 'refused') before.add(one);
-    const isGone = one === undefined && isDecided?.(position, day) === true;
-    if (isGone && facts.state !== 'accepted') {
-      await tx.delete(withdrawals).where(eq(id, known));
-      continue;
-    }
-    const now =
-      one === undefined
-        ? { ...facts, ...(isGone ? { gone: 0 } : isDecided === undefined && { state: 'outdated' as const }) }
-        : facts.state === 'accepted'
-          ? { ...facts, gone: one.gone, most: one.most, rows_left: one.left }
-          : factsOf(one);
-    if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
+    const now = factsAfter(facts, one, isDecided?.(position, day));
+    if (now === null) await tx.delete(withdrawals).where(eq(id, known));
+    else if (!isDeepStrictEqual(now, facts)) await tx.update(withdrawals).set(now).where(eq(id, known));
   }
   const heldBack = found.filter((one) => factsOf(one).state === 'refused' && !before.has(one));
   if (added.size === 0) return heldBack;
