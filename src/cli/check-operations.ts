@@ -74,14 +74,14 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
   const config = await loadSettings(cli);
   const folder = config.EOD_OPERATIONS_DIR;
   const { operations: all, broken } = await allOperations(folder);
-  const names = [...all.map(({ operation }) => operation), ...broken].map(({ name }) => name);
+  const declared = all.map(({ operation }) => operation);
+  const names = [...declared, ...broken].map(({ name }) => name);
 
   const find = (text: string): Named => {
     const path = resolve(cli.cwd, text);
     if (existsSync(path) && statSync(path).isFile()) {
       return { name: basename(path).replace(/\.[^.]*$/, ''), path, from: 'folder' };
     }
-    const declared = all.map(({ operation }) => operation);
     const found = findDeclared(text, folder) ?? namedBy(declared, text);
     if (found !== undefined) return found;
     throw usageError(`there is neither a file nor an operation "${text}"${didYouMean(text, names)}`);

@@ -127,9 +127,7 @@ function flagBefore(before: readonly string[], at: number): { flag?: string } {
 }
 
 const namesOf = (specifications: readonly Specification[]): Offer[] =>
-  specifications
-    .filter(({ hidden }) => hidden !== true)
-    .map(({ name, summary }) => ({ word: name, meaning: summary }));
+  specifications.map(({ name, summary }) => ({ word: name, meaning: summary }));
 
 const offerOf = ({ long, description }: Option): Offer => ({ word: long ?? '', meaning: description });
 

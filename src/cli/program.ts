@@ -73,13 +73,10 @@ export function buildProgram(cli: Cli): Command {
       cli.command = command.name();
       await loadCommand(command, cli);
     });
-  const isFirst = ({ name }: Specification) => FIRST.includes(name);
-  const rank = ({ name }: Specification) => FIRST.indexOf(name);
-  const inOrder = COMMANDS.filter(isFirst).sort((one, other) => rank(one) - rank(other));
-  for (const specification of [...inOrder, ...COMMANDS.filter((one) => !isFirst(one))]) {
-    const { name, summary } = specification;
+  const first = FIRST.flatMap((name) => SPECIFICATIONS.get(name) ?? []);
+  for (const { name, summary } of new Set([...first, ...COMMANDS])) {
     program
-      .command(name, { hidden: !isFirst(specification) })
+      .command(name, { hidden: !FIRST.includes(name) })
       .description(summary)
       .summary(shortened(summary));
   }

@@ -16,8 +16,6 @@ export interface Specification {
   readonly name: string;
   /** What it does, for its own help; a list of commands shows the first sentence. */
   readonly summary: string;
-  /** A hidden command works, but no list shows it. */
-  readonly hidden?: boolean;
   readonly args?: readonly Argument[];
   /** A function if they depend on much that other commands need not load. */
   readonly options?: readonly Option[] | (() => Promise<readonly Option[]>);
@@ -68,12 +66,15 @@ export async function specify(command: Command, specification: Specification, cl
   };
   if (run !== undefined) {
     own.action((...given) => {
-      const word = list === undefined ? undefined : narrowingWord(command, list, given[0]);
-      if (word !== undefined) return call(run, [{ ...Object(given[1]), ...word }]);
-      const id = list === undefined ? undefined : givenId(command, list, given[0]);
+      const [words, flags, ...others] = given;
+      const word = list === undefined ? undefined : onlyWord(words);
+      if (list?.narrowedBy !== undefined && word !== undefined && narrows(command, list, word)) {
+        return call(run, [{ ...Object(flags), [list.narrowedBy]: word }, ...others]);
+      }
+      if (word !== undefined && list?.isId?.(word) === false) throw noSuchVerb(command, list.id, word);
       if (list?.show === undefined) return call(run, given);
-      const [, ...others] = given;
-      return id === undefined ? call(run, others) : call(list.show, [list.parse?.(id) ?? id, ...others]);
+      if (word === undefined) return call(run, [flags, ...others]);
+      return call(list.show, [list.parse?.(word) ?? word, flags, ...others]);
     });
   }
   const show = list?.show;
@@ -86,25 +87,20 @@ export async function specify(command: Command, specification: Specification, cl
       .action((id: string, ...others) => call(show, [list?.parse?.(id) ?? id, ...others]));
   }
   for (const verb of verbs) {
-    const added = command.command(verb.name, { hidden: verb.hidden === true }).description(verb.summary);
-    await specify(added, verb, cli);
+    await specify(command.command(verb.name).description(verb.summary), verb, cli);
   }
 }
 
-/** The word after the name of a list as one of its options; not if it is an id, or rather a mistyped verb. */
-function narrowingWord(command: Command, { narrowedBy, isId }: ListGrammar, words: unknown) {
-  const [word, ...others] = [words ?? []].flat() as string[];
-  if (narrowedBy === undefined || word === undefined || others.length > 0 || isId?.(word)) return undefined;
-  const isVerb = word === word.toLowerCase() && didYouMean(word, verbsOf(command)) !== '';
-  return isVerb ? undefined : { [narrowedBy]: word };
+/** The word that stands alone after the name of a list. */
+function onlyWord(words: unknown): string | undefined {
+  const [first, ...others] = [words ?? []].flat() as string[];
+  return others.length > 0 ? undefined : first;
 }
 
-/** The only word that stands after the name of a list. @throws PipelineError `usage` if it cannot be an id. */
-function givenId(command: Command, { id, isId }: ListGrammar, words: unknown): string | undefined {
-  const [first, ...others] = [words ?? []].flat() as string[];
-  if (first === undefined || others.length > 0) return undefined;
-  if (isId?.(first) === false) throw noSuchVerb(command, id, first);
-  return first;
+/** True if a word is a value of the option that narrows a list: neither an id nor a mistyped verb. */
+function narrows(command: Command, { isId }: ListGrammar, word: string): boolean {
+  if (isId?.(word) === true) return false;
+  return word !== word.toLowerCase() || didYouMean(word, verbsOf(command)) === '';
 }
 
 /**

@@ -184,11 +184,11 @@ export const comparedDay = (table: TableDefinition): string | null =>
 /** The data set that a user means: by its name, or by that of a table that it fills, in any case. */
 export function namedBy<Item extends DataSet>(items: readonly Item[], text: string): Item | undefined {
   const typed = text.toLowerCase();
-  const table = typed.replace(/^market\./, '');
-  return (
-    items.find(({ name }) => name.toLowerCase() === typed) ??
-    items.find(({ shapes }) => shapes.some((shape) => shape.table.name === table))
-  );
+  const named = items.find(({ name }) => name.toLowerCase() === typed);
+  // Workers look up operations by name, so tables are not looked at before they have to be.
+  if (named !== undefined) return named;
+  const relation = typed.replace(/^market\./, '');
+  return items.find(({ shapes }) => shapes.some(({ table }) => table.name === relation));
 }
 
 const findByName =

@@ -59,14 +59,12 @@ async function findDeclaredNames(
   isEnabled: boolean,
 ): Promise<string[]> {
   const { operations: all, broken } = await allOperations(folder);
+  const declared = all.map(({ operation }) => operation);
   const names = texts.map((text) => {
     const isNamed = ({ name }: { readonly name: string }) => name.toLowerCase() === text.toLowerCase();
     const unusable = broken.find(isNamed);
     if (unusable !== undefined) throw usageError(unusable.problem);
-    const meant = namedBy(
-      all.map(({ operation }) => operation),
-      text,
-    );
+    const meant = namedBy(declared, text);
     const found = all.find(({ operation }) => operation === meant);
     if (found === undefined) {
       const others = all.flatMap(({ operation, from }) => (from === 'default' ? [] : [operation.name]));
