@@ -40,6 +40,8 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetBhavCopyCM',
+  title: 'Prices',
+  group: 'prices',
   summary: 'Bhav copy: end-of-day prices and volumes of the cash market',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },

@@ -21,6 +21,8 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetCircuitBreakers',
+  title: 'Price bands hit',
+  group: 'trading',
   summary: 'Securities at a price band',
   exchanges: ['NSE'],
   request: {

@@ -101,11 +101,12 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetConsolidatedPledge',
+  title: 'Promoter pledges',
+  group: 'ownership',
   summary: 'Consolidated promoter pledge data',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },
   shapes: [
-    corporateActionShape,
     {
       table,
       has: [],
@@ -115,6 +116,7 @@ export default defineOperation({
       dated: true,
       fullSet: 'days',
     },
+    corporateActionShape,
   ],
   windows: { per: 'range', days: 30, everyDay: true },
   publishedAt: '21:15',

@@ -11,6 +11,8 @@ import { corporateActionShape } from './tables/corporate-actions.ts';
  */
 export default defineOperation({
   name: 'GetCorporateActions',
+  title: 'Corporate actions',
+  group: 'corporate actions',
   summary: 'Dividends, splits, bonuses, rights and other corporate actions',
   exchanges: ['BSE'],
   request: {

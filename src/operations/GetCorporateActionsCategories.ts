@@ -16,12 +16,14 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetCorporateActionsCategories',
+  title: 'Corporate action categories',
+  group: 'corporate actions',
   summary: 'Categories of corporate actions',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },
   shapes: [
-    corporateActionShape,
     { table, has: [], hasOneOf: ['corporateActiontype', 'purposeCode'], dated: false, fullSet: 'exchange' },
+    corporateActionShape,
   ],
   windows: { per: 'once' },
   publishedAt: '21:15',

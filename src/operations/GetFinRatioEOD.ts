@@ -4,11 +4,13 @@ import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tabl
 
 export default defineOperation({
   name: 'GetFinRatioEOD',
+  title: 'Daily ratios',
+  group: 'fundamentals',
   summary: 'Financial ratios on a given day',
   exchanges: ['BSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: false, options: [natureOption] },
   instead: { operation: 'GetFinancialRatios', params: { type: 'EOD' } },
-  shapes: [ratioFactShape, ratioShape],
+  shapes: [ratioShape, ratioFactShape],
   windows: {
     per: 'instrument',
     days: 'sessions',

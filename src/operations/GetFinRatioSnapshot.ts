@@ -4,11 +4,13 @@ import { forBothNatures, natureOption, ratioFactShape, ratioShape } from './tabl
 
 export default defineOperation({
   name: 'GetFinRatioSnapshot',
+  title: 'Ratio snapshots',
+  group: 'fundamentals',
   summary: 'Latest financial ratios with the current market price',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'one', dTFormat: false, options: [natureOption] },
   instead: { operation: 'GetFinancialRatios', params: { type: 'Realtime' } },
-  shapes: [ratioFactShape, ratioShape],
+  shapes: [ratioShape, ratioFactShape],
   windows: {
     per: 'instrument',
     days: 'none',

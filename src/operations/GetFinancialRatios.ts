@@ -109,6 +109,8 @@ function requests(input: RequestInput): readonly InstrumentRequest[] {
 
 export default defineOperation({
   name: 'GetFinancialRatios',
+  title: 'Quarterly ratios',
+  group: 'fundamentals',
   summary: 'Financial ratios: quarterly, real time in nightly runs; end of day only by type EOD',
   exchanges: ['BSE'],
   request: {
@@ -138,7 +140,7 @@ export default defineOperation({
       },
     ],
   },
-  shapes: [ratioFactShape, ratioShape],
+  shapes: [ratioShape, ratioFactShape],
   windows: { per: 'instrument', days: 'quarters', requests },
   publishedAt: '22:00',
   schedule: { at: '22:30', on: 'daily', hasLookback: false },

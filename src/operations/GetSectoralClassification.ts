@@ -72,6 +72,8 @@ const FILTERS = ['sector', 'industry', 'basicIndustry'] as const;
 
 export default defineOperation({
   name: 'GetSectoralClassification',
+  title: 'Sectoral classification',
+  group: 'reference',
   summary: 'Sectoral classification of companies',
   exchanges: ['BSE', 'NSE'],
   request: {

@@ -25,6 +25,8 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetSeriesChange',
+  title: 'Series changes',
+  group: 'reference',
   summary: 'Moves of securities between trading series',
   exchanges: ['NSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },

@@ -40,6 +40,8 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetTop5GainersLosers',
+  title: 'Top gainers and losers',
+  group: 'trading',
   summary: 'Top gainers and losers of each trading day',
   exchanges: ['BSE'],
   request: {

@@ -21,6 +21,8 @@ const table = defineTable({
 
 export default defineOperation({
   name: 'GetTotalTradeHighlights',
+  title: 'Market totals',
+  group: 'trading',
   summary: 'Summary of total trade activity of each day',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },

@@ -11,6 +11,7 @@ import {
   SQL_TYPES,
 } from './fields.ts';
 import {
+  GROUPS,
   type InstrumentRequest,
   type NamedSpan,
   type Operation,
@@ -293,6 +294,8 @@ const READING = 'use readFrom(table, { … })';
 export const declarationSchema = object<Operation>()(
   {
     name: z.string(NAME).regex(/^\w{1,100}$/, NAME),
+    title: text('use a plural of a few words, or leave it out').optional(),
+    group: word(GROUPS).optional(),
     summary: text('say in a sentence what the records are'),
     shapes: listOf(shape, 'list at least one, { table, has, dated, fullSet }').min(
       1,

@@ -248,11 +248,29 @@ export const SCHEDULED_WEEKDAYS: Readonly<Record<Schedule['on'], number | null>>
   saturday: 6,
 };
 
+/** The groups in which data sets are listed, in their order. */
+export const GROUPS = [
+  'prices',
+  'trading',
+  'corporate actions',
+  'fundamentals',
+  'ownership',
+  'reference',
+] as const;
+
+type Group = (typeof GROUPS)[number];
+
 /** Records of one kind and the tables they are stored in, whether they are requested or read from files. */
 export interface DataSet {
   readonly name: string;
+  /** What it is called where its table is named beside it: a plural of a few words. By default that name in words. */
+  readonly title?: string;
+  readonly group?: Group;
   readonly summary: string;
-  /** A record is stored by the shape that reads most of its fields, of those it has. */
+  /**
+   * A record is stored by the shape that reads most of its fields, of those it has. The first has the table by which
+   * the data set is known.
+   */
   readonly shapes: readonly [Shape, ...Shape[]];
   /**
    * The exchanges' UDiFF files that have its records: those of a segment. `exchanges` says of which exchange their rows
@@ -371,7 +389,9 @@ export function defineOperation(operation: Operation): Operation {
 }
 
 /** Declares a data set that is not requested from the source. A file is about a range of days and lists all it has. */
-export function defineFileSet(dataSet: Pick<DataSet, 'name' | 'summary' | 'shapes'>): DataSet {
+export function defineFileSet(
+  dataSet: Pick<DataSet, 'name' | 'title' | 'group' | 'summary' | 'shapes'>,
+): DataSet {
   return {
     ...dataSet,
     exchanges: [],

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { CODE } from '../core/package-folders.ts';
+import { sentenceCase } from '../core/wording.ts';
 import {
   type BrokenFile,
   type DeclaredOperations,
@@ -188,7 +189,32 @@ export function namedBy<Item extends DataSet>(items: readonly Item[], text: stri
   // Workers look up operations by name, so tables are not looked at before they have to be.
   if (named !== undefined) return named;
   const relation = typed.replace(/^market\./, '');
-  return items.find(({ shapes }) => shapes.some(({ table }) => table.name === relation));
+  const fills = ({ table }: Shape) => table.name === relation;
+  return items.find(({ shapes }) => fills(shapes[0])) ?? items.find(({ shapes }) => shapes.some(fills));
+}
+
+/** A data set as people know it. */
+export interface Titled {
+  /** `Prices` */
+  readonly title: string;
+  /** Its first table, in the schema `market`. */
+  readonly table: string;
+  readonly group: DataSet['group'];
+}
+
+/** How a data set is called; null if none in use has this name. */
+export function titled(name: string): Titled | null {
+  const found = dataSets.find((dataSet) => dataSet.name === name);
+  if (found === undefined) return null;
+  const { table } = found.shapes[0];
+  const { title = sentenceCase(table.name.replaceAll('_', ' ')), group } = found;
+  return { title, table: table.name, group };
+}
+
+/** The title of a data set with its table, `Prices, bhavcopy_cm`; its name if it is not in use. */
+export function titleOf(name: string): string {
+  const found = titled(name);
+  return found === null ? name : `${found.title}, ${found.table}`;
 }
 
 const findByName =

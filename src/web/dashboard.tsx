@@ -5,7 +5,7 @@ import { render } from 'preact-render-to-string';
 import type { Config } from '../core/config.ts';
 import { messageOf, PipelineError, usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
-import { momentText } from '../core/wording.ts';
+import { momentText, sentenceCase } from '../core/wording.ts';
 import type { QueueContext } from '../jobs/context.ts';
 import { decideEvent, ratioOfFactor } from '../jobs/events/decide-event.ts';
 import { planReplay } from '../jobs/replay/plan-replay.ts';
@@ -168,8 +168,7 @@ function servePages(scope: FastifyInstance, context: QueueContext, access: Acces
 function problemOf(thrown: unknown, usageStatus: number): { readonly status: number; readonly text: string } {
   const error = thrown instanceof DrizzleQueryError ? databaseError(thrown) : thrown;
   if (error instanceof PipelineError && error.kind === 'usage') {
-    const { message } = error;
-    return { status: usageStatus, text: `${message.charAt(0).toUpperCase()}${message.slice(1)}.` };
+    return { status: usageStatus, text: `${sentenceCase(error.message)}.` };
   }
   if (error instanceof PipelineError && error.kind === 'database_unreachable') {
     return { status: 503, text: 'The database does not respond. The page works again as soon as it does.' };

@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { buildUrl } from '../../src/extract/build-request.ts';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
 import type { Requested } from '../../src/operations/fields.ts';
-import { dataSetsAlsoFilling, type Operation, tablesFilledBy } from '../../src/operations/operation.ts';
+import {
+  dataSetsAlsoFilling,
+  GROUPS,
+  type Operation,
+  tablesFilledBy,
+} from '../../src/operations/operation.ts';
 import { dataSets, operations as defaults, tables as defaultTables } from '../../src/operations/registry.ts';
 import { readFrom, type TableDefinition } from '../../src/operations/table.ts';
 import { SETTINGS } from '../extract/support.ts';
@@ -29,6 +34,17 @@ describe('the catalogue', () => {
     expect(new Set(own).size).toBe(own.length);
     const known = defaultTables.filter((table) => !tables.some(([, one]) => one === table));
     expect(own.filter((name) => known.some((table) => table.name === name))).toEqual([]);
+  });
+
+  test('and every other data set have a title of their own, a plural of a few words, and a group', () => {
+    const all = [...new Set([...dataSets, ...catalogue])];
+    for (const { name, title = '', group } of all) {
+      expect(title, name).toMatch(/^[A-Z][a-z-]+( [a-zA-Z-]+){0,4}$/);
+      expect(title.length, name).toBeLessThanOrEqual(32);
+      expect(GROUPS, name).toContain(group);
+    }
+    expect(new Set(all.map(({ title }) => title)).size).toBe(all.length);
+    expect(new Set(dataSets.map(({ group }) => group))).toEqual(new Set(GROUPS));
   });
 
   test.each(byName)('%s says what is documented and what is assumed', (name) => {

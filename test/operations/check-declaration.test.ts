@@ -47,6 +47,11 @@ describe('one sentence with the path and what to write', () => {
       { ...deals, name: 'Get Voting' },
       'name is "Get Voting": use the name by which the source is called, such as GetVoting',
     ],
+    [{ ...deals, title: ' ' }, 'title is " ": use a plural of a few words, or leave it out'],
+    [
+      { ...deals, group: 'deals' },
+      'group is "deals": use prices, trading, corporate actions, fundamentals, ownership or reference',
+    ],
     [{ ...deals, summary: ' ' }, 'summary is " ": say in a sentence what the records are'],
     [
       { ...deals, exchanges: ['bse'] },

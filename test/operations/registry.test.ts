@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
-import { dataSets, operationNamed, operations, tables } from '../../src/operations/registry.ts';
+import { dataSets, operationNamed, operations, tables, titleOf } from '../../src/operations/registry.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
 import { UDIFF_FIELDS } from '../../src/operations/udiff.ts';
 
@@ -144,6 +144,21 @@ describe('the registry', () => {
       expect(operationNamed(operation.name.toUpperCase())).toBe(operation);
     }
     expect(() => operationNamed('GetBhavCopy')).toThrow('did you mean GetBhavCopyCM?');
+  });
+
+  test('finds a data set by the table that it is known by, which others may fill besides', () => {
+    const named = (table: string) => operationNamed(table).name;
+    expect(named('market.BhavCopy_CM')).toBe('GetBhavCopyCM');
+    expect(named('consolidated_pledge')).toBe('GetConsolidatedPledge');
+    expect(named('corporate_actions')).toBe('GetCorporateActions');
+    expect(named('corporate_action_categories')).toBe('GetCorporateActionsCategories');
+  });
+
+  test('has a title for each, with that table', () => {
+    expect(titleOf('GetBhavCopyCM')).toBe('Prices, bhavcopy_cm');
+    expect(titleOf('GetConsolidatedPledge')).toBe('Promoter pledges, consolidated_pledge');
+    expect(titleOf('GetFinRatioEOD')).toBe('Daily ratios, financial_ratios');
+    expect(titleOf('GetNowhere')).toBe('GetNowhere');
   });
 
   test('holds every table once, and every data set has one', () => {

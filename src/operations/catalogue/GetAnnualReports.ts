@@ -27,6 +27,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetAnnualReports',
+  title: 'Annual reports',
+  group: 'fundamentals',
   summary: 'Links to annual reports',
   exchanges: ['BSE'],
   request: { dates: 'years', yearsBefore: 1, instruments: 'many', dTFormat: true, options: [] },

@@ -22,6 +22,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetBannedSecurities',
+  title: 'Banned securities',
+  group: 'trading',
   summary: 'Securities under a trading ban',
   exchanges: ['NSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },

@@ -69,6 +69,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetBhavCopyFO',
+  title: 'Prices of derivatives',
+  group: 'prices',
   summary: 'Bhav copy of derivatives: end-of-day prices, volumes and open interest of futures and options',
   exchanges: ['BFO'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },

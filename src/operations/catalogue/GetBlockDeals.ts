@@ -9,6 +9,8 @@ import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
  */
 export default defineOperation({
   name: 'GetBlockDeals',
+  title: 'Block deals',
+  group: 'trading',
   summary: 'Block deals: large trades in a window of their own',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },

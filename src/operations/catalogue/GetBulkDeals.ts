@@ -10,6 +10,8 @@ import { BULK_DEAL_SPANS, dealShape } from './deals.ts';
  */
 export default defineOperation({
   name: 'GetBulkDeals',
+  title: 'Bulk deals',
+  group: 'trading',
   summary: 'Bulk deals: trades of more than half a percent of a company',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'spans', spans: BULK_DEAL_SPANS, instruments: 'one', dTFormat: true, options: [] },

@@ -31,6 +31,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetCircuitFilterDetails',
+  title: 'Circuit filter hits',
+  group: 'trading',
   summary: 'Securities that hit a circuit filter',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },

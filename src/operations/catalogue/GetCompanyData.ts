@@ -33,6 +33,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetCompanyData',
+  title: 'Company contacts',
+  group: 'reference',
   summary: 'Registered data of companies',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'many', dTFormat: true, options: [] },

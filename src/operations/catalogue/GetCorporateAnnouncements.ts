@@ -48,6 +48,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetCorporateAnnouncements',
+  title: 'Announcements',
+  group: 'corporate actions',
   summary: 'Disclosures that companies filed with the exchange',
   exchanges: ['BSE'],
   request: {

@@ -22,6 +22,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetCorporateAnnouncementsCategories',
+  title: 'Announcement categories',
+  group: 'corporate actions',
   summary: 'Categories of corporate announcements',
   exchanges: ['BSE'],
   request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },

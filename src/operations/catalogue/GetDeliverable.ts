@@ -48,6 +48,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetDeliverable',
+  title: 'Prices with deliveries',
+  group: 'prices',
   summary: 'Prices and delivered quantity of each security of NSE',
   exchanges: ['NSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: 'dTformat', options: [] },

@@ -40,6 +40,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetDeliveryVolumes',
+  title: 'Delivered volumes',
+  group: 'prices',
   summary: 'Delivered quantity of each security of BSE',
   exchanges: ['BSE'],
   request: {

@@ -24,6 +24,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetExchangeMCap',
+  title: 'Exchange market capitalisation',
+  group: 'fundamentals',
   summary: 'Market capitalisation of the whole exchange',
   exchanges: ['BSE'],
   request: { dates: 'day', instruments: 'none', dTFormat: true, options: [] },

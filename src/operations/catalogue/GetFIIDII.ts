@@ -59,6 +59,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetFIIDII',
+  title: 'Positions of participants',
+  group: 'trading',
   summary: 'Derivative positions by class of participant',
   exchanges: ['NSE'],
   request: {

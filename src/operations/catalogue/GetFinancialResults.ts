@@ -31,6 +31,8 @@ const named = (param: string, meaning: string, values: readonly string[]) =>
  */
 export default defineOperation({
   name: 'GetFinancialResults',
+  title: 'Financial results',
+  group: 'fundamentals',
   summary: 'Facts of financial statements',
   exchanges: ['BSE'],
   request: {

@@ -32,6 +32,8 @@ const lastYears = (today: string) => [-1, 0].map((by) => ({ Year: String(Number(
  */
 export default defineOperation({
   name: 'GetFinancialResultsItems',
+  title: 'List of financial statements',
+  group: 'fundamentals',
   summary: 'Which financial statements there are',
   exchanges: ['BSE'],
   request: {

@@ -60,6 +60,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetFuturesAndOptions',
+  title: 'Summaries of derivatives',
+  group: 'prices',
   summary: 'Summary of the derivatives market by contract',
   exchanges: ['BFO'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },

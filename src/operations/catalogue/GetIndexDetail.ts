@@ -51,6 +51,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetIndexDetail',
+  title: 'Index values',
+  group: 'prices',
   summary: 'End-of-day values of indices',
   exchanges: ['BSE_IDX'],
   request: { dates: 'range', instruments: 'many', dTFormat: true, options: [] },

@@ -32,6 +32,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetIndexHighlights',
+  title: 'Key indices',
+  group: 'prices',
   summary: 'Values of the key indices of each day',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },

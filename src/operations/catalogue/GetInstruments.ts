@@ -57,6 +57,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetInstruments',
+  title: 'Listed instruments',
+  group: 'reference',
   summary: 'Instruments of an exchange',
   exchanges: ['BSE', 'NSE'],
   request: {

@@ -24,6 +24,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetNewHL',
+  title: 'New highs and lows',
+  group: 'trading',
   summary: 'Securities at a new high or low',
   exchanges: ['NSE'],
   request: { dates: 'day', instruments: 'none', dTFormat: true, options: [] },

@@ -30,6 +30,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetResultsCalendar',
+  title: 'Result dates',
+  group: 'fundamentals',
   summary: 'Past and coming days of result announcements',
   exchanges: ['BSE'],
   request: {

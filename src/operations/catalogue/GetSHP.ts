@@ -29,6 +29,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetSHP',
+  title: 'Shareholding facts',
+  group: 'ownership',
   summary: 'Facts of shareholding patterns',
   exchanges: ['BSE'],
   request: {

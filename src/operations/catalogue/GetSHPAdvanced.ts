@@ -36,6 +36,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetSHPAdvanced',
+  title: 'Shareholding summaries',
+  group: 'ownership',
   summary: 'Shareholding patterns in summary',
   exchanges: ['BSE'],
   request: {

@@ -28,6 +28,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetScripGroupTradeHighlights',
+  title: 'Totals by group',
+  group: 'trading',
   summary: 'What was traded in each group',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },

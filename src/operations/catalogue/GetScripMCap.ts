@@ -25,6 +25,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetScripMCap',
+  title: 'Market capitalisation',
+  group: 'fundamentals',
   summary: 'Market capitalisation of each security',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'one', dTFormat: true, options: [] },

@@ -25,6 +25,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetShpItems',
+  title: 'Shareholding filings',
+  group: 'ownership',
   summary: 'Who filed a shareholding pattern, and when',
   exchanges: ['BSE'],
   request: {

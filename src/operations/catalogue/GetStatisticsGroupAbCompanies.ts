@@ -26,6 +26,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetStatisticsGroupAbCompanies',
+  title: 'Advances and declines',
+  group: 'trading',
   summary: 'Advances and declines of the groups A and B',
   exchanges: ['BSE'],
   request: {

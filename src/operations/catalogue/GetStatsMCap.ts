@@ -37,6 +37,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetStatsMCap',
+  title: 'Market capitalisation and shares',
+  group: 'fundamentals',
   summary: 'Market capitalisation and issued shares of each security',
   exchanges: ['BSE', 'NSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: true, options: [] },

@@ -27,6 +27,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetTurnoverDetailsOfTop15ScripsofAgroup',
+  title: 'Top turnovers of group A',
+  group: 'trading',
   summary: 'Fifteen largest turnovers of group A',
   exchanges: ['BSE'],
   request: { dates: 'range', instruments: 'none', dTFormat: true, options: [] },

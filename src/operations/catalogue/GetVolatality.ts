@@ -43,6 +43,8 @@ const table = defineTable({
  */
 export default defineOperation({
   name: 'GetVolatality',
+  title: 'Volatilities',
+  group: 'prices',
   summary: 'Daily and annual volatility of each security',
   exchanges: ['NSE'],
   request: { dates: 'day', instruments: 'one', dTFormat: 'dTformat', options: [] },

@@ -1,3 +1,4 @@
+import { sentenceCase } from '../../core/wording.ts';
 import { text } from '../fields.ts';
 import { defineOperation, type Operation } from '../operation.ts';
 import { defineTable } from '../table.ts';
@@ -22,6 +23,8 @@ export function codeList({ name, at, table, listed, level, sample }: CodeList): 
   const one = level.replaceAll('_', ' ');
   return defineOperation({
     name,
+    title: sentenceCase(listed),
+    group: 'reference',
     summary: `Codes and names of ${listed}`,
     exchanges: ['BSE'],
     request: { dates: 'none', instruments: 'none', dTFormat: false, options: [] },

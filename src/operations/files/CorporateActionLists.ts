@@ -43,6 +43,8 @@ const table = defineTable({
 
 export default defineFileSet({
   name: 'CorporateActionLists',
+  title: 'Lists of corporate actions',
+  group: 'corporate actions',
   summary: 'Lists of corporate actions of NSE and BSE',
   shapes: [{ table, has: ['symbol', 'exDate', 'purpose'], dated: false, fullSet: 'none' }],
 });

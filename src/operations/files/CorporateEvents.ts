@@ -63,6 +63,8 @@ const table = defineTable({
 
 export default defineFileSet({
   name: 'CorporateEvents',
+  title: 'Corporate events',
+  group: 'corporate actions',
   summary: 'Events computed from the lists of corporate actions',
   shapes: [{ table, has: ['eventId'], dated: false, fullSet: 'exchange' }],
 });

@@ -43,6 +43,8 @@ export const deliveries = defineTable({
 
 export default defineFileSet({
   name: 'Deliveries',
+  title: 'Deliveries',
+  group: 'prices',
   summary: "NSE's delivery positions",
   shapes: [{ table: deliveries, has: ['deliveredQuantity'], dated: true, fullSet: 'days' }],
 });

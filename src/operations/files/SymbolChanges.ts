@@ -20,6 +20,8 @@ const table = defineTable({
 
 export default defineFileSet({
   name: 'SymbolChanges',
+  title: 'Symbol changes',
+  group: 'reference',
   summary: "NSE's list of changed symbols",
   shapes: [{ table, has: ['oldSymbol', 'newSymbol'], dated: false, fullSet: 'none' }],
 });
