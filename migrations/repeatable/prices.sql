@@ -143,3 +143,32 @@ COMMENT ON COLUMN market.prices_adjusted.close_price IS 'Closing price, adjusted
 COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
 COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
+
+-- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
+-- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are
+-- compared only if the second states the close of the first: otherwise some are missing in between.
+CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, price_factor numeric, dividend numeric)
+RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT round(100 * CASE WHEN $4 IS NOT NULL THEN abs($4 - 1) ELSE (
+    SELECT CASE WHEN $5 IS NOT NULL THEN $5 / before.close_price
+             ELSE greatest(abs(nullif(first.open_price, 0) / before.close_price - 1), abs(nullif(first.close_price, 0) / before.close_price - 1)) END
+      FROM (SELECT s.* FROM market.series_aliases a
+             CROSS JOIN LATERAL (
+               SELECT p.trade_date, p.close_price FROM market.bhavcopy_cm p
+                WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series AND p.close_price > 0
+                  AND p.trade_date < $3 AND p.trade_date >= a.valid_from AND p.trade_date < a.valid_to
+                ORDER BY p.trade_date DESC LIMIT 1) s
+             WHERE a.exchange = $1 AND a.instrument_id = $2
+             ORDER BY s.trade_date DESC, a.symbol, a.series LIMIT 1) before
+     CROSS JOIN (SELECT s.* FROM market.series_aliases a
+             CROSS JOIN LATERAL (
+               SELECT p.trade_date, p.open_price, p.close_price, p.previous_close_price FROM market.bhavcopy_cm p
+                WHERE p.exchange = a.exchange AND p.symbol = a.symbol AND p.series = a.series
+                  AND p.trade_date >= greatest($3, a.valid_from) AND p.trade_date < a.valid_to
+                ORDER BY p.trade_date LIMIT 1) s
+             WHERE a.exchange = $1 AND a.instrument_id = $2
+             ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
+     WHERE first.previous_close_price = before.close_price) END, 2)
+$$;
+COMMENT ON FUNCTION etl.price_effect(text, text, date, numeric, numeric) IS 'How far an event of a share moves its price, in percent: by its factor or dividend, or else at most as far as the price moved from the last close before it; null where that is not known.';

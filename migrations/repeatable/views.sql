@@ -312,10 +312,15 @@ COMMENT ON COLUMN market.band_hits.next_close_price IS 'Closing price of that se
 COMMENT ON COLUMN market.band_hits.next_return_percent IS 'Change of that session against its adjusted previous close. Unit: percent.';
 
 -- An event of a share has a row for each of its lines in market.corporate_events, because prices are adjusted by line. A
--- share is known on both exchanges by its ISINs; of several lines on NSE the first stands for it. What a person has
--- decided comes first, then an exchange's own list, then NSE. Where each exchange has the event on a day of its own, at most
--- a week apart, it is one event too, as for who copies events to the other exchange (SAME_EVENT_DAYS).
-CREATE OR REPLACE VIEW market.share_events AS
+-- share is known on both exchanges by its ISINs; of several lines on NSE the first stands for it. Where each exchange has
+-- the event on a day of its own, at most a week apart, it is one event too, as for who copies events to the other exchange
+-- (SAME_EVENT_DAYS). Rows with the same share, kind, item, chain and nth are of one event.
+CREATE OR REPLACE FUNCTION etl.events_of_shares(with_status text)
+RETURNS TABLE (share text, kind text, item text, chain bigint, nth bigint, exchanges text[], event_id text, exchange text, symbol text,
+               ex_date date, instrument_id text, record_date date, purpose text, ratio_new bigint, ratio_old bigint, price_factor numeric,
+               amount numeric, status text, status_reason text, listed_by text, is_special boolean, is_reinvested boolean,
+               first_loaded_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH elsewhere AS MATERIALIZED (
     SELECT b.instrument_id, min(n.instrument_id) AS share_id
       FROM market.instrument_aliases b
@@ -325,33 +330,45 @@ CREATE OR REPLACE VIEW market.share_events AS
   ), events AS (
     SELECT e.*, coalesce(s.share_id, e.instrument_id, e.exchange || ' ' || e.symbol) AS share
       FROM market.corporate_events e LEFT JOIN elsewhere s USING (instrument_id)
+     WHERE with_status IS NULL OR e.status = with_status
   ), days AS (
-    SELECT share, kind, item, ex_date, array_agg(DISTINCT exchange) AS lines
+    SELECT share, kind, item, ex_date, array_agg(DISTINCT exchange) AS lines, array_agg(DISTINCT coalesce(listed_by, exchange)) AS listed
       FROM events GROUP BY share, kind, item, ex_date
   ), linked AS (
-    SELECT share, kind, item, ex_date,
+    SELECT share, kind, item, ex_date, listed,
            ex_date - lag(ex_date) OVER earlier <= 7 AND cardinality(lines) = 1 AND cardinality(lag(lines) OVER earlier) = 1
              AND lines <> lag(lines) OVER earlier AS follows
       FROM days WINDOW earlier AS (PARTITION BY share, kind, item ORDER BY ex_date)
   ), chained AS (
-    SELECT share, kind, item, ex_date,
+    SELECT share, kind, item, ex_date, listed,
            count(*) FILTER (WHERE follows IS NOT TRUE) OVER (PARTITION BY share, kind, item ORDER BY ex_date) AS chain
       FROM linked
   ), numbered AS (
     -- Two days of a chain are one event: the days of the exchanges alternate in it.
-    SELECT share, kind, item, ex_date, chain,
+    SELECT share, kind, item, ex_date, listed, chain,
            (row_number() OVER (PARTITION BY share, kind, item, chain ORDER BY ex_date) - 1) / 2 AS nth
       FROM chained
-  ), listed AS (
-    SELECT share, kind, item, chain, nth,
-           array_agg(DISTINCT coalesce(listed_by, exchange) ORDER BY coalesce(listed_by, exchange)) AS exchanges
-      FROM events JOIN numbered USING (share, kind, item, ex_date) GROUP BY share, kind, item, chain, nth
+  ), grouped AS (
+    SELECT share, kind, item, ex_date, chain, nth,
+           array_remove(ARRAY[CASE WHEN bool_or('BSE' = ANY (listed)) OVER event THEN 'BSE' END,
+                              CASE WHEN bool_or('NSE' = ANY (listed)) OVER event THEN 'NSE' END], NULL) AS exchanges
+      FROM numbered WINDOW event AS (PARTITION BY share, kind, item, chain, nth)
   )
-  SELECT DISTINCT ON (e.share, e.kind, e.item, n.chain, n.nth)
-         e.instrument_id, e.exchange, e.symbol, e.ex_date, e.kind, e.item, e.event_id, l.exchanges, e.record_date, e.purpose,
+  -- One join: of a second one the planner would expect a single row, and compare all with all.
+  SELECT e.share, e.kind, e.item, g.chain, g.nth, g.exchanges, e.event_id, e.exchange, e.symbol, e.ex_date, e.instrument_id, e.record_date,
+         e.purpose, e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.listed_by, e.is_special,
+         e.is_reinvested, e.first_loaded_at
+    FROM events e JOIN grouped g USING (share, kind, item, ex_date)
+$$;
+COMMENT ON FUNCTION etl.events_of_shares(text) IS 'market.corporate_events, all or those with one status, with what the rows of one event of a share have in common: share, kind, item, chain and nth.';
+
+-- What a person has decided comes first, then an exchange's own list, then NSE.
+CREATE OR REPLACE VIEW market.share_events AS
+  SELECT DISTINCT ON (e.share, e.kind, e.item, e.chain, e.nth)
+         e.instrument_id, e.exchange, e.symbol, e.ex_date, e.kind, e.item, e.event_id, e.exchanges, e.record_date, e.purpose,
          e.ratio_new, e.ratio_old, e.price_factor, e.amount, e.status, e.status_reason, e.is_special, e.is_reinvested
-    FROM events e JOIN numbered n USING (share, kind, item, ex_date) JOIN listed l USING (share, kind, item, chain, nth)
-   ORDER BY e.share, e.kind, e.item, n.chain, n.nth, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
+    FROM etl.events_of_shares(NULL) e
+   ORDER BY e.share, e.kind, e.item, e.chain, e.nth, (e.status_reason LIKE 'decided by %') IS TRUE DESC,
          (e.listed_by = e.exchange) IS TRUE DESC, e.exchange DESC, e.symbol;
 COMMENT ON VIEW market.share_events IS 'market.corporate_events with one row an event of a share, whichever exchanges list it: so amounts can be added up. Where the exchanges have different ex-dates, at most a week apart, it is one event, with the date of the exchange that is shown.';
 COMMENT ON COLUMN market.share_events.instrument_id IS 'The share on the exchange of the row: market.instruments.instrument_id; null where it is not known.';

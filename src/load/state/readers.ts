@@ -26,7 +26,7 @@ const READABLE = [
   withdrawals,
 ]
   .map<string>(getTableName)
-  .concat('completeness', 'rejects', 'source_fields');
+  .concat('completeness', 'issues', 'rejects', 'source_fields');
 
 /** The schemas in which a reader may read everything. */
 const READ_IN_FULL = 'market, market_history';

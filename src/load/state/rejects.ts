@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, inArray, isNull, lt, lte, type SQL, sql, sum } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { DayRange } from '../../core/days.ts';
 import type { Position } from '../../core/position.ts';
@@ -6,7 +6,12 @@ import { sha256 } from '../../core/sha256.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import type { Preparing } from '../database/prepared.ts';
 import { type LoadGroup, takeLocks } from './loads/locks.ts';
-import { rejectedRecords, rejects, resolving } from './schema/load-results.ts';
+import {
+  openRejects as openRejectCounts,
+  rejectedRecords,
+  rejects,
+  resolving,
+} from './schema/load-results.ts';
 import { responses } from './schema/source-tables.ts';
 import { windows } from './schema/work.ts';
 
@@ -317,11 +322,10 @@ export async function openRejectIds(db: NodePgDatabase, filter: RejectFilter): P
 
 /** How many rejects of each operation and exchange are open. */
 export function countOpenRejects(db: NodePgDatabase) {
-  const { operation, exchange } = rejects;
+  const { operation, exchange, rejects: open } = openRejectCounts;
   return db
-    .select({ operation, exchange, rejects: count() })
-    .from(rejects)
-    .where(isOpen({}))
+    .select({ operation, exchange, rejects: sum(open).mapWith(Number) })
+    .from(openRejectCounts)
     .groupBy(operation, exchange);
 }
 

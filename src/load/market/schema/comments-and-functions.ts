@@ -3,6 +3,7 @@ import { tables } from '../../../operations/registry.ts';
 import { LOAD_AUDIT, VALIDITY } from '../../../operations/table.ts';
 import { etlDescriptions } from '../../state/schema/describe.ts';
 import '../../state/schema/instrument-tables.ts';
+import '../../state/schema/waiting.ts';
 import '../../state/schema/knowledge.ts';
 import '../../state/schema/source-tables.ts';
 import '../../state/schema/load-results.ts';

@@ -375,3 +375,31 @@ describe(rejects, 'Every record that failed validation, as sent, with each of it
   resolved_at:
     'When it was read again and passed, or when a later response was fetched in which it passed or was no longer sent; null until then.',
 });
+
+export const openRejects = etl
+  .view('open_rejects', {
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    rejects: reference('rejects').notNull(),
+    reject_id: reference('reject_id').notNull(),
+    first_seen_at: moment('first_seen_at').notNull(),
+  })
+  // What resolves a record resolves all of its response and day, so it is looked for once for these.
+  .as(
+    sql.raw(`select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at
+    from (select operation, exchange, from_date, to_date, variant, instruments, is_dated, last_seen_at,
+                 count(*) as rejects, min(id) as reject_id, min(first_seen_at) as first_seen_at
+            from etl.rejected_records where settled_at is null group by 1, 2, 3, 4, 5, 6, 7, 8) r
+   where not exists (select ${resolving('r')}) group by 1, 2, 3, 4`),
+  );
+describe(openRejects, 'How many rejects are open, by operation, exchange and day.', {
+  operation: 'Operation of the source.',
+  exchange: 'Exchange that was requested.',
+  from_date: 'The day that the records name; if none can be read, the first day requested.',
+  to_date: 'The day that the records name; if none can be read, the last day requested.',
+  rejects: 'Rejects that are open. Unit: records.',
+  reject_id: 'Number of the first of them: etl.rejects.id.',
+  first_seen_at: 'When the first response that contained one of them was fetched.',
+});

@@ -1,0 +1,51 @@
+-- What waits for a person. This file is applied by `eod migrate` whenever it changes. The comments of the columns are in
+-- src/load/state/schema/waiting.ts.
+
+-- A response with rejected records settles nothing, because its rows were not compared with the stored ones.
+CREATE OR REPLACE VIEW etl.doubted_windows AS
+  SELECT w.id, w.operation, w.exchange, w.from_date, w.to_date, w.instruments, w.source_file, w.unsettled AS reason, w.finished_at
+    FROM etl.windows w
+   WHERE w.unsettled IS NOT NULL AND NOT EXISTS (
+     SELECT FROM etl.windows later JOIN etl.runs r ON r.id = later.run_id AND r.kind <> 'replay'
+      WHERE later.operation = w.operation AND later.exchange = w.exchange AND later.from_date <= w.from_date
+        AND later.to_date >= w.to_date AND later.instruments = w.instruments AND later.variant = w.variant
+        AND later.state IN ('loaded', 'empty') AND later.suspicious IS NULL AND later.rejected = 0 AND NOT later.is_filtered
+        AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
+          > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
+
+-- Texts and effects are queries of their own, so that who only counts does not compute them.
+CREATE OR REPLACE VIEW etl.issues AS
+  SELECT 'reject'::text AS kind, 1 AS priority, r.operation, r.exchange, ARRAY[r.exchange] AS exchanges, r.from_date, r.to_date,
+         NULL::text AS subject, CASE WHEN r.rejects = 1 THEN r.reject_id::text END AS id, r.rejects AS items, r.rejects::numeric AS effect,
+         (SELECT string_agg(concat_ws(' ', nullif(p.path, ''), p.message), '; ')
+            FROM etl.rejected_records j CROSS JOIN jsonb_to_recordset(j.problems) AS p(path text, message text)
+           WHERE j.id = r.reject_id) AS text,
+         r.first_seen_at AS since
+    FROM etl.open_rejects r
+  UNION ALL
+  SELECT 'withdrawal'::text, 1, w.operation, w.exchange, ARRAY[w.exchange], w.day, w.day, w.table_name, w.id::text, 1::bigint, w.gone::numeric, w.reason,
+         w.noted_at
+    FROM etl.withdrawals w WHERE w.state = 'refused'
+  UNION ALL
+  SELECT 'suspicious'::text, 1, d.operation, d.exchange, ARRAY[d.exchange], d.from_date, d.to_date,
+         coalesce(d.source_file, nullif(array_to_string(d.instruments, ','), '')), NULL::text, 1::bigint, (d.to_date - d.from_date + 1)::numeric, d.reason, d.finished_at
+    FROM etl.doubted_windows d
+  UNION ALL
+  SELECT 'corporate_action'::text,
+         CASE WHEN e.kind IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') OR e.effect >= 20 THEN 1
+           WHEN e.effect < 5 THEN 3 ELSE 2 END,
+         'CorporateEvents'::text, e.exchange, e.exchanges, e.ex_date, e.ex_date, concat_ws(' ', e.symbol, e.kind), e.event_id, 1::bigint, e.effect,
+         concat_ws('; ', e.purpose, e.status_reason), e.first_loaded_at
+    FROM (SELECT DISTINCT ON (s.share, s.kind, s.item, s.chain, s.nth) s.*,
+                 etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.price_factor,
+                   CASE WHEN s.kind IN ('dividend', 'interest') OR s.is_reinvested THEN s.amount END) AS effect
+            FROM etl.events_of_shares('needs_review') s
+           ORDER BY s.share, s.kind, s.item, s.chain, s.nth, (s.listed_by = s.exchange) IS TRUE DESC, s.exchange DESC, s.symbol) e
+  UNION ALL
+  SELECT 'finding'::text, f.priority, f.operation, f.exchange, ARRAY[f.exchange], f.date, f.date, f."check",
+         CASE WHEN f.findings = 1 THEN f.id::text END, f.findings, f.findings::numeric,
+         (SELECT concat(nullif(g.instrument, '') || ': ', 'expected ', coalesce(g.expected, 'nothing'), ', found ', coalesce(g.found, 'nothing'))
+            FROM etl.findings g WHERE g.id = f.id), f.found_at
+    FROM (SELECT g.operation, g.exchange, g.date, g."check", min(array_position(ARRAY['error', 'warning', 'info'], g.severity)) AS priority,
+                 count(*) AS findings, min(g.id) AS id, min(g.found_at) AS found_at
+            FROM etl.findings g WHERE g.resolved_at IS NULL GROUP BY 1, 2, 3, 4) f;

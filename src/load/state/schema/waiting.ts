@@ -1,0 +1,73 @@
+import { bigint, integer, numeric, text } from 'drizzle-orm/pg-core';
+import { day, etl, moment, reference } from './columns.ts';
+import { describe } from './describe.ts';
+
+// The views of migrations/repeatable/waiting.sql.
+
+/** What an issue is about; each kind has a command that lists it alone. */
+export const ISSUE_KINDS = ['reject', 'withdrawal', 'suspicious', 'corporate_action', 'finding'] as const;
+
+export const issues = etl
+  .view('issues', {
+    kind: text('kind', { enum: ISSUE_KINDS }).notNull(),
+    priority: integer('priority').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    exchanges: text('exchanges').array().notNull(),
+    from_date: day('from_date'),
+    to_date: day('to_date'),
+    subject: text('subject'),
+    id: text('id'),
+    items: bigint('items', { mode: 'number' }).notNull(),
+    effect: numeric('effect', { mode: 'number' }),
+    text: text('text'),
+    since: moment('since'),
+  })
+  .existing();
+describe(issues, 'What needs a person, one row an issue.', {
+  kind: 'reject (records that could not be read), withdrawal (rows that are no longer listed and were kept), suspicious (a response that is doubted), corporate_action (without a decision) or finding (data sets contradict each other).',
+  priority:
+    '1: rows are missing or doubted, or prices may be wrong by a fifth or more; 3: it says little, or changes a price by less than 5 percent; 2: the others.',
+  operation: 'Operation or data set concerned.',
+  exchange: 'Exchange.',
+  exchanges: 'The exchanges concerned: both, if both list a corporate action.',
+  from_date: 'First day concerned; null where the table has no days.',
+  to_date: 'Last day concerned; null where the table has no days.',
+  subject:
+    'What it is about: the table of a withdrawal, the symbol and kind of a corporate action, the check of a finding, the instruments or the file of a suspicious response.',
+  id: 'Number of the reject, withdrawal or finding, or id of the corporate action; null where the row stands for several, and for a suspicious response.',
+  items: 'How many rejects or findings the row stands for; else 1.',
+  effect:
+    'How large it is: rejects, rows of the withdrawal, findings, or days of the suspicious response; of a corporate action by how many percent it changes the price at most, null if that is not known.',
+  text: 'What is wrong; of several rejects or findings, that of the first one.',
+  since: 'Since when it has been known.',
+});
+
+export const doubtedWindows = etl
+  .view('doubted_windows', {
+    id: reference('id').notNull(),
+    operation: text('operation').notNull(),
+    exchange: text('exchange').notNull(),
+    from_date: day('from_date').notNull(),
+    to_date: day('to_date').notNull(),
+    instruments: text('instruments').array().notNull(),
+    source_file: text('source_file'),
+    reason: text('reason').notNull(),
+    finished_at: moment('finished_at'),
+  })
+  .existing();
+describe(
+  doubtedWindows,
+  'Windows whose response is doubted, for a reason without a reject or withdrawal of its own, until a later complete response.',
+  {
+    id: 'Number of the window: etl.windows.id.',
+    operation: 'Operation of the source.',
+    exchange: 'Exchange that was requested.',
+    from_date: 'First day requested.',
+    to_date: 'Last day requested.',
+    instruments: 'Instruments requested; empty means the whole exchange.',
+    source_file: 'The file that an import read.',
+    reason: 'Why it is doubted.',
+    finished_at: 'When the window ended.',
+  },
+);
