@@ -116,8 +116,13 @@ CREATE OR REPLACE FUNCTION etl.is_state(number bigint, of_table text) RETURNS bo
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   begins etl.past_begins;
+  first_load timestamptz;
 BEGIN
-  IF number > 0 THEN
+  IF number = 0 THEN
+    SELECT min(committed_at) INTO first_load FROM etl.loads;
+    RAISE NOTICE 'market.% has no row in state 0: %', of_table,
+      coalesce('the first load was at ' || first_load::text, 'nothing has been loaded yet');
+  ELSE
     SELECT * INTO begins FROM etl.past_begins p WHERE p.table_name = of_table AND p.state > number ORDER BY p.state DESC LIMIT 1;
     IF FOUND THEN
       RAISE EXCEPTION 'market.% cannot be shown in state % any more: its history has been replaced since', of_table, number
@@ -138,7 +143,8 @@ BEGIN
     RAISE EXCEPTION 'state % is after state %', from_state, to_state
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the earlier state first.';
   END IF;
-  RETURN etl.is_state(from_state, of_table) AND etl.is_state(to_state, of_table);
+  -- Every table can be followed from state 0 on, which needs no notice that it is empty there.
+  RETURN (from_state = 0 OR etl.is_state(from_state, of_table)) AND etl.is_state(to_state, of_table);
 END
 $$;
 COMMENT ON FUNCTION etl.are_states(bigint, bigint, text) IS 'True if the table can be shown in both states, the earlier first, else an error that says why not.';

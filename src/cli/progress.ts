@@ -53,7 +53,9 @@ function barView(runId: number, noun: string): ProgressView {
 }
 
 /** `140/207 windows`, or how many there are at least. */
-function doneText({ ended, total, isDeferred }: Progress, noun: string): string {
+function doneText({ ended, total, isDeferred, state }: Progress, noun: string): string {
+  // While a run is planned it has no windows yet.
+  if (total === 0 && !isDeferred && state !== 'running') return 'nothing to request';
   return isDeferred
     ? `${count(ended)} of at least ${count(total)} ${noun}`
     : `${count(ended)}/${count(total)} ${noun}`;
@@ -98,7 +100,8 @@ function paceMeter(): (progress: Progress, pause: string | null, isRetrying: boo
       first = undefined;
       return `${count(progress.fetched)} records · ${pause}`;
     }
-    if (progress.total > 0 && progress.ended === progress.total && !progress.isDeferred) {
+    const isPlanned = progress.total > 0 || progress.state !== 'running';
+    if (isPlanned && progress.ended === progress.total && !progress.isDeferred) {
       return `${count(progress.fetched)} records · took ${duration((Date.now() - began) / 1000)}`;
     }
     first ??= { at: Date.now(), progress };

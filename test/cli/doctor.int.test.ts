@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -52,6 +53,13 @@ test('where all is well nothing fails, and two calls were made and counted', asy
   expect(check('quota').found).toMatch(/^898 of 900 calls/);
   expect(await query(DATABASE_URL, 'select calls from etl.call_budget')).toEqual([{ calls: 2 }]);
   expect(stdout).not.toContain(KEY);
+  const [{ data = '' } = {}] = await query<{ data: string }>(
+    DATABASE_URL,
+    "select current_setting('data_directory') as data",
+  );
+  expect(check('disk').found).toContain(
+    existsSync(data) ? `${data} (the data of Postgres)` : 'the disk of Postgres cannot be seen',
+  );
 });
 
 test('--offline makes no call', async () => {
@@ -62,16 +70,19 @@ test('--offline makes no call', async () => {
   expect(sandbox.stats().requests).toBe(requests);
 });
 
-test('a page for people: each check, each remedy, within 80 columns', async () => {
+test('a page for people: what is not ok, each remedy, within 80 columns', async () => {
   const env = { ...SETTINGS, EOD_ACCESS_KEY: 'a wrong key', EOD_LOOKBACK_SESSIONS: '40' };
   const { code, stdout } = await runCli(['doctor'], { cwd, env });
   expect(code).toBe(1);
   expect(stdout).toMatch(/^failed {3}access key {9}\S/m);
-  expect(stdout).toMatch(/^ok {7}source/m);
+  expect(stdout).not.toMatch(/^ok /m);
   expect(stdout).toMatch(/^What to do:$/m);
   expect(stdout).toMatch(/^ {2}access key: correct EOD_ACCESS_KEY/m);
   expect(stdout).toMatch(/^ {2}settings: set EOD_LOOKBACK_SESSIONS to/m);
-  expect(stdout).toMatch(/\n1 check failed\.\n$/);
+  expect(stdout).toMatch(/\n18 of 23 checks are ok \("eod -v doctor" lists them\)\. 1 check failed\.\n$/);
+  const all = await runCli(['-v', 'doctor'], { cwd, env });
+  expect(all.stdout).toMatch(/^ok {7}source/m);
+  expect(all.stdout).toMatch(/\n18 of 23 checks are ok\. 1 check failed\.\n$/);
   for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
 });
 

@@ -91,6 +91,11 @@ describe('fill-gaps', () => {
       const { code, stdout } = await runCli(['gaps', 'fill', ...OPERATIONS, ...MIDDLE, ...flag], options);
       expect([code, stdout]).toEqual([0, 'nothing is missing\n']);
     }
+    const weekend = [...OPERATIONS, '--from', '2025-09-13', '--to', '2025-09-14'];
+    for (const command of [['gaps'], ['gaps', 'fill']]) {
+      const { code, stdout } = await runCli([...command, ...weekend], options);
+      expect([code, stdout]).toEqual([0, 'no trading day from 2025-09-13 to 2025-09-14\n']);
+    }
     expect(source.stats().requests).toBe(before);
     expect(await query(url, 'select id from etl.runs')).toEqual(runs);
   });

@@ -230,6 +230,24 @@ describe('progress without a terminal', () => {
     expect(stderr()).toBe('run 7: 2/2 windows · 0 records · took 1m 05s\n');
   });
 
+  test('a run with nothing to request says so once it has ended, not while it is planned', () => {
+    const { cli, stderr } = captureCli();
+    const view = progressView(cli, 7);
+    const facts = {
+      kind: 'backfill',
+      requests: 0,
+      fetched: 0,
+      ended: 0,
+      total: 0,
+      isDeferred: false,
+    } as const;
+    view.update({ ...facts, state: 'running' });
+    view.end();
+    view.update({ ...facts, state: 'completed' });
+    view.end();
+    expect(stderr()).toMatch(/^run 7: 0\/0 windows · .*\nrun 7: nothing to request · 0 records · took 0s\n$/);
+  });
+
   test('names a speed and a time left only once they are known, and a speed only above zero', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const step = fc.record({

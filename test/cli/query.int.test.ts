@@ -102,6 +102,17 @@ test('a table has a thousand rows unless set otherwise, which is said', async ()
   expect((await run('--csv', '--limit', '3', sql)).stdout).toBe('n\n1\n2\n3\n');
 });
 
+test('why a past state has no row is printed once', async () => {
+  const sql = "select symbol from market_history.bhavcopy_cm_as_of('2024-06-30')";
+  const { code, stdout, stderr } = await run(sql);
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: 'eod: market.bhavcopy_cm has no row in state 0: nothing has been loaded yet\n',
+  });
+  expect(stdout).toContain('0 rows');
+  expect((await runCli(['-q', 'query', sql], options)).stderr).toBe('');
+});
+
 test('what is wrong with a statement is shown where it is', async () => {
   expect(await run("select 'é' as e,\n\tclose_prices\n  from market.bhavcopy_cm")).toEqual({
     code: 1,
@@ -110,7 +121,7 @@ test('what is wrong with a statement is shown where it is', async () => {
       'eod: Postgres: column "close_prices" does not exist (42703)',
       '  line 2: \tclose_prices',
       '          \t^',
-      '  Perhaps you meant to reference the column "bhavcopy_cm.close_price".\n',
+      '  did you mean close_price?\n',
     ].join('\n'),
   });
   for (const name of ['bhavcopy_cm', 'prices_adjusted']) {
@@ -118,7 +129,17 @@ test('what is wrong with a statement is shown where it is', async () => {
     expect(stderr).toContain(`relation "${name}" does not exist`);
     expect(stderr).toContain(`\n  did you mean market.${name}?\n`);
   }
-  expect((await run('select from etl.bhavcopy_cm')).stderr).not.toContain('did you mean');
+  for (const [sql, guess] of [
+    ['select close from market.bhavcopy_cm', 'close_price'],
+    ['select b.turnovr from market_history.bhavcopy_cm_at(0) b', 'turnover'],
+    ['select close from market."bhavcopy_cm", market.corporate_events', 'close_price'],
+    ['select count(*) from market.bhavcopy', 'market.bhavcopy_cm'],
+    ['select count(*) from etl.reponses', 'etl.responses'],
+  ]) {
+    expect((await run(sql ?? '')).stderr, sql).toContain(`\n  did you mean ${guess}?\n`);
+  }
+  for (const sql of ['select from nowhere_near', 'select qqqq from market.bhavcopy_cm', 'select close_price'])
+    expect((await run(sql)).stderr, sql).not.toContain('did you mean');
   const { code, stdout } = await run('--json', 'select from nowhere');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { kind: 'database', exitCode: 1 } });
@@ -158,13 +179,23 @@ test('nothing can be written', async () => {
     'call write()',
     'vacuum mine',
     'lock table mine',
+    'update market.prices set close_price = 1',
+    'insert into market.prices_adjusted (close_price) values (1)',
     'prepare p as select 1',
   ]) {
     const { code, stdout, stderr } = await run('--csv', sql);
     expect({ sql, code }).toEqual({ sql, code: 1 });
     expect({ sql, stderr }).toEqual({ sql, stderr: expect.stringMatching(/^eod: Postgres: /) });
     expect(stdout.split('\n').length, sql).toBeLessThan(3);
+    expect(stderr, sql).not.toMatch(/trigger|rule/i);
   }
+  const onlyReads = 'nothing was changed\n  only one statement that reads can be run: select,';
+  for (const sql of [
+    'update mine set n = 2',
+    'update market.prices set close_price = 1',
+    'delete from market.prices',
+  ])
+    expect((await run(sql)).stderr, sql).toContain(onlyReads);
   expect(
     await ask(
       url,

@@ -490,7 +490,7 @@ describe('the rest of the plan', () => {
 
   test('a range without a session is skipped with its reason', () => {
     expect(planWindows(input('GetBhavCopyCM', { from: '2025-09-06', to: '2025-09-07' }))).toMatchObject([
-      { state: 'skipped', reason: 'BSE had no session in this range', instruments: [], variant: '' },
+      { state: 'skipped', reason: 'BSE had no trading day in this range', instruments: [], variant: '' },
     ]);
   });
 
@@ -552,7 +552,7 @@ describe('what a plan says of its windows', () => {
     const weekend = { from: '2025-09-06', to: '2025-09-07', instruments: ['TCS'] };
     for (const options of [{}, { natureOfReport: 'Standalone' }] as Record<string, string>[]) {
       expect(planWindows(input('GetFinRatioEOD', { ...weekend, options }))).toMatchObject([
-        { state: 'skipped', reason: 'BSE had no session in this range' },
+        { state: 'skipped', reason: 'BSE had no trading day in this range' },
       ]);
     }
   });

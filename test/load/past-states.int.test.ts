@@ -42,6 +42,26 @@ test('a load that was rolled back makes no state', async () => {
   expect(found.rows).toEqual([{ none: 0, one: 1, two: 2 }]);
 });
 
+test('a state before the first load says why it is empty, and when that load was', async () => {
+  const store = await openStore();
+  await loadBhav(store, [bhavRow({ symbol: 'A' })]);
+  const client = await store.pool.connect();
+  const notices = new Set<string | undefined>();
+  client.on('notice', ({ message }) => void notices.add(message));
+  const { rows } = await client.query('select min(committed_at)::text as at from etl.loads');
+  for (const sql of [
+    "market_history.bhavcopy_cm_as_of('2024-06-30')",
+    'market_history.bhavcopy_cm_changes(0, 1)',
+    'market_history.bhavcopy_cm_at(1)',
+    'market_history.bhavcopy_cm_as_of(now())',
+  ])
+    await client.query(`select count(*) from ${sql}`);
+  client.release();
+  expect([...notices]).toEqual([
+    `market.bhavcopy_cm has no row in state 0: the first load was at ${rows[0].at}`,
+  ]);
+});
+
 test('a row that was withdrawn leaves its table, and returns with its next revision and its first day', async () => {
   const store = await openStore();
   const day = { from: '2025-08-29', to: '2025-08-29' };

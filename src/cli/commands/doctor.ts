@@ -31,8 +31,15 @@ export async function doctor(cli: Cli, flags: DoctorFlags): Promise<void> {
       platform: `${platform}-${arch}`,
     });
   }
-  print(cli, table(COLUMNS, checks));
+  const isShort = cli.verbosity !== 'everything';
+  const shown = isShort ? checks.filter(({ state }) => state !== 'ok') : checks;
+  if (shown.length > 0) print(cli, `${table(COLUMNS, shown)}\n`);
   const remedies = checks.flatMap(({ name, remedy }) => (remedy === null ? [] : [`  ${name}: ${remedy}`]));
-  if (remedies.length > 0) print(cli, `\nWhat to do:\n${remedies.join('\n')}`);
-  print(cli, `\n${bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`}`);
+  if (remedies.length > 0) print(cli, `What to do:\n${remedies.join('\n')}\n`);
+  const good = checks.filter(({ state }) => state === 'ok').length;
+  const listed = isShort && good > 0 ? ' ("eod -v doctor" lists them)' : '';
+  print(
+    cli,
+    `${good} of ${plural(checks.length, 'check')} ${good === 1 ? 'is' : 'are'} ok${listed}. ${bad === 0 ? 'Nothing failed.' : `${plural(bad, 'check')} failed.`}`,
+  );
 }

@@ -22,6 +22,7 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
       if (gaps.length > 0) return gapRequest(gaps);
       logAssumptions(cli, found);
       if (flags.json === true) printJson(cli, null);
+      else if (!found.hasTradingDay) print(cli, `no trading day from ${found.from} to ${found.to}`);
       else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
       return null;
     },

@@ -28,9 +28,10 @@ export async function listGaps(
 }
 
 function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
-  const { from, to, gaps, total } = found;
+  const { from, to, gaps, total, hasTradingDay } = found;
   const range = from === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];
+  if (listed.length === 0 && !hasTradingDay) return `no trading day from ${from} to ${to}`;
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     total === 0

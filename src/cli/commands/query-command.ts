@@ -1,7 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { escapeControls } from '../../core/wording.ts';
 import { type ResultColumn, type ResultRow, type RowSink, readQuery } from '../../load/database/read-only.ts';
-import { type Cli, type JsonFlag, logStderr, print, writeOut } from '../cli.ts';
+import { type Cli, type JsonFlag, logNote, logStderr, print, writeOut } from '../cli.ts';
 import { openForUser } from '../open-context.ts';
 import { LISTED } from '../options.ts';
 import { plural, table } from '../output.ts';
@@ -20,6 +20,7 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
   const asTable = flags.csv !== true && flags.json !== true;
   const most = flags.limit ?? (asTable ? LISTED.asTable : Number.POSITIVE_INFINITY);
   const printer = asTable ? tablePrinter(cli) : flags.csv === true ? csvPrinter(cli) : jsonPrinter(cli);
+  const notices = new Set<string>();
   let count = 0;
   let cut = false;
   await readQuery(
@@ -34,9 +35,11 @@ export async function query(cli: Cli, argument: string, flags: Flags): Promise<v
         count += wanted.length;
         return (await printer.rows(wanted)) && !cut;
       },
+      notice: (text) => void notices.add(text),
     },
   );
   await printer.end();
+  for (const notice of notices) logNote(cli, `eod: ${escapeControls(notice)}`);
   if (cut) {
     const how = flags.limit === undefined ? '; --limit shows more, --csv and --json show all' : '';
     logStderr(cli, `eod: only the first ${count} rows are shown${how}`);

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { access, constants, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { loadCalendar } from '../../calendar/calendar.ts';
@@ -8,6 +8,7 @@ import { readEnvironment } from '../../core/environment.ts';
 import { messageOf } from '../../core/errors.ts';
 import { supportedNode } from '../../core/version.ts';
 import { clusterLocation } from '../../load/database/embedded/account.ts';
+import type { ServerFacts } from '../../load/database/inspect.ts';
 import { type Cli, environmentRedactor } from '../cli.ts';
 import { openCalendar } from '../open-context.ts';
 import {
@@ -42,8 +43,13 @@ const CHECKS: readonly Row[] = [
     ...settingsChecks(config),
     ...(cli.demo === true ? [] : postgresVariablesCheck(readEnvironment(cli.env, cli.cwd), config)),
   ]),
-  row('disk', [], ({ cli, config }) => diskCheck(config, cli.cwd), 'see EOD_DATA_DIR'),
   ...databaseChecks,
+  row(
+    'disk',
+    [],
+    ({ cli, config, server }) => diskCheck(config, cli.cwd, server?.facts ?? null),
+    'see EOD_DATA_DIR',
+  ),
   ...queueChecks,
   row(
     'calendar',
@@ -120,16 +126,34 @@ export function nodeCheck(running: string, engines: string): Check {
     : ok('node', `Node ${own} (${needed})`);
 }
 
-/** Checks the free space where the private Postgres keeps its data, or on the disk of this machine. */
-async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): Promise<Check> {
+/** The folder of the data of a server that runs on this machine; null if it runs elsewhere, or cannot be seen. */
+function dataOnThisMachine({ dataDirectory, pid }: ServerFacts): string | null {
+  if (dataDirectory === null || !existsSync(dataDirectory)) return null;
+  try {
+    // An address of this machine may be a tunnel or a container, whose processes have other numbers.
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('postgres') ? dataDirectory : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Checks the free space where Postgres keeps its data, or on the disk of this machine if it runs on another. */
+async function diskCheck(
+  { EOD_DATA_DIR, DATABASE_URL }: Config,
+  cwd: string,
+  facts: ServerFacts | null,
+): Promise<Check> {
   const isPrivate = DATABASE_URL === undefined;
+  const ofServer = isPrivate || facts === null ? null : dataOnThisMachine(facts);
   const folder = resolve(cwd, EOD_DATA_DIR);
   const cluster = isPrivate ? clusterLocation(resolve(folder, 'postgres')) : null;
-  let seen = cluster === null || cluster.why === null ? folder : cluster.path;
+  let seen = ofServer ?? (cluster === null || cluster.why === null ? folder : cluster.path);
   while (!existsSync(seen) && dirname(seen) !== seen) seen = dirname(seen);
   const what = isPrivate
     ? `the private Postgres${cluster?.why ? `, because ${cluster.why}` : ''}`
-    : 'files of this machine; the disk of Postgres cannot be seen from here';
+    : ofServer === null
+      ? 'files of this machine; the disk of Postgres cannot be seen from here'
+      : 'the data of Postgres';
   try {
     if (!statSync(seen).isDirectory()) {
       return failed(
@@ -141,7 +165,7 @@ async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): P
     const { bavail, bsize } = await statfs(seen);
     const free = bavail * bsize;
     const found = `${(free / GB).toFixed(1)} GB are free in ${seen} (${what})`;
-    const more = 'free some room, or set EOD_DATA_DIR to a larger disk';
+    const more = `free some room, or ${isPrivate ? 'set EOD_DATA_DIR to' : 'move the data of Postgres to'} a larger disk`;
     if (isPrivate) {
       const isWritable = await access(seen, constants.W_OK).then(
         () => true,
@@ -149,6 +173,8 @@ async function diskCheck({ EOD_DATA_DIR, DATABASE_URL }: Config, cwd: string): P
       );
       if (!isWritable)
         return failed('disk', `${seen} cannot be written`, 'set EOD_DATA_DIR to a folder of yours');
+    }
+    if (isPrivate || ofServer !== null) {
       if (free < LEAST_BYTES) return failed('disk', found, more);
       if (free < ROOMY_BYTES) return warning('disk', found, more);
     }

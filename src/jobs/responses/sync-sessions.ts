@@ -151,17 +151,36 @@ export async function observeSessions(
   await syncSessions(context);
 }
 
-/** `<exchange> <year>` for the years of a range without calendar data, in which Monday to Friday is assumed. */
+/** A year of an exchange without calendar data, in which Monday to Friday is assumed. */
+export interface UnknownYear {
+  readonly exchange: string;
+  readonly year: number;
+}
+
+/** The years of a range that the calendar does not know. */
 export function unknownYears(
   { calendar }: Pick<Context, 'calendar'>,
   exchanges: readonly string[],
   { from, to }: DayRange,
-): string[] {
-  const found: string[] = [];
-  for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {
-    for (const exchange of exchanges) {
-      if (!calendar.knows(exchange, year)) found.push(`${exchange} ${year}`);
+): UnknownYear[] {
+  const found: UnknownYear[] = [];
+  for (const exchange of exchanges) {
+    for (let year = Number(from.slice(0, 4)); year <= Number(to.slice(0, 4)); year += 1) {
+      if (!calendar.knows(exchange, year)) found.push({ exchange, year });
     }
   }
   return found;
+}
+
+/** Years as they are printed, consecutive ones as a range: `BSE 1776 to 2014`. @param years in order for each exchange. */
+export function yearRanges(years: readonly UnknownYear[]): string[] {
+  const ranges: { exchange: string; first: number; last: number }[] = [];
+  for (const { exchange, year } of years) {
+    const before = ranges.at(-1);
+    if (before?.exchange === exchange && before.last + 1 === year) before.last = year;
+    else ranges.push({ exchange, first: year, last: year });
+  }
+  return ranges.map(
+    ({ exchange, first, last }) => `${exchange} ${first}${last === first ? '' : ` to ${last}`}`,
+  );
 }

@@ -23,7 +23,7 @@ import { daysAhead } from '../../operations/spans.ts';
 import { instrumentsOfDay } from '../../operations/spread.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
-import { syncSessions, unknownYears } from '../responses/sync-sessions.ts';
+import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 import {
   areCovered,
   type Covered,
@@ -100,13 +100,17 @@ const warned = new WeakMap<Calendar, Set<string>>();
 function warnOfUnknownYears({ calendar, log }: Context, targets: readonly Target[]): void {
   const before = warned.get(calendar) ?? new Set();
   warned.set(calendar, before);
-  const found = targets.flatMap(({ exchange, from, to }) =>
-    unknownYears({ calendar }, [exchange], { from, to }),
-  );
-  const years = [...new Set(found)].filter((year) => !before.has(year)).sort();
+  const years = targets
+    .flatMap(({ exchange, from, to }) => unknownYears({ calendar }, [exchange], { from, to }))
+    .filter(({ exchange, year }) => {
+      const key = `${exchange} ${year}`;
+      return !before.has(key) && before.add(key);
+    });
   if (years.length === 0) return;
-  for (const year of years) before.add(year);
-  log.warn({ years }, 'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)');
+  log.warn(
+    { years: yearRanges(years) },
+    'no calendar data for these years: Monday to Friday is assumed (EOD_CALENDAR_FILE)',
+  );
 }
 
 type PlanRequest = Pick<RunRequest, 'kind' | 'instruments' | 'options' | 'live'>;

@@ -270,7 +270,7 @@ function noSession(input: PlanInput): PlannedWindow {
   if (input.trialDay !== undefined) {
     return skipAll(input, `a trial address has no other day than ${input.trialDay} (EOD_TRIAL_DAY)`);
   }
-  return skipAll(input, `${input.exchange} had no session in this range`);
+  return skipAll(input, `${input.exchange} had no trading day in this range`);
 }
 
 /** The fewest ranges of at most `days` calendar days that contain every needed day. */

@@ -12,7 +12,7 @@ import { readObservedSessions, type SessionRow } from '../../load/state/sessions
 import type { Operation } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
-import { syncSessions, unknownYears } from '../responses/sync-sessions.ts';
+import { syncSessions, unknownYears, yearRanges } from '../responses/sync-sessions.ts';
 
 /** Consecutive sessions that are missing for the same reason. */
 export interface Gap extends Pair, DayRange {
@@ -29,11 +29,13 @@ export interface Gaps {
   readonly gaps: readonly Gap[];
   /** Number of missing sessions in all gaps. */
   readonly total: number;
+  /** False if the range has no trading day, so that nothing can be missing. */
+  readonly hasTradingDay: boolean;
   /** Sessions whose data cannot be expected yet; they are not gaps. */
   readonly pending: readonly Gap[];
   /** Sessions of the range that no calendar file lists, known because there is data for them. */
   readonly observed: readonly Pick<SessionRow, 'exchange' | 'day'>[];
-  /** `<exchange> <year>` without calendar data: Monday to Friday was assumed. */
+  /** Years without calendar data, e.g. `NSE 2013 to 2014`: Monday to Friday was assumed. */
   readonly unknownYears: readonly string[];
 }
 
@@ -65,11 +67,18 @@ export async function readGaps(context: Context, scope: GapScope): Promise<Gaps>
     to,
     gaps,
     total: gaps.reduce((sum, gap) => sum + gap.sessions, 0),
+    hasTradingDay:
+      from === null ||
+      to === null ||
+      (scope.exchanges ?? context.config.EOD_EXCHANGES).some(
+        (exchange) => context.calendar.sessions(exchange, from, to).length > 0,
+      ),
     pending: groupGaps(sessions, 'pending'),
     observed: (await readObservedSessions(context.db.drizzle))
       .filter(({ exchange, day }) => inRange(day) && exchanges.includes(exchange))
       .map(({ exchange, day }) => ({ exchange, day })),
-    unknownYears: from === null || to === null ? [] : unknownYears(context, exchanges, { from, to }),
+    unknownYears:
+      from === null || to === null ? [] : yearRanges(unknownYears(context, exchanges, { from, to })),
   };
 }
 

@@ -16,6 +16,10 @@ export interface ServerFacts {
   /** The most connections of the role and of the database; null where that is not limited. */
   readonly roleConnections: number | null;
   readonly databaseConnections: number | null;
+  /** The folder of its data on its own machine; null if the role may not see it. */
+  readonly dataDirectory: string | null;
+  /** The process of this session on its own machine. */
+  readonly pid: number;
   /** Milliseconds since the epoch by the server's clock. */
   readonly now: number;
 }
@@ -46,6 +50,8 @@ export async function readServerFacts(pool: pg.Pool): Promise<ServerFacts> {
            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "connectionsUsed",
            (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as "roleConnections",
            (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as "databaseConnections",
+           case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end as "dataDirectory",
+           pg_backend_pid() as pid,
            ${NOW}`);
   return rows[0] as ServerFacts;
 }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import pg, { type ClientBase, type DatabaseError, type PoolClient } from 'pg';
 import { messageOf, PipelineError, throwIfStopped } from '../../core/errors.ts';
+import { nearest } from '../../core/input.ts';
 import { type Database, endIfSilent } from './database.ts';
 import { databaseError, isCanceled } from './database-errors.ts';
 
@@ -19,6 +20,8 @@ export interface RowSink {
   begin(columns: readonly ResultColumn[]): Promise<void> | void;
   /** @returns whether more rows are wanted. */
   rows(rows: readonly ResultRow[]): Promise<boolean>;
+  /** Called with each notice of the statement; functions called twice give the same one twice. */
+  notice?(text: string): void;
 }
 
 export interface ReadLimits {
@@ -35,6 +38,7 @@ const CANCELED = '57014';
 const SYNTAX_ERROR = '42601';
 const READ_ONLY = '25006';
 const UNDEFINED_TABLE = '42P01';
+const UNDEFINED_COLUMN = '42703';
 
 /**
  * Runs `work` on a connection in a read-only transaction, which sees one snapshot throughout. The connection is closed
@@ -83,6 +87,9 @@ export async function readOnly<T>(
   }
 }
 
+/** What Postgres says of a statement that would change rows through a view that cannot be changed. */
+const WRITES_VIEW = /^cannot (?:insert into|update|delete from|merge into) view /;
+
 /** Only a single statement can be prepared, and none that Postgres calls a utility: COPY, DO, SET, CREATE. */
 const PREPARE = 'prepare eod_query as ';
 
@@ -97,12 +104,13 @@ const READING_UTILITY = /^(?:explain|show)\b/i;
 export function readQuery(db: Database, text: string, limits: ReadLimits, sink: RowSink): Promise<void> {
   return readOnly(db, limits, async (client) => {
     let prefix = PREPARE.length;
+    client.on('notice', ({ message }) => sink.notice?.(message ?? ''));
     try {
       const isPrepared = await prepare(client, text);
       if (!isPrepared) prefix = 0;
       await streamRows(client, isPrepared ? 'execute eod_query' : text, sink);
     } catch (error) {
-      throw explained(await withSchemaHint(db, error), text, prefix);
+      throw explained(await withNameHint(db, error, text), text, prefix);
     }
   });
 }
@@ -129,20 +137,44 @@ async function prepare(client: ClientBase, text: string): Promise<boolean> {
   }
 }
 
-/** Adds the hint to write `market.` in front of the name of a table or view of that schema. */
-async function withSchemaHint(db: Database, error: unknown): Promise<unknown> {
+/** Adds a hint to an error about an unknown table or column: the known name that is most like it. */
+async function withNameHint(db: Database, error: unknown, text: string): Promise<unknown> {
   const { code } = error as Partial<DatabaseError>;
-  const [, name] = /"([^".]+)"/.exec(messageOf(error)) ?? [];
-  if (code !== UNDEFINED_TABLE || name === undefined) return error;
-  // On another connection, because the transaction has failed. A role that may not use the schema gets no hint.
+  const [, name] = /"?([^\s".]+)"? does not exist/.exec(messageOf(error)) ?? [];
+  if (name === undefined || (code !== UNDEFINED_TABLE && code !== UNDEFINED_COLUMN)) return error;
+  // On another connection, because the transaction has failed. A role that may not use a schema gets no hint.
   const { rows } = await db.pool
-    .query<{ found: boolean }>("select to_regclass('market.' || quote_ident($1)) is not null as found", [
-      name,
-    ])
+    .query<{ relation: string; columns: string[] }>(
+      `select n.nspname || '.' || c.relname as relation, array_agg(a.attname::text order by a.attnum) as columns
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        where n.nspname in ('market', 'market_history', 'etl') and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+          and has_schema_privilege(n.oid, 'usage') group by 1 order by 1`,
+    )
     .catch(() => ({ rows: [] }));
-  return rows[0]?.found === true
-    ? Object.assign(error as object, { hint: `did you mean market.${name}?` })
-    : error;
+  const known =
+    code === UNDEFINED_TABLE
+      ? rows.map(({ relation }) => relation)
+      : rows.filter(({ relation }) => namesRelation(text, relation)).flatMap(({ columns }) => columns);
+  const guess = guessOf(name, known);
+  return guess === null ? error : Object.assign(error as object, { hint: `did you mean ${guess}?` });
+}
+
+/** True if a statement names a table or view of ours, or one of its functions of past states. */
+function namesRelation(text: string, relation: string): boolean {
+  const [schema, name] = relation.split('.');
+  const schemas = schema === 'market' ? 'market(_history)?' : schema;
+  return new RegExp(`\\b${schemas}"?\\."?${name}(_at|_as_of|_changes)?\\b`, 'i').test(text);
+}
+
+/** The known name, with or without its schema, that begins with a word or else is most like it. */
+function guessOf(word: string, known: readonly string[]): string | null {
+  const bare = (name: string) => name.slice(name.indexOf('.') + 1);
+  const found =
+    known.find((name) => bare(name) === word) ??
+    known.find((name) => bare(name).startsWith(`${word}_`)) ??
+    nearest(word, known.map(bare));
+  return known.find((name) => name === found || bare(name) === found) ?? null;
 }
 
 /** A Postgres error with the line of the statement that it points at. */
@@ -150,13 +182,15 @@ function explained(error: unknown, text: string, prefix: number): unknown {
   const { code, position, hint } = error as Partial<DatabaseError>;
   if (code === undefined || code === CANCELED || !/^[0-9A-Z]{5}$/.test(code)) return error;
   const at = position === undefined ? undefined : Number(position) - 1 - prefix;
-  const isOther =
-    code === READ_ONLY || (code === SYNTAX_ERROR && (at === undefined || text.slice(0, at).trim() === ''));
+  const isWrite = code === READ_ONLY || WRITES_VIEW.test(messageOf(error));
+  const isOther = code === SYNTAX_ERROR && (at === undefined || text.slice(0, at).trim() === '');
   const lines = [
     `Postgres: ${messageOf(error)} (${code})`,
     ...(at === undefined || at < 0 ? [] : pointedAt(text, at)),
-    ...(hint === undefined ? [] : [`  ${hint}`]),
-    ...(isOther
+    // How Postgres could be made to write is no advice here.
+    ...(hint === undefined || isWrite ? [] : [`  ${hint}`]),
+    ...(isWrite ? ['  nothing was changed'] : []),
+    ...(isWrite || isOther
       ? ['  only one statement that reads can be run: select, with, values, table, explain or show']
       : []),
   ];

@@ -10,6 +10,7 @@ import {
   lt,
   min,
   ne,
+  notInArray,
   type SQL,
   sql,
 } from 'drizzle-orm';
@@ -52,6 +53,7 @@ const secondsBetween = (from: SQL | Column, to: SQL | Column) =>
 
 /** A window that was split is counted by the windows that replaced it; only its calls are its own. */
 const notSplit = ne(windows.state, 'split');
+const requested = notInArray(windows.state, ['split', 'skipped']);
 
 const COUNTS = {
   /** By how they ended; `open` ones have not. */
@@ -312,8 +314,9 @@ async function selectProgress(db: NodePgDatabase, chosen: SQL) {
       state: runs.state,
       /** True if part of the run is yet to be planned. */
       isDeferred: sql<boolean>`${runs.deferred} <> '[]'::jsonb`,
-      total: countWindows(notSplit),
-      ended: countWindows(sql`${notSplit} and not ${isOpen()}`),
+      /** Windows with something to request, and those of them that have ended. */
+      total: countWindows(requested),
+      ended: countWindows(sql`${requested} and not ${isOpen()}`),
       requests: WINDOW_TOTALS.requests,
       fetched: WINDOW_TOTALS.fetched,
     })
