@@ -5,7 +5,7 @@ import { addDays, type Day, type DayRange, dayStart, isDay } from '../core/days.
 import { usageError } from '../core/errors.ts';
 import { EXCHANGE_CODES } from '../core/exchanges.ts';
 import { type NumberRange, parseChoice, parseInteger } from '../core/input.ts';
-import { PAGE_WIDTH } from './output.ts';
+import { pageWidth, wrap } from './output.ts';
 
 export { exampleDays };
 
@@ -38,11 +38,22 @@ export function examples(lines: readonly string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map(exampleText).join('\n')}`;
 }
 
-/** Breaks an example that is wider than the page into two lines, as a shell reads them. */
+/** Breaks an example that is wider than the page into several lines, as a shell reads them, its comment above it. */
 function exampleText(line: string): string {
-  const text = `  $ ${line}`;
-  const end = text.length <= PAGE_WIDTH ? -1 : text.lastIndexOf(' --', PAGE_WIDTH - 2);
-  return end === -1 ? text : `${text.slice(0, end)} \\\n     ${text.slice(end)}`;
+  const whole = `  $ ${line}`;
+  if (whole.length <= pageWidth()) return whole;
+  const [command = '', comment] = line.split(/\s+# /);
+  const lines = comment === undefined ? [] : [wrap(`  # ${comment}`).replaceAll('\n    ', '\n  # ')];
+  let rest = `  $ ${command}`;
+  while (rest.length > pageWidth()) {
+    const start = rest.search(/\S/) + 2;
+    const last = (text: string) => rest.lastIndexOf(text, pageWidth() - 2);
+    const end = last(' --') > start ? last(' --') : last(' ');
+    if (end <= start) break;
+    lines.push(`${rest.slice(0, end)} \\`);
+    rest = `     ${rest.slice(end)}`;
+  }
+  return [...lines, rest].join('\n');
 }
 
 /** The `--json` flag. @param what the kind of document, if the command does not make it obvious. */

@@ -34,7 +34,7 @@ export const PAGE_WIDTH = 80;
 const LEAST_PAGE_WIDTH = 40;
 
 /** PAGE_WIDTH, or the width of a terminal that is narrower. */
-function pageWidth(): number {
+export function pageWidth(): number {
   const { isTTY, columns = PAGE_WIDTH } = process.stdout;
   return isTTY === true && columns > 0
     ? Math.max(LEAST_PAGE_WIDTH, Math.min(PAGE_WIDTH, columns))

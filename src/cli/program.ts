@@ -1,10 +1,11 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, Help, Option } from 'commander';
 import { messageOf, PipelineError, type Remedy, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { largest } from '../core/iterables.ts';
 import { versionText } from '../core/version.ts';
 import { type Cli, EXIT, environmentRedactor, logStderr, print, printJson } from './cli.ts';
 import { exampleDays, examples } from './options.ts';
+import { PAGE_WIDTH, pageWidth, wrap } from './output.ts';
 import { type Specification, specify } from './specification.ts';
 import { loadCommands } from './specifications/load-commands.ts';
 import { lookCommands } from './specifications/look-commands.ts';
@@ -55,8 +56,14 @@ export function buildProgram(cli: Cli): Command {
       writeErr: (text) => cli.stderr.write(text),
       // Errors are thrown too, and printed by `explain`.
       outputError: () => undefined,
+      getOutHelpWidth: pageWidth,
     })
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      minWidthToWrap: 1,
+      formatItem,
+      styleUsage: (usage) => wrap(`Usage: ${usage}`).slice('Usage: '.length),
+    })
     .helpOption('-h, --help', 'show this help')
     .helpCommand(false)
     .on('option:version', () => {
@@ -114,6 +121,17 @@ export function buildProgram(cli: Cli): Command {
       'eod help backfill    # everything about one command',
     ]),
   );
+}
+
+/** With less room beside the terms, help prints descriptions below them. */
+const LEAST_DESCRIPTION = 36;
+
+/** A term and its description. */
+function formatItem(this: Help, term: string, termWidth: number, description: string, helper: Help): string {
+  const width = this.helpWidth ?? PAGE_WIDTH;
+  if (description === '' || width - termWidth >= LEAST_DESCRIPTION)
+    return Help.prototype.formatItem.call(this, term, termWidth, description, helper);
+  return `  ${term}\n${helper.boxWrap(description, width - 6).replace(/^/gm, '      ')}`;
 }
 
 /** A flag after one that takes a value is taken for that value. @throws PipelineError `usage` */

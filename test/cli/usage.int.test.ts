@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { buildProgram, loadCommand, runProgram } from '../../src/cli/program.ts';
 import { systemClock, today } from '../../src/core/clock.ts';
 import { daysBetween } from '../../src/core/days.ts';
@@ -217,6 +218,29 @@ describe('help', () => {
       expect(text).toMatch(new RegExp(`Examples?:\\n  \\$ (.*)eod ${command.name()}`));
     }
   });
+
+  test.each([40, 60, 80, 200])(
+    'on a terminal of %i columns no line is longer, of no command',
+    async (columns) => {
+      const own = { isTTY: process.stdout.isTTY, columns: process.stdout.columns };
+      onTestFinished(() => void Object.assign(process.stdout, own));
+      Object.assign(process.stdout, { isTTY: true, columns });
+      const { cli, stdout } = captureCli();
+      const program = buildProgram(cli);
+      program.outputHelp();
+      for (const command of program.commands) {
+        await loadCommand(command, cli);
+        for (const one of [command, ...command.commands]) one.outputHelp();
+      }
+      const lines = stripVTControlCharacters(stdout()).split('\n');
+      // A word that is longer than the page is not broken.
+      const tooLong = lines.filter(
+        (line) => [...line].length > Math.min(80, columns) && / \S+ \S/.test(line),
+      );
+      expect(tooLong).toEqual([]);
+      expect(stdout()).toContain('first day: YYYY-MM-DD');
+    },
+  );
 
   test('eod --help lists what is needed first, eod help --all every command by what it is for', async () => {
     const first = await runCli(['--help'], { cwd });
