@@ -2,6 +2,7 @@ import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
+import { tableOf, titleOf } from '../operations/registry.ts';
 import { EXIT } from './cli.ts';
 import {
   type Column,
@@ -16,10 +17,21 @@ import {
 
 type OperationForecast = Forecast['operations'][number];
 
-const operationName = ({ operation, exchange }: Pick<OperationReport, 'operation' | 'exchange'>) =>
-  [operation, exchange].filter(Boolean).join(' ');
+type Pair = Pick<OperationReport, 'operation' | 'exchange'>;
 
-const NAME = columnsOf<OperationReport>('operation', 'exchange');
+/** A data set of an exchange in a sentence: `Prices, bhavcopy_cm NSE`. */
+export const dataSetText = ({ operation, exchange }: Pair) =>
+  [titleOf(operation), exchange].filter(Boolean).join(' ');
+
+/** The columns of a table that name a data set and its exchange. The name is that of the table, which fits and is queried. */
+export function dataSetColumns<Row extends Pair>(): Column<Row>[] {
+  return [
+    { head: 'data set', cell: ({ operation }) => tableOf(operation) },
+    { head: 'exchange', cell: ({ exchange }) => exchange },
+  ];
+}
+
+const NAME = dataSetColumns<OperationReport>();
 
 /** The most important first: columns that do not fit become notes. */
 const COUNTS: readonly Column<OperationReport>[] = [
@@ -52,7 +64,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
-    fittedTable(NAME, COUNTS, [...report.operations, total], operationName),
+    fittedTable(NAME, COUNTS, [...report.operations, total], dataSetText),
     '',
     `database state ${stateText(states)}`,
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
@@ -96,27 +108,21 @@ const warningLines = ({ warnings }: ReportedRun): string[] =>
 
 /** Data sets that were requested, and of which no response had a record. */
 const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
-  paragraph(
-    withoutRecords,
-    (one) => `no records: ${operationName(one)}, in ${plural(one.windows, 'window')}`,
-  );
+  paragraph(withoutRecords, (one) => `no records: ${dataSetText(one)}, in ${plural(one.windows, 'window')}`);
 
 /** Sessions for which the source sent nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
   if (emptySessions.length === 0) return [];
   return [
     '',
-    ...emptySessions.map((one) => `${operationName(one)}: ${emptySessionsText(one)}`),
+    ...emptySessions.map((one) => `${dataSetText(one)}: ${emptySessionsText(one)}`),
     'if the source should have them, "eod gaps fill" requests them again',
   ];
 }
 
 /** Responses that are doubted. */
 const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
-  paragraph(
-    suspicious,
-    (one) => `suspicious: ${one.operation} ${one.exchange} ${rangeText(one)}: ${one.reason}`,
-  );
+  paragraph(suspicious, (one) => `suspicious: ${dataSetText(one)} ${rangeText(one)}: ${one.reason}`);
 
 /** Days that lost rows; those that lost all of them first. */
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
@@ -183,7 +189,10 @@ export function changedColumns({ columns }: Pick<RowDifference, 'columns'>, time
 /** A timestamp with its zone, as Postgres writes it. */
 const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$/;
 
-const FORECAST_COLUMNS = columnsOf<OperationForecast>('operation', 'exchange', 'windows', 'requests');
+const FORECAST_COLUMNS = [
+  ...dataSetColumns<OperationForecast>(),
+  ...columnsOf<OperationForecast>('windows', 'requests'),
+];
 
 const FORECAST_NOTES: readonly Column<OperationForecast>[] = [
   ...columnsOf<OperationForecast>('skipped'),
@@ -197,7 +206,7 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   const { operations, isEstimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false, isSpread: false };
   return [
-    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], operationName),
+    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], dataSetText),
     '',
     `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
@@ -226,7 +235,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
     '',
     ...byHour.map(([, ofHour]) => {
       const last = ofHour.map(by).sort().at(-1);
-      const named = ofHour.slice(0, NAMED_WINDOWS).map(operationName).join(', ');
+      const named = ofHour.slice(0, NAMED_WINDOWS).map(dataSetText).join(', ');
       const more = ofHour.length - NAMED_WINDOWS;
       return `done by ${last}: ${named}${more > 0 ? ` and ${more} more` : ''}`;
     }),
@@ -236,7 +245,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
           `${plural(leftOver, 'call')} do not fit before the next night begins (${minuteText(nextNightAt, timeZone)}):`,
           ...late.map(
             (one) =>
-              `  ${operationName(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
+              `  ${dataSetText(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
           ),
           'later nights request prices and lists first, then what was requested longest ago',
           `to make them fit: ${FITTING}`,

@@ -211,6 +211,9 @@ export function titled(name: string): Titled | null {
   return { title, table: table.name, group };
 }
 
+/** The first table of a data set, by which it is listed; its name if it is not in use. */
+export const tableOf = (name: string) => titled(name)?.table ?? name;
+
 /** The title of a data set with its table, `Prices, bhavcopy_cm`; its name if it is not in use. */
 export function titleOf(name: string): string {
   const found = titled(name);

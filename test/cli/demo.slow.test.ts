@@ -187,6 +187,6 @@ test('before the data of the day is published the demo loads up to the day befor
   const folder = temporaryFolder();
   expect(await runCli(['demo', '--json'], { cwd: folder, env })).toMatchObject({ code: 0 });
   const status = await runCli(['--demo', 'status'], { cwd: folder, env });
-  expect(status.stdout).toMatch(/^GetBhavCopyCM +NSE +2026-11-19 +2026-11-19 +\d+$/m);
+  expect(status.stdout).toMatch(/^bhavcopy_cm +NSE +2026-11-19 +2026-11-19 +\d+$/m);
   expect(status.stdout).not.toMatch(/nothing| late /);
 });

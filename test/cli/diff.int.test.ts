@@ -61,7 +61,7 @@ describe.concurrent('between two runs', () => {
     const { code, stdout, stderr } = await diff('--between', '1', '2');
     expect([code, stderr]).toEqual([0, '']);
     const [head, counts, blank, ...lines] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^GetBhavCopyCM, \S+ \d\d:\d\d:\d\d to \S+ \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/);
+    expect(head).toMatch(/^Prices, bhavcopy_cm, \S+ \d\d:\d\d:\d\d to \S+ \d\d:\d\d:\d\d \(Asia\/Kolkata\)$/);
     expect(counts).toBe('2 updated, 2 withdrawn, 2 inserted');
     expect([blank, ...lines.map((line) => line.replaceAll(/ {2,}/g, ' | '))]).toEqual([
       '',
@@ -98,7 +98,7 @@ describe.concurrent('between two runs', () => {
   test('a run that changed nothing', async () => {
     const { code, stdout } = await diff('--between', '2', '3');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^GetBhavCopyCM, .*\nnothing changed\n$/);
+    expect(stdout).toMatch(/^Prices, bhavcopy_cm, .*\nnothing changed\n$/);
     expect(await diffJson('--between', '2', '3')).toMatchObject({ updated: 0, rows: [], notListed: 0 });
     const other = await runCli(['diff', '--operation', 'GetSeriesChange', '--between', '1', '4'], options);
     expect(other).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nnothing changed\n$/) });

@@ -69,7 +69,7 @@ describe.runIf(existsSync(FOLDER))('gaps of real bhav copies', () => {
     const human = await runCli(['gaps', 'getbhavcopycm', ...RANGE], options);
     expect(human.code).toBe(1);
     expect(human.stdout).toMatch(
-      /^GetBhavCopyCM +NSE +2025-09-01 +2025-09-11 +9\n +the source listed nothing$/m,
+      /^bhavcopy_cm +NSE +2025-09-01 +2025-09-11 +9\n +the source listed nothing$/m,
     );
     expect(human.stdout).toContain('14 sessions missing in 2 ranges, 2025-08-29 to 2025-09-11');
 

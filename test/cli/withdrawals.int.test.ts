@@ -19,7 +19,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   await loadBhav(store, rows.slice(8), { fullSets, runId });
   const listed = await runCli(['withdrawals'], options);
   expect(listed).toMatchObject({ code: 0, stderr: '' });
-  expect(listed.stdout).toMatch(/GetBhavCopyCM +NSE +2025-08-29 +8 +12 +20\n +EQ S10; EQ S11; EQ S12/);
+  expect(listed.stdout).toMatch(/bhavcopy_cm +NSE +2025-08-29 +8 +12 +20\n +EQ S10; EQ S11; EQ S12/);
   const { json } = await runJson<{ id: number; rows: object[] }[]>(['withdrawals'], options);
   expect(json).toMatchObject([{ runId, gone: 8, left: 12, most: 20, state: 'refused' }]);
   expect(json[0]?.rows).toHaveLength(3);

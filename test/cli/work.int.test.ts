@@ -57,7 +57,7 @@ describe('backfill', () => {
       const bhavCopy = await ask('GetBhavCopyCM');
       expect(bhavCopy.code).toBe(1);
       expect(bhavCopy.stdout.replaceAll(/\s+/g, ' ')).toContain(
-        'GetBhavCopyCM NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
+        'Prices, bhavcopy_cm NSE: empty on 5 sessions that should have data (2025-02-20 to 2025-02-27)',
       );
       expect(bhavCopy.stderr).toContain('empty on 5 sessions that should have data');
       const pledge = await ask('GetConsolidatedPledge');
@@ -65,7 +65,7 @@ describe('backfill', () => {
       expect(pledge.stdout).not.toContain('should have data');
       // It may be empty, but that nothing came is worth saying.
       expect(pledge.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-        /^run 2 \(.*\): completed without records after .* no records: GetConsolidatedPledge BSE, in \d+ windows?/,
+        /^run 2 \(.*\): completed without records after .* no records: Promoter pledges, consolidated_pledges BSE, in \d+ windows?/,
       );
       expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
       const { json } = await runJson<RunReport>(['runs', '1'], options);

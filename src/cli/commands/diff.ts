@@ -5,7 +5,7 @@ import { compareVersions, type VersionAndTime, type Versions } from '../../load/
 import { readMoment, readVersion, versionAt, versionsOfRuns } from '../../load/state/loads/versions.ts';
 import { readRunEnd } from '../../load/state/runs/outcomes.ts';
 import type { RowDifference } from '../../load/state/runs/reports.ts';
-import { findDataSet } from '../../operations/registry.ts';
+import { findDataSet, titleOf } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { LISTED, parseId, parseMoment } from '../options.ts';
@@ -136,7 +136,7 @@ function differenceText(result: VersionDifference, timeZone: string): string {
     iso === '' ? 'the beginning' : momentText(iso, timeZone),
   );
   return [
-    `${result.operation}, ${from} to ${to} (${timeZone})`,
+    `${titleOf(result.operation)}, ${from} to ${to} (${timeZone})`,
     counts.join(', ') || 'nothing changed',
     ...(rows.length === 0 ? [] : ['', differencesText(rows, timeZone)]),
     ...(notListed === 0 ? [] : ['', `${plural(notListed, 'more row')}; --limit shows more`]),

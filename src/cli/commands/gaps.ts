@@ -5,9 +5,11 @@ import { type Cli, EXIT, type JsonFlag, loadSettings, logNote, print, printJson 
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, plural, table } from '../output.ts';
 import { type GapFlags, gapScope, parsedLate } from '../parse-request.ts';
+import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<Gap>[] = [
-  ...columnsOf<Gap>('operation', 'exchange', 'from', 'to', 'sessions'),
+  ...dataSetColumns<Gap>(),
+  ...columnsOf<Gap>('from', 'to', 'sessions'),
   { head: 'why', cell: gapText },
 ];
 

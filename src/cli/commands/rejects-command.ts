@@ -10,12 +10,13 @@ import {
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseExchanges } from '../options.ts';
-import { type Column, columnsOf, momentText, plural, rangeText, table } from '../output.ts';
+import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';
+import { dataSetColumns, dataSetText } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'reject', cell: (one) => one.id },
-  ...columnsOf<OpenReject>('operation', 'exchange'),
+  ...dataSetColumns<OpenReject>(),
   { head: 'days', cell: (one) => rangeText(one) },
   { head: 'position', cell: (one) => one.position },
   { head: 'why', cell: (one) => whyText(one) },
@@ -70,11 +71,11 @@ function whyText({ problems }: Pick<OpenReject, 'problems'>): string {
 }
 
 function detailText(reject: RejectDetail, timeZone: string): string {
-  const { id, operation, exchange, position, runId, windowId, resolvedAt, file } = reject;
+  const { id, position, runId, windowId, resolvedAt, file } = reject;
   const what = file === null ? 'response' : 'file';
   const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
-    `reject ${id}: ${operation} ${exchange} ${rangeText(reject)}`,
+    `reject ${id}: ${dataSetText(reject)} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
     `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,

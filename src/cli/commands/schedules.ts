@@ -2,10 +2,11 @@ import { systemClock } from '../../core/clock.ts';
 import { type NextTick, nextTicks } from '../../jobs/runs/night-schedules.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openEnabledOperations } from '../open-context.ts';
-import { type Column, columnsOf, table } from '../output.ts';
+import { type Column, table } from '../output.ts';
+import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<NextTick>[] = [
-  ...columnsOf<NextTick>('operation', 'exchange'),
+  ...dataSetColumns<NextTick>(),
   { head: 'cron', cell: (one) => one.pattern },
   { head: 'next', cell: (one) => one.nextLocal },
 ];

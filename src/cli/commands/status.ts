@@ -19,14 +19,12 @@ import {
   table,
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
-import { retryLines } from '../run-output.ts';
+import { dataSetColumns, dataSetText, retryLines } from '../run-output.ts';
 
 type OperationStatus = Status['operations'][number];
 
-const nameOf = ({ operation, exchange }: OperationStatus) => `${operation} ${exchange}`;
-
 const COLUMNS: readonly Column<OperationStatus>[] = [
-  ...columnsOf<OperationStatus>('operation', 'exchange'),
+  ...dataSetColumns<OperationStatus>(),
   { head: 'complete to', cell: (one) => one.completeTo ?? 'no complete day yet' },
   { head: 'latest', cell: (one) => one.lastComplete ?? 'nothing' },
 ];
@@ -149,11 +147,11 @@ function operationsText(
   ];
   const notes = operations.flatMap((one) => {
     const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
-    return facts.map((fact) => `${nameOf(one)}: ${fact}`);
+    return facts.map((fact) => `${dataSetText(one)}: ${fact}`);
   });
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
-    fittedTable(COLUMNS, counts, operations, nameOf),
+    fittedTable(COLUMNS, counts, operations, dataSetText),
     ...(isMissing ? ['', `missing sessions: of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');

@@ -10,6 +10,7 @@ import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '.
 import { openContext } from '../open-context.ts';
 import { parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
+import { dataSetText } from '../run-output.ts';
 
 interface Flags extends JsonFlag {
   readonly night?: string;
@@ -81,7 +82,7 @@ function foundText(
     `the night of ${night} is not complete: ${plural(missing.length, 'session')} missing; ${now}`,
     ...firstLines(
       missing,
-      ({ operation, exchange, day, reason }) => `  ${operation} ${exchange} ${day}: ${reason}`,
+      ({ operation, exchange, day, reason }) => `  ${dataSetText({ operation, exchange })} ${day}: ${reason}`,
     ),
   ].join('\n');
 }

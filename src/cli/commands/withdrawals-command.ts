@@ -2,7 +2,8 @@ import { usageError } from '../../core/errors.ts';
 import { readHeldBack, withdrawalsHeldBack } from '../../load/state/withdrawals.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { type Column, columnsOf, count, momentText, plural, table } from '../output.ts';
+import { type Column, count, momentText, plural, table } from '../output.ts';
+import { dataSetColumns } from '../run-output.ts';
 
 type HeldBack = Awaited<ReturnType<typeof withdrawalsHeldBack>>[number];
 
@@ -15,7 +16,7 @@ const SAMPLES = 3;
 
 const COLUMNS: readonly Column<HeldBack>[] = [
   { head: 'withdrawal', cell: (one) => one.id },
-  ...columnsOf<HeldBack>('operation', 'exchange'),
+  ...dataSetColumns<HeldBack>(),
   { head: 'day', cell: (one) => one.day ?? '' },
   { head: 'not listed', cell: (one) => one.gone },
   { head: 'would be left', cell: (one) => one.left },
