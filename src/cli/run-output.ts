@@ -2,7 +2,7 @@ import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
-import { tableOf, titleOf } from '../operations/registry.ts';
+import { listedAs, titleOf } from '../operations/registry.ts';
 import { EXIT } from './cli.ts';
 import {
   type Column,
@@ -23,10 +23,10 @@ type Pair = Pick<OperationReport, 'operation' | 'exchange'>;
 export const dataSetText = ({ operation, exchange }: Pair) =>
   [titleOf(operation), exchange].filter(Boolean).join(' ');
 
-/** The columns of a table that name a data set and its exchange. The name is that of the table, which fits and is queried. */
+/** The columns of a list that name a data set and its exchange. */
 export function dataSetColumns<Row extends Pair>(): Column<Row>[] {
   return [
-    { head: 'data set', cell: ({ operation }) => tableOf(operation) },
+    { head: 'data set', cell: ({ operation }) => listedAs(operation) },
     { head: 'exchange', cell: ({ exchange }) => exchange },
   ];
 }

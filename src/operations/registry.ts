@@ -211,8 +211,11 @@ export function titled(name: string): Titled | null {
   return { title, table: table.name, group };
 }
 
-/** The first table of a data set, by which it is listed; its name if it is not in use. */
-export const tableOf = (name: string) => titled(name)?.table ?? name;
+/** What a data set is called in lists, and can be typed: its table, or its own name where the table means another one. */
+export function listedAs(name: string): string {
+  const table = titled(name)?.table;
+  return table !== undefined && namedBy(dataSets, table)?.name === name ? table : name;
+}
 
 /** The title of a data set with its table, `Prices, bhavcopy_cm`; its name if it is not in use. */
 export function titleOf(name: string): string {

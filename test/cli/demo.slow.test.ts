@@ -41,7 +41,7 @@ async function serverGone(): Promise<void> {
 
 /** The counts of the table's last line, by their heads. */
 function totals(stdout: string): Record<string, number> {
-  const heads = (/^operation +exchange +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
+  const heads = (/^data set +exchange +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
   const values = (/^total +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
   return Object.fromEntries(heads.map((head, at) => [head, Number(values[at]?.replaceAll(',', ''))]));
 }

@@ -65,7 +65,7 @@ describe('backfill', () => {
       expect(pledge.stdout).not.toContain('should have data');
       // It may be empty, but that nothing came is worth saying.
       expect(pledge.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-        /^run 2 \(.*\): completed without records after .* no records: Promoter pledges, consolidated_pledges BSE, in \d+ windows?/,
+        /^run 2 \(.*\): completed without records after .* no records: Promoter pledges, consolidated_pledge BSE, in \d+ windows?/,
       );
       expect((await runCli(['runs'], options)).stdout).toMatch(/^ +2 +backfill +no records /m);
       const { json } = await runJson<RunReport>(['runs', '1'], options);
@@ -145,7 +145,7 @@ describe('backfill', () => {
       env: environment(url),
     });
     expect(stdout).toMatch(/^run 1 \(backfill, 2025-02-20 to 2025-02-27\): completed/);
-    expect(stdout).toMatch(/^operation +exchange +windows/m);
+    expect(stdout).toMatch(/^data set +exchange +windows/m);
     expect(stdout + stderr).not.toContain('\u001b');
   });
 

@@ -1,7 +1,15 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { columnComment } from '../../src/load/market/schema/comments-and-functions.ts';
-import { dataSets, operationNamed, operations, tables, titleOf } from '../../src/operations/registry.ts';
+import {
+  dataSets,
+  findDataSet,
+  listedAs,
+  operationNamed,
+  operations,
+  tables,
+  titleOf,
+} from '../../src/operations/registry.ts';
 import { LOAD_AUDIT, SOURCE_AUDIT, type TableDefinition } from '../../src/operations/table.ts';
 import { UDIFF_FIELDS } from '../../src/operations/udiff.ts';
 
@@ -159,6 +167,15 @@ describe('the registry', () => {
     expect(titleOf('GetConsolidatedPledge')).toBe('Promoter pledges, consolidated_pledge');
     expect(titleOf('GetFinRatioEOD')).toBe('Daily ratios, financial_ratios');
     expect(titleOf('GetNowhere')).toBe('GetNowhere');
+  });
+
+  test('lists each under a name that is its own, and that finds it', () => {
+    for (const { name } of dataSets) expect(findDataSet(listedAs(name)).name).toBe(name);
+    expect(['GetBhavCopyCM', 'GetFinancialRatios', 'GetFinRatioEOD'].map(listedAs)).toEqual([
+      'bhavcopy_cm',
+      'financial_ratios',
+      'GetFinRatioEOD',
+    ]);
   });
 
   test('holds every table once, and every data set has one', () => {
