@@ -41,7 +41,9 @@ test('a night with every operation fits, for 500 instruments', async () => {
   const { stdout } = await runCli(['nightly', '--dry-run'], optionsFor(500, begun));
   expect(stdout).not.toContain('do not fit');
   expect(names(found.operations.filter(({ isSpread }) => isSpread))).toContain('GetCompanyData');
-  expect(stdout).toMatch(/^Company contacts, company_contacts BSE: .* a\s+seventh of the instruments each night$/m);
+  expect(stdout).toMatch(
+    /^Company contacts, company_contacts BSE: .* a\s+seventh of the instruments each night$/m,
+  );
 });
 
 test('what does not fit is named, and is never a price or a list', async () => {

@@ -171,10 +171,10 @@ describe('the registry', () => {
 
   test('lists each under a name that is its own, and that finds it', () => {
     for (const { name } of dataSets) expect(findDataSet(listedAs(name)).name).toBe(name);
-    expect(['GetBhavCopyCM', 'GetFinancialRatios', 'GetFinRatioEOD'].map(listedAs)).toEqual([
+    expect(['GetBhavCopyCM', 'GetFinRatioEOD', 'GetFinancialRatios'].map(listedAs)).toEqual([
       'bhavcopy_cm',
       'financial_ratios',
-      'GetFinRatioEOD',
+      'GetFinancialRatios',
     ]);
   });
 
