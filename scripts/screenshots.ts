@@ -49,8 +49,8 @@ const SCREENSHOTS = [
     viewport: PHONE,
     whole: false,
   },
-  { name: 'quality', path: '/quality', colorScheme: 'light', viewport: LAPTOP, whole: true },
-  { name: 'freshness', path: '/freshness', colorScheme: 'dark', viewport: LAPTOP, whole: false },
+  { name: 'issues', path: '/issues', colorScheme: 'light', viewport: LAPTOP, whole: true },
+  { name: 'prices', path: '/data/GetBhavCopyCM', colorScheme: 'dark', viewport: LAPTOP, whole: false },
 ] as const;
 
 /** How many days back the data goes. */

@@ -99,7 +99,10 @@ async function splitShare(
     Math.min(sessions.filter((day) => day < exDate).length, sessions.filter((day) => day >= exDate).length);
   const [chosen] = splits.filter(({ kind }) => kind === 'split').sort((a, b) => beside(b) - beside(a));
   if (chosen === undefined || beside(chosen) === 0) return null;
-  return { ...chosen, closes: await adjustedCloses(context.db.pool, chosen.symbol, from) };
+  return {
+    ...chosen,
+    closes: await adjustedCloses(context.db.pool, { exchange: 'NSE', symbol: chosen.symbol, from, to }),
+  };
 }
 
 /** The width of the longest bar. */

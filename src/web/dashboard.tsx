@@ -20,13 +20,12 @@ import { type Access, guard } from './access.ts';
 import { ASSETS } from './assets.ts';
 import { Heading, type Page, type PageContext, type Requested } from './page.tsx';
 import { coveragePage, dataSetPage } from './pages/coverage-page.tsx';
+import { dataPage, relationPage } from './pages/data-page.tsx';
 import { dayPage } from './pages/day.tsx';
-import { dataSetDictionaryPage, dictionaryPage, viewPage } from './pages/dictionary.tsx';
+import { issuesPage } from './pages/issues-page.tsx';
 import { runIdOf } from './pages/path-values.ts';
-import { qualityPage } from './pages/quality-page.tsx';
 import { runPage, runsPage } from './pages/runs-page.tsx';
-import { tonightPage } from './pages/tonight.tsx';
-import { freshnessPage, rowsPage } from './pages/trends.tsx';
+import { statusPage } from './pages/status-page.tsx';
 import { serveQueueBoard } from './queue-board.ts';
 
 /** Pages have their own connections, so that they take none from the workers, and these time limits. */
@@ -40,18 +39,15 @@ const KEEP_ASSETS = 'public, max-age=31536000, immutable';
 
 /** All pages by their addresses. */
 const PAGES: Readonly<Record<string, (context: PageContext, requested: Requested) => Promise<Page>>> = {
-  '/': tonightPage,
+  '/': statusPage,
   '/coverage': coveragePage,
   '/coverage/:operation/:exchange': dataSetPage,
   '/coverage/:operation/:exchange/:day': dayPage,
   '/runs': runsPage,
   '/runs/:id': runPage,
-  '/quality': qualityPage,
-  '/freshness': freshnessPage,
-  '/rows': rowsPage,
-  '/dictionary': dictionaryPage,
-  '/dictionary/:name': dataSetDictionaryPage,
-  '/dictionary/views/:name': viewPage,
+  '/issues': issuesPage,
+  '/data': dataPage,
+  '/data/:name': relationPage,
 };
 
 /** The sentence that the next page shows after an action. The address of the page names it. */
@@ -80,14 +76,11 @@ interface Pressed {
 }
 
 const NAVIGATION = [
-  { path: '/', name: 'Tonight' },
+  { path: '/', name: 'Status' },
   { path: '/coverage', name: 'Coverage' },
   { path: '/runs', name: 'Runs' },
-  { path: '/quality', name: 'Quality' },
-  { path: '/freshness', name: 'Freshness' },
-  { path: '/rows', name: 'Rows' },
-  { path: '/dictionary', name: 'Dictionary' },
-  { path: '/queues', name: 'Queues' },
+  { path: '/issues', name: 'Issues' },
+  { path: '/data', name: 'Data' },
 ] as const;
 
 interface Frame {
@@ -193,7 +186,7 @@ function problemPage(status: number, text: string): Page {
           {text}
         </Heading>
         <p>
-          <a href="/">Tonight</a>
+          <a href="/">Status</a>
         </p>
       </>
     ),

@@ -2,6 +2,8 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { Day } from '../core/days.ts';
 import type { Pair } from '../core/exchanges.ts';
 import type { QueueContext } from '../jobs/context.ts';
+import { COMMANDS } from './commands.ts';
+import { Command } from './components/basics.tsx';
 
 /** What a page is made from. */
 export interface PageContext extends QueueContext {
@@ -44,4 +46,23 @@ export function Heading({
       {children === undefined ? null : <p class="lead">{children}</p>}
     </div>
   );
+}
+
+/** A page that would list rows, while there are none. */
+export function pageWithoutRows(title: string, { config }: Pick<PageContext, 'config'>): Page {
+  return {
+    title,
+    main: (
+      <Heading title={title}>
+        Nothing is loaded yet:{' '}
+        {config.EOD_ACCESS_KEY === undefined ? null : (
+          <>
+            <Command>{COMMANDS.backfillWeek}</Command> loads a week,{' '}
+          </>
+        )}
+        <Command>{COMMANDS.import}</Command> loads files of the exchanges, and{' '}
+        <Command>{COMMANDS.operations}</Command> describes the data sets.
+      </Heading>
+    ),
+  };
 }

@@ -91,7 +91,7 @@ function boardOf({ queues }: QueueContext): Board {
         hideDocsLink: true,
         // About Redis only.
         hideRedisDetails: true,
-        // Tonight says how many workers there are.
+        // The status says how many workers there are.
         showWorkers: false,
       },
     },

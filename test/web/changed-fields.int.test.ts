@@ -5,7 +5,7 @@ import { serve } from '../support/serve.ts';
 test('a field that the source has begun to send is on the page and in the metrics, for thirty days', async () => {
   const context = await openPipeline({});
   const { url } = await serve(context, ['web']);
-  const page = async () => (await fetch(`${url}/quality`)).text();
+  const page = async () => (await fetch(`${url}/issues`)).text();
   expect(await page()).toContain('The source has not changed the fields of its responses.');
   // Of the first run, and of a later one: an old one, and one of today with a name that is no HTML.
   const field = (name: string) =>

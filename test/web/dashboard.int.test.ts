@@ -1,29 +1,86 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { clockFrom } from '../reliability/support.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { DAY, logged, openDashboard, serve } from './dashboard-support.ts';
 
 const { pipeline, url, actionsUrl } = await openDashboard();
 
-test('Tonight says what is missing and why', async () => {
-  const text = async () =>
-    (await (await fetch(url)).text())
-      .replaceAll('<wbr/>', '')
-      .replace(/<[^>]*>/g, ' ')
-      .replace(/\s+/g, ' ');
-  expect(await text()).toMatch(/Last night is not complete/);
-  expect(await text()).toMatch(/GetBhavCopyCM BSE 2025-09-12: not requested yet/);
-  expect(await text()).toMatch(/GetSeriesChange NSE 2025-09-12: /);
+/** A page without its markup. */
+const textOf = async (path: string, at = url) =>
+  (await (await fetch(`${at}${path}`)).text())
+    .replaceAll('<wbr/>', '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ');
+
+test('there are five pages in the navigation, and none at another address', async () => {
+  const html = await (await fetch(url)).text();
+  const links = [...html.matchAll(/<li><a href="([^"]*)"[^>]*>(\w+)<\/a><\/li>/g)];
+  expect(links.map(([, path, name]) => `${name} ${path}`)).toEqual([
+    'Status /',
+    'Coverage /coverage',
+    'Runs /runs',
+    'Issues /issues',
+    'Data /data',
+  ]);
+  expect(await (await fetch(`${url}/runs`)).text()).toContain('href="/queues"');
+  for (const path of ['/quality', '/freshness', '/rows', '/dictionary'])
+    expect((await fetch(`${url}${path}`)).status, path).toBe(404);
+});
+
+test('Status says what is missing and why: data sets by title, in groups', async () => {
+  const text = await textOf('/');
+  expect(text).toMatch(/Session 2025-09-12 is not complete/);
+  expect(text).toMatch(/Prices, bhavcopy_cm BSE 2025-09-12: not requested yet/);
+  expect(text).toMatch(/Series changes, series_changes NSE 2025-09-12: /);
+  expect(text).toMatch(
+    / Prices Prices, .* Trading Market totals, .* Fundamentals Daily ratios, .* Ownership Promoter pledges, .* Reference Sectoral /,
+  );
+  // What is next is folded, and a number that is zero is not shown.
+  const html = await (await fetch(url)).text();
+  expect(html).toMatch(/<details class="card"><summary><h2 class="inline">Next/);
+  expect(html).not.toMatch(/<td class="number">(<[^>]*>)*0</);
   const calendar = await (await fetch(`${url}/coverage/GetSeriesChange/NSE`)).text();
   expect(calendar).toContain('2025-09-10: missing, failed');
   const odd = await (await fetch(`${url}/coverage/GetCircuitBreakers/NSE`)).text();
   expect(odd).toContain(`${DAY}: suspicious`);
 });
 
+test('Data has the rows of each session, and the prices of a share, by the name of the data set', async () => {
+  const text = await textOf('/data/GetBhavCopyCM');
+  expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each session, NSE 4 sessions, /);
+  expect(text).toMatch(/, NSE: closing prices 2025-09-08 to 2025-09-11: /);
+  const { rows } = await pipeline.db.pool.query<{ symbol: string; close: string }>(
+    `select symbol, min(to_char(close_price, 'FM99999990.00')) as close from market.bhavcopy_cm
+      where exchange = 'BSE' and trade_date = $1
+        and symbol not in (select symbol from market.bhavcopy_cm where exchange = 'NSE') group by symbol order by symbol limit 1`,
+    [DAY],
+  );
+  const [{ symbol = '', close = '' } = {}] = rows;
+  const chosen = await textOf(
+    `/data/GetBhavCopyCM?year=2025&symbol=${encodeURIComponent(symbol.toLowerCase())}`,
+  );
+  expect(chosen).toContain(`${symbol}, BSE: closing prices`);
+  expect(chosen).toContain(` to ${close} rupees`);
+  expect(await textOf('/data/GetBhavCopyCM?symbol=NOSUCH')).toContain(
+    'NOSUCH, BSE: closing prices no session of 2025',
+  );
+  expect(await textOf('/data/GetFinancialRatios')).toContain('Quarterly ratios, financial_ratios');
+  expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
+});
+
+test('Coverage and Data open at the latest year with data', async () => {
+  const later = await serve({ ...pipeline, clock: clockFrom('2027-03-01T12:00:00+05:30') });
+  for (const path of ['/coverage', '/coverage/GetBhavCopyCM/NSE', '/data/GetBhavCopyCM']) {
+    const html = await (await fetch(`${later}${path}`)).text();
+    expect(html, path).toMatch(/\?year=2027"[\s\S]*<a href="[^"]*\?year=2025" aria-current="true">2025/);
+  }
+});
+
 describe('buttons', () => {
   test('are not there unless they are switched on', async () => {
-    for (const path of ['/', '/quality', '/runs/1']) {
+    for (const path of ['/', '/issues', '/runs/1']) {
       expect(await (await fetch(`${url}${path}`)).text()).not.toContain('<form');
     }
     const posted = await fetch(`${url}/actions/fill-gaps`, { method: 'POST' });
@@ -34,7 +91,7 @@ describe('buttons', () => {
     const page = await fetch(`${actionsUrl}/runs/2`);
     const cookie = page.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^eod_session=[\w-]{24}; Path=\/; HttpOnly; SameSite=Strict$/);
-    const quality = await (await fetch(`${actionsUrl}/quality`, { headers: { cookie } })).text();
+    const quality = await (await fetch(`${actionsUrl}/issues`, { headers: { cookie } })).text();
     const token = /name="token" value="([\w-]+)"/.exec(quality)?.[1] ?? '';
     const post = async (fields: Record<string, string>, headers: Record<string, string>) => {
       const response = await fetch(`${actionsUrl}/actions/events`, {

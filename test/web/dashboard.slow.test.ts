@@ -20,12 +20,11 @@ const PATHS = [
   '/runs',
   '/runs/1',
   '/runs/2',
-  '/quality',
-  '/freshness',
-  '/rows?year=2025',
-  '/dictionary',
-  '/dictionary/GetCorporateActionsCategories',
-  '/dictionary/views/prices',
+  '/issues',
+  '/data',
+  '/data/GetBhavCopyCM?symbol=nosuch',
+  '/data/GetCorporateActionsCategories',
+  '/data/prices',
   '/no-such-page',
 ];
 
@@ -101,7 +100,7 @@ describe('every page', () => {
   test('shows what the source has sent as text', async () => {
     const context = await browser.newContext();
     const { page, wrong } = await watch(context);
-    for (const path of ['/quality', '/runs/1', `/coverage/GetBhavCopyCM/NSE/${DAY}`]) {
+    for (const path of ['/issues', '/runs/1', `/coverage/GetBhavCopyCM/NSE/${DAY}`]) {
       await page.goto(`${url}${path}`);
       expect(await page.locator('main').innerText()).toContain('<img src=x onerror=alert(1)>');
       expect(await page.locator('img[src="x"]').count()).toBe(0);
@@ -114,7 +113,7 @@ describe('every page', () => {
     const context = await browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     await page.goto(url);
-    expect(await page.locator('main').innerText()).toContain('GetBhavCopyCM NSE');
+    expect(await page.locator('main').innerText()).toContain('Prices, bhavcopy_cm NSE');
     await page.keyboard.press('Tab');
     expect(await page.locator(':focus').getAttribute('href')).toBe('#main');
     await page.goto(`${url}/coverage/GetBhavCopyCM/NSE`);
@@ -171,16 +170,16 @@ describe('buttons', () => {
     await press(`/runs/${rows[0].id}`, 'Cancel');
 
     // Those that the page shows have no response that is kept.
-    expect(await press('/quality', 'Retry rejects')).toMatch('There is no reject that can be read again');
+    expect(await press('/issues', 'Retry rejects')).toMatch('There is no reject that can be read again');
     await pool.query(
       `update etl.rejected_records r set first_seen_at = a.position, last_seen_at = a.position
          from etl.responses a where a.window_id = r.window_id and a.hash is not null`,
     );
     const [, retry] = /^Run (\d+) is reading the rejected records again\.$/.exec(
-      await press('/quality', 'Retry rejects'),
+      await press('/issues', 'Retry rejects'),
     ) ?? ['', ''];
     expect(await ended(pipeline, Number(retry))).toMatchObject({ kind: 'replay', state: 'completed' });
-    expect(await press('/quality', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
+    expect(await press('/issues', 'Ignore')).toBe('The decision is stored, and adjusted prices use it.');
     const decided = await pool.query('select event_id, decided_by from etl.event_decisions');
     expect(decided.rows).toEqual([{ event_id: EVENT, decided_by: 'anybody@127.0.0.1 (dashboard)' }]);
     expect(logged.filter((line) => line.includes('"notice"')).length).toBe(7);
@@ -249,26 +248,26 @@ test.each(backends)('the queues are shown, and nothing else can be done there, o
   // The rest of it is what somebody sees who has just begun.
   expect(await (await fetch(served)).text()).toMatch(/Nothing is loaded yet[\s\S]*eod backfill --all --from/);
   const empty = {
-    '/quality': 'eod reconcile',
-    '/rows': 'eod gaps',
+    '/issues': 'eod reconcile',
+    '/data': 'eod operations',
     '/coverage': 'eod backfill',
   };
   for (const [path, command] of Object.entries(empty)) {
     expect(await (await fetch(`${served}${path}`)).text()).toContain(`<code class="command">${command}`);
   }
   // Nothing found is no judgement of days that were not checked.
-  const quality = async () => (await fetch(`${served}/quality`)).text();
+  const found = async () => (await fetch(`${served}/issues`)).text();
   const heading = 'The data sets do not contradict each other.';
   await context.db.pool.query(
     "insert into etl.coverage (operation, exchange, day, last_position, last_said) values ('GetBhavCopyCM', 'NSE', '2025-09-10', now(), 'loaded')",
   );
-  const unchecked = await quality();
+  const unchecked = await found();
   expect(unchecked).toContain('No check has run yet.');
   expect(unchecked).toContain('eod reconcile --from 2025-09-10 --to 2025-09-10');
   expect(unchecked).not.toContain(heading);
   expect(unchecked).not.toContain('Nothing needs a person');
   await checkQuality(context, { from: '2025-09-10', to: '2025-09-10' });
-  expect(await quality()).toContain(heading);
+  expect(await found()).toContain(heading);
 
   // A database that is unreachable is reported as such, without its name.
   await database.drop();

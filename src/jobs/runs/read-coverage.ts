@@ -8,7 +8,7 @@ import {
   readSessionRecords,
   scheduledPairs,
 } from '../../load/state/coverage/completeness.ts';
-import { firstKnownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
+import { knownDay, summarizeDays } from '../../load/state/coverage/covered-days.ts';
 import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
 import { expectedVariants } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
@@ -76,7 +76,7 @@ export async function readDays(
     readSessionRecords(context, { ...scopeOf(config, pairs), from, to }),
     summarizeDays(db.drizzle, { pairs: pairs.filter((pair) => !hasSessions(pair)), from, to }),
     listDoubtedWindows(db.drizzle, { from, to }, MAX_DOUBTED),
-    Promise.all(pairs.map((pair) => firstKnownDay(db.drizzle, pair))),
+    Promise.all(pairs.map((pair) => knownDay(db.drizzle, pair, 'first'))),
   ]);
   const sessionOf = new Map(sessions.map((one) => [`${pairName(one)} ${one.day}`, one]));
   const summaryOf = new Map(summaries.map((one) => [`${pairName(one)} ${one.day}`, one]));
@@ -115,11 +115,25 @@ const hasSessions = ({ operation }: Pair) => expectedVariants(operationNamed(ope
 
 const covers = ({ from, to }: DoubtedWindow, day: Day) => from <= day && day <= to;
 
-/** The years from the first in which any of these data sets has coverage to the current one, newest first. */
-export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<number[]> {
-  const last = Number(today(context.clock, context.config.EOD_TIMEZONE).slice(0, 4));
-  const firsts = await Promise.all(pairs.map((pair) => firstKnownDay(context.db.drizzle, pair)));
-  const days = firsts.filter((day) => day !== null).sort();
-  const first = days[0] === undefined ? last : Number(days[0].slice(0, 4));
-  return Array.from({ length: last - first + 1 }, (_, back) => last - back);
+/** The years that can be looked at, the newest first. */
+export interface KnownYears {
+  readonly years: readonly number[];
+  /** The last year of which anything is loaded; null if nothing is. */
+  readonly latest: number | null;
+}
+
+/** The years from the first in which any of these data sets has coverage to the current one. */
+export async function knownYears(context: Context, pairs: readonly Pair[]): Promise<KnownYears> {
+  const days = await Promise.all(
+    pairs.flatMap((pair) => [
+      knownDay(context.db.drizzle, pair, 'first'),
+      knownDay(context.db.drizzle, pair, 'last'),
+    ]),
+  );
+  const known = days.filter((day) => day !== null).sort();
+  const now = today(context.clock, context.config.EOD_TIMEZONE);
+  const year = (day: Day | undefined) => Number((day ?? now).slice(0, 4));
+  const last = Math.max(year(now), year(known.at(-1)));
+  const years = Array.from({ length: last - year(known[0]) + 1 }, (_, back) => last - back);
+  return { years, latest: known.length === 0 ? null : year(known.at(-1)) };
 }

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import type { DayRange } from '../../core/days.ts';
 import type { TableDefinition } from '../../operations/table.ts';
 
 type Cell = string | number | null;
@@ -84,15 +85,36 @@ interface AdjustedClose {
   readonly adjusted: number;
 }
 
-/** The sessions of a share on NSE from a day on, the oldest first. */
-export async function adjustedCloses(pool: Pool, symbol: string, from: string): Promise<AdjustedClose[]> {
+/** The sessions of a share on an exchange, the oldest first, in the series in which it was traded most. */
+export async function adjustedCloses(
+  pool: Pool,
+  { exchange, symbol, from, to }: DayRange & { readonly exchange: string; readonly symbol: string },
+): Promise<AdjustedClose[]> {
   const { rows } = await pool.query<AdjustedClose>(
-    `select to_char(trade_date, 'YYYY-MM-DD') as day, unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
+    `select distinct on (trade_date) to_char(trade_date, 'YYYY-MM-DD') as day,
+            unadjusted_close_price::float8 as printed, close_price::float8 as adjusted
        from market.prices_adjusted
-      where exchange = 'NSE' and symbol = $1 and trade_date >= $2 order by trade_date`,
-    [symbol, from],
+      where exchange = $1 and symbol = $2 and trade_date between $3 and $4 and close_price is not null
+      order by trade_date, traded_quantity desc nulls last`,
+    [exchange, symbol, from, to],
   );
   return rows;
+}
+
+/** The shares that were traded most on the last session of an exchange until a day, by turnover. */
+export async function mostTraded(
+  pool: Pool,
+  exchange: string,
+  until: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await pool.query<{ symbol: string }>(
+    `select symbol from market.bhavcopy_cm
+      where exchange = $1 and trade_date = (select max(trade_date) from market.bhavcopy_cm where exchange = $1 and trade_date <= $2)
+      order by turnover desc nulls last, symbol limit $3`,
+    [exchange, until, limit],
+  );
+  return rows.map(({ symbol }) => symbol);
 }
 
 /** node-postgres returns numeric and bigint as text; as numbers they are precise enough to be shown. */

@@ -64,32 +64,19 @@ export function Section({
   );
 }
 
-/**
- * Links to the years of a page.
- *
- * @param recent what is shown if no year is chosen, if that is possible.
- */
+/** Links to the years of a page. */
 export function Years({
   path,
   years,
   chosen,
-  recent,
 }: {
   readonly path: string;
   readonly years: readonly number[];
-  readonly chosen: number | null;
-  readonly recent?: string;
+  readonly chosen: number;
 }) {
   return (
-    <nav class="years" aria-label={recent === undefined ? 'Years' : 'Days'}>
+    <nav class="years" aria-label="Years">
       <ul>
-        {recent === undefined ? null : (
-          <li>
-            <a href={path} aria-current={chosen === null ? 'true' : undefined}>
-              {recent}
-            </a>
-          </li>
-        )}
         {years.map((year) => (
           <li key={year}>
             <a href={`${path}?year=${year}`} aria-current={year === chosen ? 'true' : undefined}>

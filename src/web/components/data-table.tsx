@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { DayRange } from '../../core/days.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { count, rangeText } from '../../core/wording.ts';
 
 export interface Column<Row> {
@@ -25,7 +26,8 @@ export const RUN = {
 };
 
 /**
- * A table that scrolls sideways where the page is narrow. The first column is the heading of the row.
+ * A table that scrolls sideways where the page is narrow. The first column is the heading of the row. Cells without a
+ * value, and zeros, are blank.
  *
  * @param caption what it lists, for screen readers.
  */
@@ -33,12 +35,15 @@ export function Table<Row>({
   caption,
   columns,
   rows,
+  groupOf,
   empty,
   sticky = true,
 }: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
+  /** The heading under which a row is listed. */
+  readonly groupOf?: (row: Row) => string;
   /** Shown instead of a table without rows. */
   readonly empty?: ComponentChildren;
   /** Whether the first column stays visible while the others scroll. */
@@ -59,30 +64,36 @@ export function Table<Row>({
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row, at) => (
-            <tr key={at}>
-              {columns.map(({ head, cell, number, wide }, position) =>
-                position === 0 ? (
-                  <th key={head} scope="row">
-                    {cell(row)}
-                  </th>
-                ) : (
-                  <td key={head} class={number === true ? 'number' : wide === true ? 'wide' : ''}>
-                    {show(cell(row))}
-                  </td>
-                ),
-              )}
-            </tr>
-          ))}
-        </tbody>
+        {[...groupBy(rows, groupOf ?? (() => ''))].map(([group, ofGroup]) => (
+          <tbody key={group}>
+            {group === '' ? null : (
+              <tr>
+                <th scope="rowgroup" class="group" colSpan={columns.length}>
+                  {group}
+                </th>
+              </tr>
+            )}
+            {ofGroup.map((row, at) => (
+              <tr key={at}>
+                {columns.map(({ head, cell, number, wide }, position) =>
+                  position === 0 ? (
+                    <th key={head} scope="row">
+                      {cell(row)}
+                    </th>
+                  ) : (
+                    <td key={head} class={number === true ? 'number' : wide === true ? 'wide' : ''}>
+                      {shown(cell(row))}
+                    </td>
+                  ),
+                )}
+              </tr>
+            ))}
+          </tbody>
+        ))}
       </table>
     </section>
   );
 }
 
-/** Numbers with separators; a dash for nothing. */
-function show(value: ComponentChildren): ComponentChildren {
-  if (typeof value === 'number') return count(value);
-  return value === null || value === undefined || value === '' ? <span class="muted">–</span> : value;
-}
+const shown = (value: ComponentChildren): ComponentChildren =>
+  typeof value === 'number' ? (value === 0 ? null : count(value)) : value;

@@ -1,6 +1,9 @@
 import { Fragment } from 'preact';
 import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
+import { sentenceCase } from '../../core/wording.ts';
+import { GROUPS } from '../../operations/operation.ts';
+import { titled, titleOf } from '../../operations/registry.ts';
 import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */
@@ -18,14 +21,21 @@ export function Name({ children }: { readonly children: string }) {
   );
 }
 
-/** An operation with its exchange. */
-export function DataSet({ operation, exchange }: Pair) {
+/** A data set by its title and table, and the exchange. */
+export function DataSet({ operation, exchange }: Pick<Pair, 'operation'> & Partial<Pair>) {
+  const found = titled(operation);
   return (
     <>
-      <Name>{operation}</Name> <span class="exchange">{exchange}</span>
+      {found === null ? <Name>{operation}</Name> : `${found.title}, `}
+      <span class="of">
+        {found === null ? null : <Name>{found.table}</Name>} {exchange}
+      </span>
     </>
   );
 }
+
+/** The same in a text without markup. */
+export const pairTitle = ({ operation, exchange }: Pair): string => `${titleOf(operation)} ${exchange}`;
 
 /** The same as a link to its calendar, or to one of its days. */
 export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?: Day | undefined }) {
@@ -35,3 +45,20 @@ export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?
     </a>
   );
 }
+
+/** `February` or `Feb`, of a day or month. */
+export const monthName = (day: string, form: 'long' | 'short'): string =>
+  new Intl.DateTimeFormat('en-US', { month: form, timeZone: 'UTC' }).format(Date.parse(day));
+
+/** The heading of a group of data sets. */
+export const groupTitle = ({ operation }: Pick<Pair, 'operation'>): string =>
+  sentenceCase(titled(operation)?.group ?? 'others');
+
+/** Data sets by group, title and exchange, as every page lists them. */
+export const byTitle = <Item extends Pair>(items: readonly Item[]): Item[] => {
+  const rank = ({ operation }: Pair) => {
+    const { group } = titled(operation) ?? {};
+    return group === undefined ? GROUPS.length : GROUPS.indexOf(group);
+  };
+  return items.toSorted((a, b) => rank(a) - rank(b) || (pairTitle(a) < pairTitle(b) ? -1 : 1));
+};

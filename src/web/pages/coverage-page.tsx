@@ -15,11 +15,18 @@ import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
-import { Command, Empty, Section, Years } from '../components/basics.tsx';
+import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
-import { DataSet } from '../components/names.tsx';
-import { coveragePath, Heading, type Page, type PageContext, type Requested } from '../page.tsx';
-import { pairOf, yearOf } from './path-values.ts';
+import { byTitle, DataSet, monthName, pairTitle } from '../components/names.tsx';
+import {
+  coveragePath,
+  Heading,
+  type Page,
+  type PageContext,
+  pageWithoutRows,
+  type Requested,
+} from '../page.tsx';
+import { pairOf, rangeOfYear, yearOf } from './path-values.ts';
 
 const MARKS: Readonly<Record<DayKind, Mark>> = {
   complete: 'complete',
@@ -55,42 +62,26 @@ const SMALL: Readonly<Record<Exclude<DayKind, 'nothing'>, string>> = {
   pending: 'm2 5h6',
 };
 
-/** The names of the months. */
-export const MONTHS = [
-  'January',
-  'February',
-  'March',
-  'April',
-  'May',
-  'June',
-  'July',
-  'August',
-  'September',
-  'October',
-  'November',
-  'December',
-];
-
 const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
-
-const rangeOf = (year: number) => ({ from: `${year}-01-01`, to: `${year}-12-31` });
 
 /** A year of every data set at a glance. */
 export async function coveragePage(context: PageContext, requested: Requested): Promise<Page> {
-  const pairs = await listDataSets(context);
-  const years = await knownYears(context, pairs);
-  const year = yearOf(requested, years);
+  const pairs = byTitle(await listDataSets(context));
+  const known = await knownYears(context, pairs);
+  const year = yearOf(requested, known);
   const [sets, freshness] = await Promise.all([
-    readDays(context, pairs, rangeOf(year)),
+    readDays(context, pairs, rangeOfYear(year)),
     readFreshness(context),
   ]);
-  const isEmpty = sets.every(({ days }) => days.every(({ kind }) => kind !== 'complete' && kind !== 'empty'));
+  const isKnown = ({ kind }: CoverageDay) => !['nothing', 'holiday', 'pending'].includes(kind);
+  if (known.latest === null && !sets.some(({ days }) => days.some(isKnown)))
+    return pageWithoutRows('Coverage', context);
   const completeTo = (pair: Pair) => {
-    const known = freshness.find((one) => pairName(one) === pairName(pair));
-    const to = known?.completeTo == null ? 'no complete day yet' : `complete to ${known.completeTo}`;
-    return known?.lastComplete == null || known.completeTo === known.lastComplete
+    const found = freshness.find((one) => pairName(one) === pairName(pair));
+    const to = found?.completeTo == null ? 'no complete day yet' : `complete to ${found.completeTo}`;
+    return found?.lastComplete == null || found.completeTo === found.lastComplete
       ? to
-      : `${to}, latest ${known.lastComplete}`;
+      : `${to}, latest ${found.lastComplete}`;
   };
   return {
     title: `Coverage ${year}`,
@@ -99,20 +90,11 @@ export async function coveragePage(context: PageContext, requested: Requested): 
         <Heading title={`Coverage ${year}`}>
           Which sessions of each data set are loaded. Choose a data set to see its days.
         </Heading>
-        <Years path="/coverage" years={years} chosen={year} />
+        <Years path="/coverage" years={known.years} chosen={year} />
         <Legend strip />
-        {isEmpty ? (
-          <Empty title={`Nothing of ${year} is loaded.`}>
-            {freshness.some(({ isScheduled }) => isScheduled) ? (
-              <p>
-                <Command>{COMMANDS.backfillWeek}</Command> loads a week.
-              </p>
-            ) : null}
-          </Empty>
-        ) : null}
         <ul class="plain strips">
           {sets.map((set) => (
-            <li key={`${set.operation} ${set.exchange}`} class="card">
+            <li key={pairName(set)} class="card">
               <h2>
                 <a href={`${coveragePath(set)}?year=${year}`}>
                   <DataSet {...set} />
@@ -121,10 +103,7 @@ export async function coveragePage(context: PageContext, requested: Requested): 
               <p class="muted">
                 {totalsText(set.days)}; {completeTo(set)}
               </p>
-              <YearStrip
-                days={set.days}
-                label={`${set.operation} ${set.exchange} in ${year}: ${totalsText(set.days)}`}
-              />
+              <YearStrip days={set.days} label={`${pairTitle(set)} in ${year}: ${totalsText(set.days)}`} />
             </li>
           ))}
         </ul>
@@ -136,21 +115,22 @@ export async function coveragePage(context: PageContext, requested: Requested): 
 /** The calendar of one data set, a year at a time. */
 export async function dataSetPage(context: PageContext, requested: Requested): Promise<Page> {
   const pair = pairOf(requested);
-  const years = await knownYears(context, [pair]);
-  const year = yearOf(requested, years);
-  const [set] = await readDays(context, [pair], rangeOf(year));
+  const known = await knownYears(context, [pair]);
+  const year = yearOf(requested, known);
+  const [set] = await readDays(context, [pair], rangeOfYear(year));
   const now = today(context.clock, context.config.EOD_TIMEZONE);
   const days = set?.days ?? [];
   // Future months are left out.
   const shown = days.filter(({ day }) => day.slice(0, 7) <= now.slice(0, 7));
   return {
-    title: `${pair.operation} ${pair.exchange} ${year}`,
+    title: `${pairTitle(pair)} ${year}`,
     main: (
       <>
-        <Heading title={`${pair.operation} ${pair.exchange}`}>
-          {year}: {totalsText(days)}. <a href={`/dictionary/${pair.operation}`}>What it contains</a>.
+        <Heading title={pairTitle(pair)}>
+          {year}: {totalsText(days)}.{' '}
+          <a href={`/data/${pair.operation}?year=${year}`}>Its columns, and how many rows came when</a>
         </Heading>
-        <Years path={coveragePath(pair)} years={years} chosen={year} />
+        <Years path={coveragePath(pair)} years={known.years} chosen={year} />
         <Legend />
         <section class="card" aria-label={`Days of ${year}`}>
           <YearCalendar days={shown} linkOf={(day) => coveragePath(pair, day)} />
@@ -257,7 +237,7 @@ function YearStrip({ days, label }: { readonly days: readonly CoverageDay[]; rea
     <svg class="strip" viewBox={`0 -10 ${weeks * STEP} ${rows * STEP + 10}`} role="img" aria-label={label}>
       {months.map(({ day }) => (
         <text key={day} x={columnOf(first, day) * STEP} y={-2} class="strip-month">
-          {MONTHS[Number(day.slice(5, 7)) - 1]?.slice(0, 3)}
+          {monthName(day, 'short')}
         </text>
       ))}
       <path
@@ -282,7 +262,7 @@ function YearStrip({ days, label }: { readonly days: readonly CoverageDay[]; rea
 }
 
 /** `February 2025`, of a day or month. */
-const monthText = (day: string) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${day.slice(0, 4)}`;
+const monthText = (day: string) => `${monthName(day, 'long')} ${day.slice(0, 4)}`;
 
 /** A year as twelve months. Each day that is known is a link. */
 function YearCalendar({

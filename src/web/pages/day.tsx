@@ -15,6 +15,7 @@ import { refetchCommand } from '../commands.ts';
 import { Command, Empty, Facts, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, markOfState } from '../components/marks.tsx';
+import { pairTitle } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
 import { coveragePath, Heading, type Page, type PageContext, type Requested } from '../page.tsx';
 import { dayText } from './coverage-page.tsx';
@@ -44,10 +45,10 @@ export async function dayPage(context: PageContext, requested: Requested): Promi
     loads.reduce((total, load) => total + load[name], 0);
   const perInstrument = isByInstrument(operationNamed(operation));
   return {
-    title: `${operation} ${exchange} ${day}`,
+    title: `${pairTitle(pair)}, ${day}`,
     main: (
       <>
-        <Heading title={`${operation} ${exchange}, ${day}`}>
+        <Heading title={`${pairTitle(pair)}, ${day}`}>
           <DayBadge set={set} />{' '}
           <a href={`${coveragePath(pair)}?year=${day.slice(0, 4)}`}>All of {day.slice(0, 4)}</a>
         </Heading>

@@ -1,6 +1,7 @@
-import { type Day, isDay } from '../../core/days.ts';
+import { type Day, type DayRange, isDay } from '../../core/days.ts';
 import { usageError } from '../../core/errors.ts';
 import { EXCHANGE_CODES, type Pair } from '../../core/exchanges.ts';
+import type { KnownYears } from '../../jobs/runs/read-coverage.ts';
 import { operations } from '../../operations/registry.ts';
 import type { Requested } from '../page.tsx';
 
@@ -29,8 +30,10 @@ export function runIdOf({ params }: Pick<Requested, 'params'>): number {
   return Number(id);
 }
 
-/** The requested year, if it is one of these; else the first of them. */
-export function yearOf({ query }: Requested, years: readonly number[]): number {
+/** The requested year, if it is a known one; else the latest with data. */
+export function yearOf({ query }: Requested, { years, latest }: KnownYears): number {
   const requested = Number(query.get('year'));
-  return years.includes(requested) ? requested : (years[0] ?? new Date().getUTCFullYear());
+  return years.includes(requested) ? requested : (latest ?? years[0] ?? Number.NaN);
 }
+
+export const rangeOfYear = (year: number): DayRange => ({ from: `${year}-01-01`, to: `${year}-12-31` });

@@ -44,7 +44,10 @@ export async function runsPage(context: PageContext, { query }: Requested): Prom
     ...(before === null ? { refreshS: REFRESH_S } : {}),
     main: (
       <>
-        <Heading title="Runs">What was requested, imported or loaded again, the newest first.</Heading>
+        <Heading title="Runs">
+          What was requested, imported or loaded again, the newest first.{' '}
+          <a href="/queues">The jobs in the queues</a>
+        </Heading>
         <section class="card" aria-label="Runs">
           <Table
             empty={
@@ -91,7 +94,7 @@ const columns = (zone: string): readonly Column<RunSummary>[] => [
 ];
 
 function Failed({ value }: { readonly value: number }) {
-  return value === 0 ? <span class="muted">0</span> : <strong class="bad">{count(value)}</strong>;
+  return value === 0 ? null : <strong class="bad">{count(value)}</strong>;
 }
 
 /** A run with its counts, what failed, and what can be done. */

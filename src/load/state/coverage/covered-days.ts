@@ -40,9 +40,9 @@ export function summarizeDays(db: NodePgDatabase, { pairs, from, to }: DayScope)
     .groupBy(operation, exchange, day);
 }
 
-/** The first day of an operation and exchange that was loaded or found to be empty; null if there is none. */
-export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day | null> {
-  const [first] = await db
+/** The first or last day of an operation and exchange that was loaded or found to be empty; null if there is none. */
+export async function knownDay(db: NodePgDatabase, pair: Pair, which: 'first' | 'last'): Promise<Day | null> {
+  const [known] = await db
     .select({ day: coverage.day })
     .from(coverage)
     .where(
@@ -52,9 +52,9 @@ export async function firstKnownDay(db: NodePgDatabase, pair: Pair): Promise<Day
         inArray(coverage.state, ['loaded', 'empty']),
       ),
     )
-    .orderBy(asc(coverage.day))
+    .orderBy(which === 'first' ? asc(coverage.day) : desc(coverage.day))
     .limit(1);
-  return first?.day ?? null;
+  return known?.day ?? null;
 }
 
 /** A day of an operation and exchange. */

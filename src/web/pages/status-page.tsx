@@ -3,7 +3,7 @@ import { today } from '../../core/clock.ts';
 import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { within } from '../../core/waits.ts';
-import { count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
+import { clockTime, count, duration, isUnusual, plural, retryText } from '../../core/wording.ts';
 import { WINDOW_QUEUES, type WindowQueue } from '../../jobs/queue/queue.ts';
 import type { NextTick } from '../../jobs/runs/night-schedules.ts';
 import type { QuotaStatus } from '../../jobs/runs/read-status.ts';
@@ -15,56 +15,55 @@ import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Empty, Moment, Section } from '../components/basics.tsx';
 import { type Column, Table } from '../components/data-table.tsx';
 import { Badge, type Mark, MarkIcon } from '../components/marks.tsx';
-import { DataSet, DataSetLink } from '../components/names.tsx';
+import { byTitle, DataSet, DataSetLink, groupTitle } from '../components/names.tsx';
 import { Heading, type Page, type PageContext } from '../page.tsx';
 
 type OpenRun = Tonight['openRuns'][number];
 
 const REFRESH_S = 15;
 
-/** Whether last night is complete, what is in progress, what is waiting, and what comes next. */
-export async function tonightPage(context: PageContext): Promise<Page> {
+/** Whether the latest session is complete, what is in progress or waits, and what comes next. */
+export async function statusPage(context: PageContext): Promise<Page> {
   const [tonight, paused] = await Promise.all([readTonight(context), pausedQueues(context)]);
   const zone = context.config.EOD_TIMEZONE;
   const summary = summarizeNight(tonight);
+  const isRequested = summary.isFilledByFiles !== true;
   return {
     title: summary.title,
     refreshS: REFRESH_S,
     main: (
       <>
-        <Heading title="Tonight" />
+        <Heading title="Status" />
         <NightSummaryBox summary={summary} tonight={tonight} context={context} />
-        <Waiting tonight={tonight} paused={paused} zone={zone} />
-        <div class="columns">
-          <div class="side-column">
-            <Section id="runs" title="In progress">
-              <OpenRuns runs={tonight.openRuns} context={context} />
-            </Section>
-            {summary.isFilledByFiles === true ? null : (
-              <Section id="calls" title="Calls this hour">
-                <Calls quota={tonight.quota} zone={zone} />
+        {tonight.isUnused && tonight.openRuns.length === 0 ? null : (
+          <div class="columns">
+            <div class="side-column">
+              <Section id="runs" title="In progress">
+                <InProgress tonight={tonight} paused={paused} context={context} />
               </Section>
-            )}
-          </div>
-          <div class="main-column">
-            <Section
-              id="sessions"
-              title="Data sets"
-              note={`Their latest session, and what is missing of the last ${MISSING_OF}`}
-            >
-              <Table
-                caption="Data sets with their latest session"
-                columns={COLUMNS}
-                rows={tonight.sessions}
-              />
-            </Section>
-            {summary.isFilledByFiles === true ? null : (
-              <Section id="schedule" title="Next" note={<>Requested by the scheduler, in {zone}</>}>
-                <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} />
+              {isRequested ? (
+                <Section id="calls" title="Calls this hour">
+                  <Calls quota={tonight.quota} zone={zone} />
+                </Section>
+              ) : null}
+            </div>
+            <div class="main-column">
+              <Section
+                id="sessions"
+                title="Data sets"
+                note={`Their latest session, and what is missing of the last ${MISSING_OF}`}
+              >
+                <Table
+                  caption="Data sets with their latest session"
+                  columns={COLUMNS}
+                  rows={byTitle(tonight.sessions)}
+                  groupOf={groupTitle}
+                />
               </Section>
-            )}
+              {isRequested ? <Schedule ticks={tonight.ticks} now={today(context.clock, zone)} /> : null}
+            </div>
           </div>
-        </div>
+        )}
       </>
     ),
   };
@@ -78,86 +77,67 @@ interface NightSummary {
   readonly isFilledByFiles?: boolean;
 }
 
-/** Whether last night is complete: the first thing to know in the morning. */
+/** Whether the latest session is complete: the first thing to know in the morning. */
 function summarizeNight({ isUnused, sessions, openRuns }: Tonight): NightSummary {
   if (isUnused) return { mark: 'none', title: 'Nothing is loaded yet', text: null };
   const due = sessions.filter(({ lastDue }) => lastDue !== null);
   const missing = due.filter(({ isLate }) => isLate);
-  const older = sessions.reduce((sum, one) => sum + missingBefore(one), 0);
-  const latest = due
-    .map((one) => one.lastDue ?? '')
+  const latest = (missing.length === 0 ? due : missing)
+    .map(({ lastDue }) => lastDue ?? '')
     .sort()
     .at(-1);
-  const earlier =
-    older === 0 ? null : (
-      <>
-        {' '}
-        {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing as well:{' '}
-        <a href="/coverage">see the coverage</a>.
-      </>
-    );
-  const working = openRuns.some(({ state }) => state === 'running');
+  if (latest === undefined) {
+    return { mark: 'pending', title: 'No session is due yet', text: null };
+  }
+  const older = sessions.reduce((sum, one) => sum + missingBefore(one), 0);
   const failing = new Set(openRuns.flatMap(({ retries }) => retries.map(pairName))).size;
-  const failingText =
-    failing === 0 ? null : (
-      <>
-        {' '}
-        Requests of {plural(failing, 'data set')} have failed and are tried again:{' '}
-        <a href="#waits">see why</a>.
-      </>
-    );
-  if (missing.length === 0 && failing > 0) {
-    return {
-      mark: 'suspicious',
-      title: 'Requests fail',
-      text: (
+  const text = (about: string) => (
+    <>
+      {about}
+      {failing === 0 ? null : (
         <>
-          {failingText}
-          {earlier}
+          {' '}
+          Requests of {plural(failing, 'data set')} have failed and are tried again:{' '}
+          <a href="#runs">see why</a>.
         </>
-      ),
+      )}
+      {older === 0 ? null : (
+        <>
+          {' '}
+          {plural(older, 'earlier session')} {older === 1 ? 'is' : 'are'} missing as well:{' '}
+          <a href="/coverage">see the coverage</a>.
+        </>
+      )}
+    </>
+  );
+  const isFilledByFiles = sessions.every(({ isScheduled }) => !isScheduled);
+  if (missing.length > 0) {
+    const isWorking = openRuns.some(({ state }) => state === 'running');
+    const lack = `${plural(missing.length, 'data set')} of ${due.length} ${missing.length === 1 ? 'lacks' : 'lack'} the latest session`;
+    return {
+      mark: isWorking && failing === 0 ? 'running' : 'missing',
+      title: `Session ${latest} is ${isWorking ? 'in progress' : 'not complete'}${isWorking && failing > 0 ? ', and requests fail' : ''}`,
+      text: text(`${lack}${isWorking ? '; a run is loading them' : ''}.`),
+      isFilledByFiles,
     };
   }
-  if (sessions.every(({ isScheduled }) => !isScheduled)) {
+  if (failing > 0) return { mark: 'suspicious', title: 'Requests fail', text: text('') };
+  const mark = older === 0 ? 'complete' : 'suspicious';
+  if (isFilledByFiles) {
     return {
-      mark: older === 0 ? 'complete' : 'suspicious',
+      mark,
       title: older === 0 ? 'What was imported is complete' : 'What was imported has gaps',
-      text: (
-        <>
-          {plural(sessions.length, 'data set')}
-          {latest === undefined ? null : `, up to ${latest}`}. Without an access key nothing else is expected.
-          {earlier}
-        </>
+      text: text(
+        `${plural(due.length, 'data set')}, up to ${latest}. Without an access key nothing else is expected.`,
       ),
-      isFilledByFiles: true,
-    };
-  }
-  if (missing.length === 0) {
-    return {
-      mark: older === 0 ? 'complete' : 'suspicious',
-      title: older === 0 ? 'Last night is complete' : 'Last night is complete, earlier days are not',
-      text: (
-        <>
-          All {plural(due.length, 'data set')} have their latest session
-          {latest === undefined ? null : `, up to ${latest}`}.{earlier}
-        </>
-      ),
+      isFilledByFiles,
     };
   }
   return {
-    mark: working && failing === 0 ? 'running' : 'missing',
-    title: !working
-      ? 'Last night is not complete'
-      : failing === 0
-        ? 'In progress'
-        : 'In progress, and requests fail',
-    text: (
-      <>
-        {plural(missing.length, 'data set')} of {due.length} {missing.length === 1 ? 'lacks' : 'lack'} the
-        latest session{working ? '; a run is loading them' : ''}.{failingText}
-        {earlier}
-      </>
-    ),
+    mark,
+    title:
+      older === 0 ? `Session ${latest} is complete` : `Session ${latest} is complete, earlier ones are not`,
+    text: text(`All ${plural(due.length, 'data set')} have the latest session that is due.`),
   };
 }
 
@@ -215,7 +195,8 @@ function FirstSteps() {
         Load every night: <Command>{COMMANDS.up}</Command>
       </li>
       <li>
-        Or look at made-up data, without a key: <Command>{COMMANDS.demo}</Command>
+        Or, without a key, load files of the exchanges: <Command>{COMMANDS.import}</Command>, or look at
+        made-up data: <Command>{COMMANDS.demo}</Command>
       </li>
     </ol>
   );
@@ -233,80 +214,43 @@ async function pausedQueues({ queues, log }: PageContext): Promise<readonly Wind
   );
 }
 
-/** A list of everything that keeps work from going on; nothing if there is no such thing. */
-function Waiting({
-  tonight,
-  paused,
-  zone,
-}: {
-  readonly tonight: Tonight;
-  readonly paused: readonly WindowQueue[] | null;
-  readonly zone: string;
-}) {
-  const { quota, keyRefused, openRuns } = tonight;
-  const waits: ComponentChildren[] = [
-    ...(keyRefused === null
-      ? []
-      : [
-          <>
-            The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
-          </>,
-        ]),
-    ...(paused === null ? [<>The queue does not respond: no work is started until it does.</>] : []),
-    ...(paused ?? []).map((name) => (
-      <>
-        The queue of {name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run
-        continues it.
-      </>
-    )),
-    ...openRuns.flatMap(({ runId, retries }) =>
-      retries.map((retry) => (
-        <>
-          <a href={`/runs/${runId}`}>Run {runId}</a>: {retryText(retry, zone)}.
-        </>
-      )),
-    ),
-    ...openRuns
-      .filter(({ waitReasons }) => waitReasons.length > 0)
-      .map((run) => (
-        <>
-          <a href={`/runs/${run.runId}`}>Run {run.runId}</a>{' '}
-          {run.waitReasons.map((one) => waitReasonText(one, zone)).join('; ')}.
-        </>
-      )),
-    ...(quota?.nightsWaitUntil != null && openRuns.length === 0
-      ? [
-          <>
-            The calls of this hour are used up; more can be made from{' '}
-            <Moment iso={quota.nightsWaitUntil} zone={zone} form="clock" /> on.
-          </>,
-        ]
-      : []),
-  ];
-  if (waits.length === 0) return null;
-  return (
-    <Section id="waits" title="Waiting">
-      <ul class="plain">
-        {waits.map((wait, at) => (
-          <li key={at}>{wait}</li>
-        ))}
-      </ul>
-    </Section>
+/** What keeps all work from going on. */
+function waitsOfAll(
+  { quota, keyRefused, openRuns }: Tonight,
+  paused: readonly WindowQueue[] | null,
+  zone: string,
+) {
+  const waits: ComponentChildren[] = (paused ?? []).map(
+    (name) =>
+      `The queue of ${name === 'nightly' ? 'nightly runs' : 'backfills'} is paused; starting or resuming a run continues it.`,
   );
+  if (paused === null) waits.unshift('The queue does not respond: no work is started until it does.');
+  if (keyRefused !== null) {
+    waits.unshift(
+      <>
+        The source refuses the access key: <q>{keyRefused}</q>. No call is made with it.
+      </>,
+    );
+  }
+  if (quota?.nightsWaitUntil != null && openRuns.length === 0) {
+    waits.push(
+      <>
+        The calls of this hour are used up; more can be made from{' '}
+        <Moment iso={quota.nightsWaitUntil} zone={zone} form="clock" /> on.
+      </>,
+    );
+  }
+  return waits;
 }
 
 function waitReasonText(reason: OpenRun['waitReasons'][number], zone: string): string {
-  const clock = (iso: string) =>
-    new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' }).format(
-      Date.parse(iso),
-    );
   switch (reason.why) {
     case 'paused':
-      return 'was paused by hand: resume it to go on';
+      return 'is paused: resume it to go on';
     case 'no_worker':
       return 'waits for a worker: none is running';
     case 'calls_used':
-      return `waits for ${clock(reason.until)}: the calls of this hour are used up`;
+      return `waits for ${clockTime(reason.until, zone)}: the calls of this hour are used up`;
     case 'key_refused':
       return 'waits for an access key that the source accepts';
     case 'lists':
@@ -343,44 +287,66 @@ const COLUMNS: readonly Column<Tonight['sessions'][number]>[] = [
     head: 'Records',
     number: true,
     cell: ({ lastRecords, medianRecords }) =>
-      lastRecords === null ? null : (
+      isUnusual(lastRecords ?? 0, lastRecords === null ? null : medianRecords) ? (
         <>
-          {count(lastRecords)}
-          {isUnusual(lastRecords, medianRecords) ? (
-            <span class="muted"> usually {count(Math.round(medianRecords ?? 0))}</span>
-          ) : null}
+          {count(lastRecords ?? 0)} <span class="muted">usually {count(Math.round(medianRecords ?? 0))}</span>
         </>
+      ) : (
+        lastRecords
       ),
   },
   {
     head: `Missing of ${MISSING_OF}`,
     number: true,
     cell: ({ missingSessions }) =>
-      missingSessions === 0 ? <span class="muted">0</span> : <strong class="bad">{missingSessions}</strong>,
+      missingSessions === 0 ? null : <strong class="bad">{missingSessions}</strong>,
   },
   {
     head: 'Rejects',
     number: true,
-    cell: ({ openRejects }) =>
-      openRejects === 0 ? <span class="muted">0</span> : <a href="/quality">{count(openRejects)}</a>,
+    cell: ({ openRejects }) => (openRejects === 0 ? null : <a href="/issues">{count(openRejects)}</a>),
   },
 ];
 
-function OpenRuns({ runs, context }: { readonly runs: readonly OpenRun[]; readonly context: PageContext }) {
-  if (runs.length === 0) {
-    return (
-      <Empty title="No run is open.">
-        <p>
-          <a href="/runs">The runs so far</a>
-        </p>
-      </Empty>
-    );
-  }
+/** Runs with their progress, and everything that waits. */
+function InProgress({
+  tonight,
+  paused,
+  context,
+}: {
+  readonly tonight: Tonight;
+  readonly paused: readonly WindowQueue[] | null;
+  readonly context: PageContext;
+}) {
+  const { openRuns } = tonight;
+  const waits = waitsOfAll(tonight, paused, context.config.EOD_TIMEZONE);
   return (
-    <ul class="plain runs">
-      {runs.map((run) => (
-        <li key={run.runId}>
-          <RunProgress run={run} context={context} />
+    <>
+      <Waits waits={waits} />
+      {openRuns.length === 0 ? (
+        <p class="muted">
+          No run is open: <a href="/runs">the runs so far</a>.
+        </p>
+      ) : (
+        <ul class="plain runs">
+          {openRuns.map((run) => (
+            <li key={run.runId}>
+              <RunProgress run={run} context={context} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Waits({ waits }: { readonly waits: readonly ComponentChildren[] }) {
+  return waits.length === 0 ? null : (
+    <ul class="waits" aria-label="Waiting">
+      {waits.map((wait, at) => (
+        <li key={at}>
+          <MarkIcon mark="paused" />
+          <span>{wait}</span>
         </li>
       ))}
     </ul>
@@ -388,7 +354,7 @@ function OpenRuns({ runs, context }: { readonly runs: readonly OpenRun[]; readon
 }
 
 function RunProgress({ run, context }: { readonly run: OpenRun; readonly context: PageContext }) {
-  const { runId, kind, state, total, ended, fetched, finishAt } = run;
+  const { runId, kind, state, total, ended, fetched, finishAt, retries, waitReasons } = run;
   const zone = context.config.EOD_TIMEZONE;
   const left = finishAt === null ? null : Math.max(0, (Date.parse(finishAt) - context.clock.now()) / 1000);
   return (
@@ -410,6 +376,12 @@ function RunProgress({ run, context }: { readonly run: OpenRun; readonly context
           </>
         )}
       </p>
+      <Waits
+        waits={[
+          ...retries.map((retry) => `${retryText(retry, zone)}.`),
+          ...waitReasons.map((reason) => `It ${waitReasonText(reason, zone)}.`),
+        ]}
+      />
       <div class="actions">
         {state === 'paused' ? (
           <ActionButton
@@ -462,32 +434,37 @@ const TIMES = 12;
 
 function Schedule({ ticks, now }: { readonly ticks: readonly NextTick[]; readonly now: string }) {
   const sorted = ticks.toSorted((a, b) => (a.next < b.next ? -1 : 1));
-  const times = groupBy(sorted, ({ next }) => next);
-  const listed = [...times].slice(0, TIMES);
-  const more = times.size - listed.length;
+  const times = groupBy(sorted, ({ nextLocal }) => timeText(nextLocal, now));
+  const more = times.size - TIMES;
   return (
-    <>
+    <details class="card">
+      <summary>
+        <h2 class="inline">Next</h2>
+        {sorted[0] === undefined ? null : (
+          <span class="note">
+            {timeText(sorted[0].nextLocal, now)} <DataSet {...sorted[0]} />
+          </span>
+        )}
+      </summary>
       <ol class="timeline">
-        {listed.map(([next, group]) => {
-          const local = group[0]?.nextLocal ?? '';
-          return (
-            <li key={next}>
-              <time dateTime={next} class="nowrap">
-                {local.slice(0, 10) === now ? '' : `${local.slice(5, 10)} `}
-                <strong>{local.slice(11, 16)}</strong>
-              </time>
-              <span>
-                {group.map((one) => (
-                  <span key={one.id} class="block">
-                    <DataSet operation={one.operation} exchange={one.exchange} />
-                  </span>
-                ))}
-              </span>
-            </li>
-          );
-        })}
+        {[...times].slice(0, TIMES).map(([time, group]) => (
+          <li key={time}>
+            <strong class="nowrap">{time}</strong>
+            <span>
+              {group.map((one) => (
+                <span key={one.id} class="block">
+                  <DataSet operation={one.operation} exchange={one.exchange} />
+                </span>
+              ))}
+            </span>
+          </li>
+        ))}
       </ol>
       {more > 0 ? <p class="muted">and {plural(more, 'further time')}</p> : null}
-    </>
+    </details>
   );
 }
+
+/** `21:15`, or `11-27 21:15` on another day than today. */
+const timeText = (local: string, now: string) =>
+  local.slice(0, 10) === now ? local.slice(11, 16) : `${local.slice(5, 10)} ${local.slice(11, 16)}`;

@@ -27,7 +27,7 @@ const LISTED = 50;
 const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
 
 /** What needs a person: rejects, findings, doubted responses, changed fields, corporate events without a decision. */
-export async function qualityPage(context: PageContext): Promise<Page> {
+export async function issuesPage(context: PageContext): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
   const [rejects, rejectCounts, { findings, total }, findingCounts, checked, doubted, events, changes] =
@@ -212,7 +212,7 @@ function Events({ found, token }: { readonly found: CorporateEventsFound; readon
         empty={
           <Empty title="None needs a decision.">
             <p>
-              <Command>{COMMANDS.importLists}</Command> loads the exchanges' lists of corporate actions.
+              <Command>{COMMANDS.import}</Command> loads the exchanges' lists of corporate actions.
             </p>
           </Empty>
         }
