@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
+import { EXAMPLES } from '../../src/load/market/examples.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
 import { operations } from '../../src/operations/registry.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
@@ -44,18 +45,6 @@ function totals(stdout: string): Record<string, number> {
   const heads = (/^data set +exchange +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
   const values = (/^total +(.*)$/m.exec(stdout)?.[1] ?? '').split(/ +/);
   return Object.fromEntries(heads.map((head, at) => [head, Number(values[at]?.replaceAll(',', ''))]));
-}
-
-/** The SQL of the README's first queries. */
-function firstQueries(): string[] {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const section = /^## First queries\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
-  const lines = section.split('\n').filter((line) => line.startsWith('    '));
-  return lines
-    .map((line) => line.replace(/--.*/, ''))
-    .join('\n')
-    .split(';')
-    .filter((statement) => statement.trim() !== '');
 }
 
 /** Lines that do not fit on a terminal. */
@@ -144,7 +133,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   const client = new pg.Client({ connectionString: address });
   await client.connect();
   const rows: (number | null)[] = [];
-  for (const query of firstQueries()) rows.push((await client.query(query)).rowCount);
+  for (const { sql } of EXAMPLES) rows.push((await client.query(sql)).rowCount);
   await client.end();
   expect(rows.map((found) => found !== null && found > 0)).toEqual([true, true, true]);
   kept.signal('SIGINT');

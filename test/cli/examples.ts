@@ -81,7 +81,8 @@ const NO_COMMANDS: readonly (readonly [RegExp, string])[] = [
 
 /** Commands that are not run here, and where they are. */
 const NOT_RUN: readonly (readonly [RegExp, string])[] = [
-  [/^npm /, 'takes minutes: demo.slow.test.ts runs the demo'],
+  [/^npm /, 'takes minutes; before the commands of the README its demo is made'],
+  [/^git clone REPOSITORY /, 'its address is not published'],
   [/^npx vitest /, 'the suite itself; contributing.test.ts looks for its files'],
   [/^(docker|kubectl) /, 'needs a registry and a cluster: test/repo reads the manifests'],
   [/^(createdb|pg_dump|pg_restore|psql) /, 'needs clients as new as the server: services.slow.test.ts'],
@@ -90,8 +91,10 @@ const NOT_RUN: readonly (readonly [RegExp, string])[] = [
 export interface Command {
   /** As it is typed, without the prompt; lines that end with a backslash are joined. */
   readonly text: string;
-  /** What the page says that it prints, beneath it or in its comment, of figures that do not depend on the day. */
+  /** What the page says that it prints in its comment, of figures that do not depend on the day. */
   readonly prints: string;
+  /** Everything that it prints, as the page shows it beneath the prompt; empty if it shows nothing. */
+  readonly output: string;
 }
 
 /** What there is to do with a block. */
@@ -108,18 +111,25 @@ export function contentOf({ page, line, language, text }: Block): Content | null
   }
   const hasPrompts = text.startsWith('$ ');
   const lines = text.replaceAll(/ *\\\n */g, ' ').split('\n');
-  const typed = hasPrompts ? lines.filter((one) => one.startsWith('$ ')).map((one) => one.slice(2)) : lines;
+  const typed = hasPrompts
+    ? lines
+        .join('\n')
+        .slice(2)
+        .split('\n$ ')
+        .map((one) => ({ text: one.split('\n', 1)[0] ?? '', output: one.split('\n').slice(1).join('\n') }))
+    : lines.map((text) => ({ text, output: '' }));
   const strange = typed.filter(
-    (one) => !/^([A-Z_]+=\S+ )*(npx )?eod |^echo '[^']*' > \w+\.json$|^export /.test(one) && !whyNotRun(one),
+    ({ text: one }) =>
+      !/^([A-Z_]+=\S+ )*(npx )?eod |^echo '[^']*' > \w+\.json$|^export /.test(one) && !whyNotRun(one),
   );
   if (strange.length > 0) {
-    throw new Error(`${page}:${line}: neither run here nor in a list that says why not: ${strange[0]}`);
+    throw new Error(`${page}:${line}: neither run here nor in a list that says why not: ${strange[0]?.text}`);
   }
   return {
     kind: 'commands',
     commands: typed
-      .filter((one) => !whyNotRun(one))
-      .map((one) => ({ text: one, prints: / # ([\d.]+)$/.exec(one)?.[1] ?? '' })),
+      .filter(({ text: one }) => !whyNotRun(one))
+      .map((one) => ({ ...one, prints: / # ([\d.]+)$/.exec(one.text)?.[1] ?? '' })),
   };
 }
 

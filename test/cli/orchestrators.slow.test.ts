@@ -12,7 +12,7 @@ import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { blocksOf } from './examples.ts';
 
-const blocks = blocksOf('docs/orchestrators.md');
+const blocks = blocksOf('docs/operations.md');
 
 /** The example of the page in this language with this text in it. */
 function example(language: string, containing: string): string {

@@ -52,14 +52,14 @@ test('links to a part of a page name one of its headings', () => {
   expect(dead).toEqual([]);
 });
 
-test('the documentation stays short: 20 pages, 31,400 words, a README of 120 lines', () => {
+test('the documentation stays short: 20 pages, 31,400 words, a README of 90 lines', () => {
   const pages = pagesOf('docs').map((name) => `docs/${name}`);
   const words = [...pages, 'README.md']
     .flatMap((page) => read(page).split(/\s+/))
     .filter((word) => word !== '');
   expect(pages.length).toBeLessThanOrEqual(20);
   expect(words.length).toBeLessThanOrEqual(31_400);
-  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(90);
 });
 
 test('docs/README.md lists each page once', () => {
@@ -122,25 +122,34 @@ test('the workflow runs .ci/run on the oldest Node that is promised, the LTS bef
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-test('the page of the package on npm has its addresses and pictures', () => {
-  const { repository, homepage, bugs, keywords } = JSON.parse(read('package.json'));
-  const address = homepage.replace('#readme', '');
-  expect(address).toMatch(/^https:\/\/github\.com\/[\w-]+\/eod-pipeline$/);
-  expect({ repository, bugs }).toEqual({
-    repository: { type: 'git', url: `git+${address}.git` },
-    bugs: `${address}/issues`,
-  });
+test('nothing is addressed as if it were published: neither a repository nor a package', () => {
+  const { repository, homepage, bugs, keywords, private: isPrivate } = JSON.parse(read('package.json'));
+  expect({ repository, homepage, bugs, isPrivate }).toEqual({ isPrivate: true });
   expect(keywords).toEqual(expect.arrayContaining(['nse', 'bse', 'end-of-day', 'postgres']));
-  // npm shows the README without the files beside it.
-  const pictures = [...read('README.md').matchAll(/!\[[^\]]*\]\(([^)]+)\)|<img[^>]* src="([^"]+)"/g)].map(
-    (match) => match[1] ?? match[2] ?? '',
+  const texts = [...PAGES, 'Dockerfile', '.github/ISSUE_TEMPLATE/config.yml'].map(read).join('\n');
+  expect(texts).not.toMatch(
+    /github\.com\/eod-pipeline|githubusercontent|npmjs\.com|npm (?:install|i) eod-pipeline/,
   );
+});
+
+test('README.md shows pictures of this repository', () => {
+  const pictures = [...read('README.md').matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, path = '']) => path);
   expect(pictures.length).toBeGreaterThan(0);
-  const raw = `${address.replace('//github.com/', '//raw.githubusercontent.com/')}/HEAD/`;
-  for (const picture of pictures) {
-    expect(picture.startsWith(raw), picture).toBe(true);
-    expect(existsSync(join(ROOT, picture.slice(raw.length))), picture).toBe(true);
-  }
+  expect(pictures.filter((path) => !/^docs\/images\//.test(path) || !existsSync(join(ROOT, path)))).toEqual(
+    [],
+  );
+});
+
+test('figures of README.md that lead to docs/performance.md are in it', () => {
+  const linked = read('README.md')
+    .split('\n\n')
+    .flatMap((paragraph) => [
+      ...paragraph.matchAll(/(?<=[.;:] |^)([^.;:]*(?:\.\d[^.;:]*)*)\]\(docs\/performance\.md/g),
+    ])
+    .flatMap(([, before = '']) => before.match(/\d[\d,.]*\d|\d/g) ?? []);
+  expect(linked.length).toBeGreaterThanOrEqual(4);
+  const page = read('docs/performance.md');
+  expect(linked.filter((figure) => !new RegExp(`(?<![\\d.,])${figure}(?![\\d,])`).test(page))).toEqual([]);
 });
 
 describe('.github/ISSUE_TEMPLATE', () => {

