@@ -28,7 +28,7 @@ CREATE OR REPLACE VIEW etl.issues AS
     FROM etl.withdrawals w WHERE w.state = 'refused'
   UNION ALL
   SELECT 'suspicious'::text, 1, d.operation, d.exchange, ARRAY[d.exchange], d.from_date, d.to_date,
-         coalesce(d.source_file, nullif(array_to_string(d.instruments, ','), '')), NULL::text, 1::bigint, (d.to_date - d.from_date + 1)::numeric, d.reason, d.finished_at
+         nullif(array_to_string(d.instruments, ','), ''), d.source_file, 1::bigint, (d.to_date - d.from_date + 1)::numeric, d.reason, d.finished_at
     FROM etl.doubted_windows d
   UNION ALL
   SELECT 'corporate_action'::text,

@@ -1,4 +1,5 @@
 import { exampleDays } from '../core/clock.ts';
+import type { Issue } from '../load/state/issues.ts';
 
 const week = exampleDays();
 
@@ -38,3 +39,27 @@ export const eventCommand = (id: string) => `eod events set ${id} --factor A:B`;
 
 /** The command that proposes declarations of the fields which no column of an operation reads. */
 export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
+
+const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+
+/** The command that settles an issue, or shows what it is about so that a person can decide. */
+export function issueCommand({ kind, operation, exchange, from, to, subject, id }: Issue): string {
+  const days = `--from ${from} --to ${to}`;
+  switch (kind) {
+    case 'reject':
+      return id === null
+        ? `eod rejects --operation ${operation} --exchange ${exchange}`
+        : rejectCommand(Number(id));
+    case 'withdrawal':
+      return `eod withdrawals ${id}`;
+    case 'corporate_action':
+      return eventCommand(id ?? '');
+    case 'finding':
+      return id === null ? `eod findings --check ${subject} ${days}` : `eod findings ${id}`;
+    case 'suspicious': {
+      if (id !== null) return `eod import ${quoted(id)} --force`;
+      const instruments = subject === null ? '' : ` --instruments '${subject}'`;
+      return `eod backfill ${operation} --exchange ${exchange} ${days}${instruments} --force`;
+    }
+  }
+}

@@ -44,6 +44,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   state: [],
   wait: ['--state', '0'],
   verify: [],
+  issues: [],
   rejects: [],
   withdrawals: [],
   'withdrawals accept': ['1'],

@@ -154,6 +154,9 @@ const COMMAND_LINES: readonly Mistake[] = [
     'rejects --operation GetBhavCopy',
     'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',
   ],
+  ['issues --kind rejects', '--kind: unknown kind "rejects"; did you mean reject? …'],
+  ['issues --exchange XSE --json', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
+  ['issues --limit 0', '--limit: "0" is not a whole number from 1 to 9999999'],
   ['rejects retry --exchange XSE', '--exchange: unknown exchange "XSE"; did you mean BSE?'],
   [
     'withdrawals acept 4',

@@ -74,6 +74,7 @@ test('what commands print for people fits a terminal of 80 columns', async () =>
     ['nightly', '--dry-run'],
     ['findings', '--resolved'],
     ['withdrawals'],
+    ['issues'],
     ['rejects'],
     ['rejects', 'show', '1'],
     ['prune', '--dry-run'],

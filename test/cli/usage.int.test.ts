@@ -28,7 +28,7 @@ const COMMANDS = [
 test.each([
   [['load'], /^Load:\n {2}demo (.*\n)+ {2}import /],
   [['Look'], /^Look:\n {2}status /],
-  [['repair'], /^Repair:\n {2}rejects /],
+  [['repair'], /^Repair:\n {2}issues /],
   [['set', 'up'], /^Set up:\n {2}init /],
 ])('eod help %j shows that group alone', async (names, shows) => {
   const { code, stdout, stderr } = await runCli(['help', ...names], { cwd });

@@ -11,6 +11,9 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   const store = openPool(url);
   const options = { cwd: temporaryFolder(), env: { DATABASE_URL: url } };
   expect((await runCli(['withdrawals'], options)).stdout).toBe('no withdrawal is waiting for a decision\n');
+  expect((await runCli(['issues'], options)).stdout).toBe(
+    'nothing is loaded yet, so nothing needs a person\n',
+  );
 
   const rows = Array.from({ length: 20 }, (_, at) => bhavRow({ symbol: `S${at + 10}` }));
   const fullSets = [{ table: bhavcopy, exchange: 'NSE', days: { from: DAY, to: DAY }, mayBeEmpty: false }];
@@ -25,6 +28,30 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   expect(json[0]?.rows).toHaveLength(3);
 
   const id = String(json[0]?.id);
+  expect((await runCli(['issues'], options)).stdout).toBe(
+    [
+      `8 rows no longer listed, and kept: Prices, bhavcopy_cm NSE ${DAY}`,
+      '    8 of 20 rows of market.bhavcopy_cm were not listed any more; more than may',
+      '      be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was',
+      `    eod withdrawals ${id}`,
+      '',
+      '1 issue: 1 withdrawal\n',
+    ].join('\n'),
+  );
+  expect((await runJson<object[]>(['issues', '--exchange', 'NSE'], options)).json).toMatchObject([
+    {
+      kind: 'withdrawal',
+      subject: 'bhavcopy_cm',
+      id,
+      effect: 8,
+      priority: 1,
+      command: `eod withdrawals ${id}`,
+    },
+  ]);
+  expect((await runCli(['issues', '--exchange', 'BSE'], options)).stdout).toBe(
+    'no issue matches; there is 1 other\n',
+  );
+  expect((await runCli(['status'], options)).stdout).toMatch(/\n1 issue needs a person: eod issues\n$/);
   const shown = await runCli(['withdrawals', id], options);
   expect(shown.stdout).toMatch(
     /^withdrawal \d+: market.bhavcopy_cm NSE 2025-08-29\n8 rows not listed any more, 12 would be left, of at most 20\n/,
@@ -37,6 +64,8 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
     code: 0,
     stdout: `market.bhavcopy_cm NSE ${DAY}: 8 rows withdrawn, 12 left\n`,
   });
+  expect((await runCli(['issues'], options)).stdout).toMatch(/^nothing needs a person/);
+  expect((await runCli(['status'], options)).stdout).not.toContain('eod issues');
   const report = (await runJson<RunReport>(['runs', String(runId)], options)).json;
   expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
   expect((await runCli(['runs', String(runId)], options)).stdout).toMatch(

@@ -3,6 +3,7 @@ import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { buildProgram, loadCommand } from '../../src/cli/program.ts';
+import { ISSUE_KINDS } from '../../src/load/state/issue-kinds.ts';
 import * as typed from '../../src/web/commands.ts';
 import { captureCli } from '../support/cli.ts';
 
@@ -64,6 +65,21 @@ async function vocabulary(): Promise<{ commands: string[]; flags: string[] }> {
   };
 }
 
+/** Something that needs a person. */
+const ISSUE = {
+  priority: 1,
+  operation: 'GetBhavCopyCM',
+  exchange: 'NSE',
+  exchanges: ['NSE'],
+  from: '2025-08-29',
+  to: '2025-08-29',
+  subject: 'INFY',
+  items: 1,
+  effect: 1,
+  text: null,
+  since: null,
+};
+
 test('what pages show people to type are commands with flags that they have', async () => {
   const { commands, flags } = await vocabulary();
   const texts = [
@@ -72,6 +88,7 @@ test('what pages show people to type are commands with flags that they have', as
     typed.refetchCommand('GetBhavCopyCM', 'NSE', '2025-08-29'),
     typed.rejectCommand(1),
     typed.eventCommand('NSE:ITC:2025-08-29:split'),
+    ...ISSUE_KINDS.flatMap((kind) => ['3', null].map((id) => typed.issueCommand({ ...ISSUE, kind, id }))),
   ];
   for (const text of texts) {
     const [program, command, ...words] = text.split(' ');

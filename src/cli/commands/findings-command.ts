@@ -1,4 +1,5 @@
 import { usageError } from '../../core/errors.ts';
+import type { Context } from '../../jobs/context.ts';
 import { checks, parseCheckName } from '../../load/market/checks/index.ts';
 import {
   type CheckedDays,
@@ -72,6 +73,10 @@ function findingText(finding: Finding, rule: string, timeZone: string): string {
     resolvedAt === null ? 'open' : `resolved at ${at(resolvedAt)}`,
   ].join('\n');
 }
+
+/** Which days were never compared, and how to do so: what follows a sentence that nothing was found. */
+export const readUnchecked = async ({ db }: Pick<Context, 'db'>) =>
+  uncheckedText(await readCheckedDays(db.drizzle));
 
 /** Which days nobody can say anything about, and the command that checks them; empty if there are none. */
 function uncheckedText({ unchecked, from, to }: CheckedDays): string {

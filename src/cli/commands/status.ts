@@ -16,6 +16,7 @@ import {
   count,
   fittedTable,
   noWorkersText,
+  plural,
   table,
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
@@ -84,7 +85,8 @@ interface TextOptions {
 }
 
 function statusText(status: Status, options: TextOptions): string {
-  const { operations, openRuns, queue, database, quota, keyRefused, observedSessions, workers } = status;
+  const { operations, issues, openRuns, queue, database, quota, keyRefused, observedSessions, workers } =
+    status;
   const { sessions, queueProblem, timeZone, isDemo } = options;
   const cannotStore = cannotStoreText(workers, timeZone);
   // Imports need none.
@@ -113,6 +115,9 @@ function statusText(status: Status, options: TextOptions): string {
     ...(noWorkers === null ? [] : [noWorkers]),
     ...(queueProblem === null ? [] : [queueProblem]),
     `database: ${database === 'private' ? 'private Postgres (EOD_DATA_DIR)' : database}; queue: ${queue}`,
+    ...(issues === 0
+      ? []
+      : [`${plural(issues, 'issue')} ${issues === 1 ? 'needs' : 'need'} a person: eod issues`]),
   ].join('\n');
 }
 

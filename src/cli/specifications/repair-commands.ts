@@ -1,4 +1,5 @@
 import { Argument, Option } from 'commander';
+import { ISSUE_KINDS } from '../../load/state/issue-kinds.ts';
 import {
   exampleDays,
   exchangeOption,
@@ -15,8 +16,21 @@ const { from, to } = exampleDays();
 
 const operationsOfRejects = new Option('--operation <list>', 'only rejects of these operations');
 
+/** For help and completion; the command reads the list. */
+const issueKinds = Object.assign(new Option('--kind <list>', 'only these kinds'), {
+  argChoices: [...ISSUE_KINDS],
+});
+
 /** Commands that repair what is there. */
 export const repairCommands: readonly Specification[] = [
+  {
+    name: 'issues',
+    summary:
+      'List what needs a person, each with the command that settles it. Missing rows and prices that may be wrong by a fifth or more come first, then the newest day, and of one day the largest effect.',
+    options: [issueKinds, exchangeOption(), limitOption(50), jsonOption('a list of issues')],
+    examples: ['eod issues', 'eod issues --kind withdrawal,suspicious', 'eod issues --exchange BSE --json'],
+    run: async () => (await import('../commands/issues-command.ts')).listIssues,
+  },
   {
     name: 'rejects',
     summary:

@@ -4,6 +4,7 @@ import { type Pair, pairName } from '../../core/exchanges.ts';
 import { countFound, type FoundState } from '../../load/state/coverage/completeness.ts';
 import { lastRequests } from '../../load/state/coverage/coverage.ts';
 import { type Freshness, isUnused, readFreshness } from '../../load/state/coverage/freshness.ts';
+import { countIssues } from '../../load/state/issues.ts';
 import { countOpenRejects } from '../../load/state/rejects.ts';
 import type { RunKind } from '../../load/state/request.ts';
 import { type OpenRunProgress, openRunsProgress } from '../../load/state/runs/reports.ts';
@@ -56,6 +57,8 @@ export interface Status extends KeyStatus {
   /** Number of workers seen within the last minute, and when one was last seen. */
   readonly workers: Awaited<ReturnType<typeof readWorkers>>;
   readonly operations: readonly OperationStatus[];
+  /** How many issues need a person. */
+  readonly issues: number;
   readonly openRuns: readonly OpenRunProgress[];
   /** Sessions that no calendar file lists, known because there is data for them. */
   readonly observedSessions: readonly Pick<SessionRow, 'exchange' | 'day'>[];
@@ -88,6 +91,7 @@ export async function readStatus(context: Context): Promise<Status> {
     workers: await readWorkers(db.drizzle),
     database: config.DATABASE_URL === undefined ? 'private' : 'DATABASE_URL',
     operations: statuses,
+    issues: (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0),
     openRuns,
     ...(await readKeyStatus(context)),
     observedSessions: (await readObservedSessions(db.drizzle)).map(({ exchange, day }) => ({

@@ -1,10 +1,7 @@
 import { and, arrayOverlaps, asc, count, inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { ISSUE_KINDS, issues } from './schema/waiting.ts';
-
-export { ISSUE_KINDS };
-
-export type IssueKind = (typeof ISSUE_KINDS)[number];
+import type { IssueKind } from './issue-kinds.ts';
+import { issues } from './schema/waiting.ts';
 
 /** Which issues; nothing given means all. */
 export interface IssueFilter {

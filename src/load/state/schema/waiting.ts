@@ -1,11 +1,9 @@
 import { bigint, integer, numeric, text } from 'drizzle-orm/pg-core';
+import { ISSUE_KINDS } from '../issue-kinds.ts';
 import { day, etl, moment, reference } from './columns.ts';
 import { describe } from './describe.ts';
 
 // The views of migrations/repeatable/waiting.sql.
-
-/** What an issue is about; each kind has a command that lists it alone. */
-export const ISSUE_KINDS = ['reject', 'withdrawal', 'suspicious', 'corporate_action', 'finding'] as const;
 
 export const issues = etl
   .view('issues', {
@@ -34,8 +32,8 @@ describe(issues, 'What needs a person, one row an issue.', {
   from_date: 'First day concerned; null where the table has no days.',
   to_date: 'Last day concerned; null where the table has no days.',
   subject:
-    'What it is about: the table of a withdrawal, the symbol and kind of a corporate action, the check of a finding, the instruments or the file of a suspicious response.',
-  id: 'Number of the reject, withdrawal or finding, or id of the corporate action; null where the row stands for several, and for a suspicious response.',
+    'What it is about: the table of a withdrawal, the symbol and kind of a corporate action, the check of a finding, the instruments of a suspicious response.',
+  id: 'Number of the reject, withdrawal or finding, id of the corporate action, or the imported file of a suspicious response; null where the row stands for several, and for a response of the source.',
   items: 'How many rejects or findings the row stands for; else 1.',
   effect:
     'How large it is: rejects, rows of the withdrawal, findings, or days of the suspicious response; of a corporate action by how many percent it changes the price at most, null if that is not known.',

@@ -1,0 +1,85 @@
+import type { Context } from '../../jobs/context.ts';
+import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
+import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
+import { versionAt } from '../../load/state/loads/versions.ts';
+import { titleOf } from '../../operations/registry.ts';
+import { issueCommand } from '../../web/commands.ts';
+import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { openContext } from '../open-context.ts';
+import { parseChoices, parseExchanges } from '../options.ts';
+import { count, plural, rangeText, wrap } from '../output.ts';
+import { readUnchecked } from './findings-command.ts';
+
+interface Flags extends JsonFlag {
+  readonly kind?: string;
+  readonly exchange?: string;
+  readonly limit: number;
+}
+
+export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
+  const { kind, limit } = flags;
+  const kinds = kind === undefined ? undefined : parseChoices('--kind', kind, ISSUE_KINDS, 'kind');
+  const filter = { kinds, exchanges: parseExchanges(flags.exchange) };
+  const { db } = await openContext(cli);
+  const { counts, issues } = await readIssues(db.drizzle, filter, limit);
+  if (flags.json === true) {
+    return printJson(
+      cli,
+      issues.map((issue) => ({ ...issue, command: issueCommand(issue) })),
+    );
+  }
+  const total = counts.reduce((sum, one) => sum + one.issues, 0);
+  const isFiltered = kind !== undefined || flags.exchange !== undefined;
+  if (total === 0) return print(cli, await noneText({ db }, isFiltered));
+  const list = counts.map((one) => plural(one.issues, ISSUE_NOUNS[one.kind])).join(', ');
+  const more = total > issues.length ? `; the first ${count(issues.length)} listed, --limit shows more` : '';
+  const hasAction = issues.some((one) => one.kind === 'corporate_action');
+  print(
+    cli,
+    [
+      ...issues.map(issueText),
+      '',
+      wrap(`${plural(total, 'issue')}: ${list}${more}`),
+      ...(hasAction ? ['A:B multiplies earlier prices by A ÷ B; --ignore leaves them as they are'] : []),
+    ].join('\n'),
+  );
+}
+
+/** An issue for people: what it is about, what is wrong, and the command that settles it. */
+function issueText(issue: Issue): string {
+  const { items, text } = issue;
+  const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'the first: ' : ''}${text}`];
+  return [wrap([headline(issue), ...reason].join('\n')), `    ${issueCommand(issue)}`].join('\n');
+}
+
+function headline({ kind, operation, exchange, exchanges, from, to, subject, items, effect }: Issue): string {
+  const days = from === null || to === null ? '' : ` ${rangeText({ from, to })}`;
+  const where = `${exchange}${days}`;
+  switch (kind) {
+    case 'reject':
+      return `${plural(items, 'reject')}: ${titleOf(operation)} ${where}`;
+    case 'withdrawal':
+      return `${plural(effect ?? 0, 'row')} no longer listed, and kept: ${titleOf(operation)} ${where}`;
+    case 'suspicious':
+      return `suspicious response: ${[titleOf(operation), where, subject].filter(Boolean).join(' ')}`;
+    case 'corporate_action':
+      return `corporate action without a decision: ${subject}, ${exchanges.join(' and ')}${days}${effectText(effect)}`;
+    case 'finding':
+      return `${plural(items, 'finding')} of ${subject}: ${where}`;
+  }
+}
+
+/** How far a corporate action moves the price, as far as that is known. */
+export const effectText = (effect: number | null) =>
+  effect === null ? '' : `, at most ${Number(effect.toPrecision(3))} % of the price`;
+
+/** What is true where no issue is listed. */
+async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {
+  if (isFiltered) {
+    const others = (await countIssues(db.drizzle)).reduce((sum, one) => sum + one.issues, 0);
+    return `no issue matches${others === 0 ? '' : `; there ${others === 1 ? 'is' : 'are'} ${plural(others, 'other')}`}`;
+  }
+  if ((await versionAt(db.drizzle, null)).version === 0)
+    return 'nothing is loaded yet, so nothing needs a person';
+  return `nothing needs a person${await readUnchecked({ db })}`;
+}
