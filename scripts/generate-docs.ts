@@ -19,6 +19,7 @@ import type { Outage } from '../src/jobs/policy/outage-policy.ts';
 import { etlDescriptions } from '../src/load/market/schema/comments-and-functions.ts';
 import { RUN_TRANSITIONS } from '../src/load/state/runs/runs.ts';
 import { WINDOW_TRANSITIONS } from '../src/load/state/windows/transitions.ts';
+import { dataSetsFilling, migratedTables } from '../src/operations/registry.ts';
 import { OPEN_POINTS } from '../src/sandbox/flags.ts';
 import { envExample, settingsSchema, settingTables } from './settings-docs.ts';
 
@@ -237,104 +238,46 @@ function assumptionTable(): string {
 const ETL_SCHEMA = 'src/load/state/schema';
 const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
 
-/** A table, view or function with its comments in the database. */
-interface Described {
-  readonly name: string;
-  readonly text: string;
-  readonly columns: { readonly name: string; readonly text: string }[];
-}
+/** The tables of the schema etl that people query; the others serve the work itself. */
+const READ_BY_PEOPLE =
+  'runs loads windows coverage sessions rejects withdrawals findings issues alerts responses source_fields event_decisions';
 
-/** What the comments of SQL files describe in the schema `market`, in their order. */
-function described(sql: string): readonly Described[] {
-  const comments = sql.matchAll(
-    /^COMMENT ON (TABLE|VIEW|FUNCTION|COLUMN|AGGREGATE) market\.(\w+)(?:\."?(\w+)"?|\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
-  );
-  const all: Described[] = [];
-  for (const [, kind, name = '', column = '', quoted = ''] of comments) {
-    const text = quoted.replaceAll("''", "'").replace(/<(?=\w)/g, '&lt;');
-    if (kind === 'COLUMN') all.at(-1)?.columns.push({ name: column, text });
-    else all.push({ name: `market.${name}`, text, columns: [] });
-  }
-  return all;
-}
-
-/** The columns that several tables have with the same comment: by name, the comment that most of them have. */
-function sharedColumns(all: readonly Described[]): ReadonlyMap<string, string> {
-  const counts = new Map<string, Map<string, number>>();
-  for (const { name, text } of all.flatMap(({ columns }) => columns)) {
-    const ofName = counts.get(name) ?? new Map<string, number>();
-    counts.set(name, ofName.set(text, (ofName.get(text) ?? 0) + 1));
-  }
-  return new Map(
-    [...counts].flatMap(([name, ofName]) => {
-      const [[text, count] = ['', 0]] = [...ofName].sort(([, left], [, right]) => right - left);
-      return count > 2 ? [[name, text] as const] : [];
-    }),
-  );
-}
-
-/** A section for each; columns that several of them have are described before. @param resultOf a line for a function. */
-function reference(all: readonly Described[], resultOf: (name: string) => string | null): string {
-  const shared = sharedColumns(all);
-  const line = (name: string, text: string) => `- \`${name}\`: ${text}`;
-  const sections = all.map(({ name, text, columns }) => {
-    const isShared = (column: Described['columns'][number]) => shared.get(column.name) === column.text;
-    const others = columns.filter(isShared).map((column) => `\`${column.name}\``);
-    const lines = [
-      ...columns.filter((column) => !isShared(column)).map((column) => line(column.name, column.text)),
-      ...(others.length > 0 ? [`- as above: ${others.join(', ')}`] : []),
-    ];
-    const result = resultOf(name);
-    return [`### ${name}`, text, ...(result === null ? [] : [result]), lines.join('\n')]
-      .filter((part) => part !== '')
-      .join('\n\n');
-  });
-  const lines = [...shared].map(([name, text]) => line(name, text));
-  return ['Columns that several of these have:', lines.join('\n'), ...sections].join('\n\n');
-}
-
-/** The tables of etl that people query. Of the others the page has a line each, and psql the columns. */
-const READ_BY_PEOPLE = ['runs', 'loads', 'coverage', 'rejects', 'findings'].map((name) => `etl.${name}`);
-
-/** The tables of the schema etl, with the columns of those that people query. */
+/** The tables of the schema etl that people query, with what a row is. */
 function tableList(): string {
-  const all = etlDescriptions().map(({ name, comment, columns }) => ({
-    name: `etl.${name}`,
-    text: comment,
-    columns: Object.entries(columns).map(([column, text]) => ({ name: column, text })),
-  }));
-  const others = all.filter(({ name }) => !READ_BY_PEOPLE.includes(name));
-  return [
-    reference(
-      READ_BY_PEOPLE.flatMap((name) => all.filter((one) => one.name === name)),
-      () => null,
-    ),
-    '### Other tables',
-    'Those that the work itself needs; `\\d+ etl.windows` in psql describes the columns.',
-    others.map(({ name, text }) => `- \`${name}\`: ${text}`).join('\n'),
-  ].join('\n\n');
+  return etlDescriptions()
+    .filter(({ name }) => READ_BY_PEOPLE.split(' ').includes(name))
+    .map(({ name, comment }) => `- \`etl.${name}\`: ${comment}`)
+    .join('\n');
 }
 
-/** The views and functions of the schema market. */
+/** The tables of data sets, with what a row is and what identifies it. */
+function dataTableList(): string {
+  return migratedTables
+    .map((table) => {
+      const filling = dataSetsFilling([table]);
+      const main = filling.filter(({ shapes }) => shapes[0].table === table);
+      const titles = (main.length > 0 ? main : filling).map(({ title }) => title);
+      return `- \`market.${table.name}\` (${[...new Set(titles)].join(', ')}): ${table.comment} Key: ${table.key.join(', ')}.`;
+    })
+    .join('\n');
+}
+
+/** What the comments of SQL files say of the views, tables and functions of the schema `market`, in their order. */
 function viewList(): string {
   const sql = VIEWS.map((file) => readFileSync(pageFile(file), 'utf8')).join('\n');
-  const resultOf = (name: string) => {
-    const aggregate = new RegExp(`^CREATE (?:OR REPLACE )?AGGREGATE ${name}\\(`, 'm');
-    // All of them take and return numeric.
-    if (aggregate.test(sql)) return `\`${name}(numeric)\` → \`numeric\``;
-    const declared = new RegExp(
-      `^CREATE OR REPLACE FUNCTION (${name}\\([^)]*\\))\\s+RETURNS\\s+(.+?)\\s+LANGUAGE`,
-      'ms',
-    ).exec(sql);
-    if (declared === null) return null;
-    const [, call, returned = ''] = declared;
-    const result = returned
-      .replace(/^TABLE/, '')
-      .replace(/\s+/g, ' ')
-      .trim();
-    return `\`${call}\` → \`${result}\``;
-  };
-  return reference(described(sql), resultOf);
+  const comments = sql.matchAll(
+    /^COMMENT ON (?:TABLE|VIEW|FUNCTION|AGGREGATE) market\.(\w+)(?:\([^)]*\))? IS '((?:[^']|'')*)';$/gm,
+  );
+  return [...comments]
+    .map(([, name = '', quoted = '']) => {
+      const declared = new RegExp(
+        `^CREATE (?:OR REPLACE )?(?:FUNCTION|AGGREGATE) market\\.(${name}\\([^)]*\\))`,
+        'm',
+      );
+      const call = declared.exec(sql)?.[1] ?? name;
+      return `- \`market.${call}\`: ${quoted.replaceAll("''", "'").replace(/<(?=\w)/g, '&lt;')}`;
+    })
+    .join('\n');
 }
 
 /** The generated parts of pages: the page, the file that a part is generated from, and its text. */
@@ -346,9 +289,10 @@ const PARTS: readonly { readonly page: string; readonly source: string; readonly
     text: () => transitionTable(WINDOW_TRANSITIONS),
   },
   { page: 'docs/configuration.md', source: 'src/core/settings.ts', text: settingTables },
+  { page: 'docs/tables.md', source: 'src/operations', text: dataTableList },
   { page: 'docs/tables.md', source: ETL_SCHEMA, text: tableList },
   { page: 'docs/tables.md', source: VIEWS.join(', '), text: viewList },
-  { page: 'docs/limits.md', source: 'src/sandbox/behaviour.ts', text: assumptionTable },
+  { page: 'ARCHITECTURE.md', source: 'src/sandbox/behaviour.ts', text: assumptionTable },
   {
     page: 'ARCHITECTURE.md',
     source: 'src/load/state/runs/runs.ts',

@@ -103,7 +103,7 @@ try {
 }
 
 /**
- * Makes an operation of a response outside the repository, as docs/own-operations.md says, with types from the package.
+ * Makes an operation of a response outside the repository, as docs/import.md says, with types from the package.
  */
 function addOperation() {
   const vote = { MeetingDate: '27/02/2025', Symbol: 'TCS', ResolutionNo: 1, VotesFor: '1,23,234.50' };

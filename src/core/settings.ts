@@ -193,7 +193,7 @@ export const settingGroups = {
     ),
     EOD_OPERATIONS_DIR: setting(
       z.string().optional(),
-      'Folder with operations of your own ([own-operations.md](own-operations.md)). Unset: `operations` beside `.env`.',
+      'Folder with operations of your own ([import.md](import.md)). Unset: `operations` beside `.env`.',
       'operations',
     ),
   },

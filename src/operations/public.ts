@@ -1,6 +1,6 @@
 /**
  * What the package exports as `eod-pipeline/operations`: everything that a file with an operation of your own needs.
- * See docs/own-operations.md.
+ * See docs/import.md.
  */
 export type { Compute, DerivedField, Field, Kind, Requested, ResponseField } from './fields.ts';
 export {

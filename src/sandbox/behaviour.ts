@@ -8,7 +8,7 @@ import { DIALECTS } from './http/parameters.ts';
 import { names, parseFault, rangeDays, requestName, trialDay, trialDays } from './notations.ts';
 import { CASINGS, ENVELOPES } from './response/format.ts';
 
-/** One point in which sources may differ. Type, default, flag and, if it is open, its line in docs/limits.md come from this. */
+/** One point in which sources may differ. Type, default, flag and, if it is open, its line in ARCHITECTURE.md come from this. */
 export interface Point<Value> {
   /** As on the command line, e.g. `--casing <how>`; `--no-gzip` switches something off. */
   readonly flag: string;

@@ -37,7 +37,7 @@ interface OpenPoint {
   readonly behaviour: Partial<Behaviour>;
 }
 
-/** Every open point: the table of docs/limits.md is made from it. */
+/** Every open point: the table of ARCHITECTURE.md is made from it. */
 export const OPEN_POINTS: readonly OpenPoint[] = points.flatMap(([, { flag, open }]) => {
   if (open === undefined) return [];
   const { point, handled, setting, other } = open;
