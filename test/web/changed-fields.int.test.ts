@@ -6,7 +6,7 @@ test('a field that the source has begun to send is on the page and in the metric
   const context = await openPipeline({});
   const { url } = await serve(context, ['web']);
   const page = async () => (await fetch(`${url}/issues`)).text();
-  expect(await page()).toContain('The source has not changed the fields of its responses.');
+  expect(await page()).toContain('Nothing needs a person.');
   // Of the first run, and of a later one: an old one, and one of today with a name that is no HTML.
   const field = (name: string) =>
     JSON.stringify([{ name, plain: name.toLowerCase(), type: 'number', example: '1' }]);
@@ -18,7 +18,7 @@ test('a field that the source has begun to send is on the page and in the metric
     [field('Symbol'), field('Older'), field('<b>Newer')],
   );
   const changed = await page();
-  expect(changed).toContain('1 changed field');
+  expect(changed).toContain('1 changed field.');
   expect(changed).toContain('&lt;b>Newer');
   expect(changed).toContain('eod operations draft GetCircuitBreakers');
   expect(changed).not.toContain('Older');

@@ -201,14 +201,3 @@ export async function listEvents(
     events: found.rows.map(({ total: _, ...event }) => event),
   };
 }
-
-/** Events, and how many match in all. */
-export type CorporateEventsFound = Awaited<ReturnType<typeof listEvents>>;
-
-/**
- * Events that a person has to decide about, the newest ex-dates first. A decision about an event holds for the line of
- * the other exchange that it reaches.
- */
-export function listEventsToDecide(pool: Pool, limit: number): Promise<CorporateEventsFound> {
-  return listEvents(pool, { statuses: ['needs_review'], listedOnly: true }, limit);
-}

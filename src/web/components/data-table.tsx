@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { DayRange } from '../../core/days.ts';
+import type { Day } from '../../core/days.ts';
 import { groupBy } from '../../core/iterables.ts';
 import { count, rangeText } from '../../core/wording.ts';
 
@@ -15,7 +15,8 @@ export interface Column<Row> {
 /** The days that a row is about. */
 export const DAYS = {
   head: 'Days',
-  cell: (row: DayRange) => <span class="nowrap">{rangeText(row)}</span>,
+  cell: ({ from, to }: { readonly from: Day | null; readonly to: Day | null }) =>
+    from === null || to === null ? null : <span class="nowrap">{rangeText({ from, to })}</span>,
 };
 
 /** The run that a row belongs to, as a link. */

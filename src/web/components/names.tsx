@@ -3,7 +3,7 @@ import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { sentenceCase } from '../../core/wording.ts';
 import { GROUPS } from '../../operations/operation.ts';
-import { titled, titleOf } from '../../operations/registry.ts';
+import { operations, titled, titleOf } from '../../operations/registry.ts';
 import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */
@@ -39,11 +39,10 @@ export const pairTitle = ({ operation, exchange }: Pair): string => `${titleOf(o
 
 /** The same as a link to its calendar, or to one of its days. */
 export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?: Day | undefined }) {
-  return (
-    <a href={coveragePath({ operation, exchange }, day)}>
-      <DataSet operation={operation} exchange={exchange} />
-    </a>
-  );
+  const dataSet = <DataSet operation={operation} exchange={exchange} />;
+  // Data sets of files have no coverage.
+  if (!operations.some(({ name }) => name === operation)) return dataSet;
+  return <a href={coveragePath({ operation, exchange }, day)}>{dataSet}</a>;
 }
 
 /** `February` or `Feb`, of a day or month. */

@@ -1,241 +1,179 @@
-import { Fragment, type VNode } from 'preact';
 import { count, plural } from '../../core/wording.ts';
-import { type CorporateEventsFound, listEventsToDecide } from '../../load/market/corporate-events.ts';
-import {
-  type CheckedDays,
-  countOpenFindings,
-  listFindings,
-  readCheckedDays,
-} from '../../load/state/findings.ts';
-import { countOpenRejects, openRejects } from '../../load/state/rejects.ts';
+import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
+import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
+import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
+import { openRejects } from '../../load/state/rejects.ts';
 import {
   predicateOf,
   readSchemaChanges,
   type SchemaChange,
   SHOWN_DAYS,
 } from '../../load/state/responses/schema-changes.ts';
-import { listDoubtedWindows } from '../../load/state/windows/doubted.ts';
-import { COMMANDS, draftCommand, eventCommand, reconcileCommand } from '../commands.ts';
+import { COMMANDS, draftCommand, issueCommand, reconcileCommand } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
-import { Command, Empty, Moment, Section } from '../components/basics.tsx';
+import { Command, Moment, Section } from '../components/basics.tsx';
 import { DAYS, RUN, Table } from '../components/data-table.tsx';
+import { Badge } from '../components/marks.tsx';
 import { DataSet, DataSetLink } from '../components/names.tsx';
 import { FindingsTable, RejectsTable } from '../components/quality-tables.tsx';
-import { Heading, type Page, type PageContext } from '../page.tsx';
+import { Heading, type Page, type PageContext, type Requested } from '../page.tsx';
 
-const LISTED = 50;
-const ALWAYS = { from: '0001-01-01', to: '9999-12-31' };
+const LISTED = 100;
 
-/** What needs a person: rejects, findings, doubted responses, changed fields, corporate events without a decision. */
-export async function issuesPage(context: PageContext): Promise<Page> {
+/** What needs a person, in one list; of one kind of it, every detail. */
+export async function issuesPage(context: PageContext, { query }: Requested): Promise<Page> {
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
-  const [rejects, rejectCounts, { findings, total }, findingCounts, checked, doubted, events, changes] =
-    await Promise.all([
-      openRejects(db.drizzle, {}, LISTED),
-      countOpenRejects(db.drizzle),
-      listFindings(db.drizzle, { limit: LISTED }),
-      countOpenFindings(db.drizzle),
-      readCheckedDays(db.drizzle),
-      listDoubtedWindows(db.drizzle, ALWAYS, LISTED),
-      listEventsToDecide(db.pool, LISTED),
-      readSchemaChanges(db.drizzle, { days: SHOWN_DAYS }),
-    ]);
-  const rejected = rejectCounts.reduce((sum, one) => sum + one.rejects, 0);
-  const sections: readonly { readonly waiting: number; readonly noun: string; readonly section: VNode }[] = [
-    {
-      waiting: rejected,
-      noun: 'open reject',
-      section: (
-        <Section id="rejects" title="Rejects" note={listedNote(rejects.length, rejected)}>
-          {rejects.length === 0 ? (
-            <Empty title="No record was rejected, or all are resolved." />
-          ) : (
-            <>
-              <RejectsTable rejects={rejects} zone={zone} />
-              <div class="actions">
-                <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
-                <span>
-                  <Command>{COMMANDS.retryRejects}</Command> reads them again with the current code.
-                </span>
-              </div>
-            </>
-          )}
-        </Section>
-      ),
-    },
-    {
-      waiting: total,
-      noun: 'open finding',
-      section: (
-        <Section id="findings" title="Findings" note={listedNote(findings.length, total)}>
-          {findings.length === 0 ? (
-            <NoFindings checked={checked} zone={zone} />
-          ) : (
-            <>
-              <Unchecked checked={checked} />
-              <p class="muted">
-                {findingCounts
-                  .map((one) => `${one.check.replaceAll('_', ' ')}: ${count(one.findings)} (${one.severity})`)
-                  .join('; ')}
-              </p>
-              <FindingsTable findings={findings} />
-            </>
-          )}
-        </Section>
-      ),
-    },
-    {
-      waiting: doubted.length,
-      noun: 'suspicious window',
-      section: (
-        <Section
-          id="suspicious"
-          title="Suspicious windows"
-          note="Their responses lacked more rows than may be withdrawn, so none was withdrawn"
-        >
-          {doubted.length === 0 ? (
-            <Empty title="None." />
-          ) : (
-            <>
-              <Table
-                caption="Suspicious windows"
-                rows={doubted}
-                columns={[
-                  { head: 'Data set', cell: (one) => <DataSetLink {...one} day={one.to} /> },
-                  DAYS,
-                  RUN,
-                  { head: 'Why', wide: true, cell: (one) => one.reason },
-                ]}
-              />
-              <p>
-                <Command>{COMMANDS.withdrawals}</Command> lists the rows, and accepts their withdrawal.
-              </p>
-            </>
-          )}
-        </Section>
-      ),
-    },
-    {
-      waiting: changes.length,
-      noun: 'changed field',
-      section: (
-        <Section
-          id="fields"
-          title="Changed fields"
-          note={
-            listedNote(Math.min(changes.length, LISTED), changes.length) ?? `of the last ${SHOWN_DAYS} days`
-          }
-        >
-          {changes.length === 0 ? (
-            <Empty title="The source has not changed the fields of its responses." />
-          ) : (
-            <ChangedFields changes={changes.slice(0, LISTED)} zone={zone} />
-          )}
-        </Section>
-      ),
-    },
-    {
-      waiting: events.total,
-      noun: 'corporate action to decide',
-      section: <Events found={events} token={token} />,
-    },
-  ];
-  const waiting = sections.filter((one) => one.waiting > 0);
-  const others = sections.filter((one) => one.waiting === 0);
-  const counts = [
-    ...waiting.map((one) => plural(one.waiting, one.noun)),
+  const kind = ISSUE_KINDS.find((one) => one === query.get('kind'));
+  const [counts, { issues }, rejects, { findings }, checked, changes] = await Promise.all([
+    countIssues(db.drizzle),
+    readIssues(db.drizzle, kind === undefined ? {} : { kinds: [kind] }, LISTED),
+    kind === 'reject' ? openRejects(db.drizzle, {}, LISTED) : [],
+    kind === 'finding' ? listFindings(db.drizzle, { limit: LISTED }) : { findings: [] },
+    readCheckedDays(db.drizzle),
+    readSchemaChanges(db.drizzle, { days: SHOWN_DAYS }),
+  ]);
+  const total = counts.reduce((sum, one) => sum + one.issues, 0);
+  const found = [
+    ...counts.map((one) => plural(one.items, ISSUE_NOUNS[one.kind])),
+    ...(changes.length > 0 ? [plural(changes.length, 'changed field')] : []),
     ...(checked.unchecked > 0 ? [plural(checked.unchecked, 'unchecked day')] : []),
   ];
+  const areItems = kind === 'reject' || kind === 'finding';
+  const listed = areItems ? rejects.length + findings.length : issues.length;
+  const all = counts
+    .filter((one) => kind === undefined || one.kind === kind)
+    .reduce((sum, one) => sum + (areItems ? one.items : one.issues), 0);
   return {
-    title: 'Data quality',
+    title: 'Issues',
     main: (
       <>
-        <Heading title="Data quality">
-          {counts.length === 0 ? 'Nothing needs a person.' : `${counts.join(', ')}.`}
+        <Heading title="Issues">
+          {found.length === 0 ? 'Nothing needs a person.' : `${found.join(', ')}.`}
         </Heading>
-        {[...waiting, ...others].map(({ noun, section }) => (
-          <Fragment key={noun}>{section}</Fragment>
-        ))}
+        {total === 0 ? null : (
+          <>
+            <nav class="years" aria-label="Kinds of issues">
+              <ul>
+                <li>
+                  <a href="/issues" aria-current={kind === undefined ? 'true' : undefined}>
+                    All
+                  </a>
+                </li>
+                {counts.map((one) => (
+                  <li key={one.kind}>
+                    <a
+                      href={`/issues?kind=${one.kind}`}
+                      aria-current={one.kind === kind ? 'true' : undefined}
+                    >
+                      {plural(one.items, ISSUE_NOUNS[one.kind])}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            <Section
+              id="issues"
+              title="What needs a person"
+              note={
+                all > listed
+                  ? `the first ${count(listed)} of ${count(all)}`
+                  : 'The most urgent first, then the newest'
+              }
+            >
+              {kind === 'reject' ? (
+                <RejectsTable rejects={rejects} zone={zone} />
+              ) : kind === 'finding' ? (
+                <FindingsTable findings={findings} />
+              ) : (
+                <IssuesTable issues={issues} token={token} />
+              )}
+              {issues.some((one) => one.kind === 'reject') ? (
+                <div class="actions">
+                  <ActionButton token={token} action="/actions/retry-rejects" label="Retry rejects" />
+                  <span>
+                    <Command>{COMMANDS.retryRejects}</Command> reads rejected records again with the current
+                    code.
+                  </span>
+                </div>
+              ) : null}
+            </Section>
+          </>
+        )}
+        {changes.length === 0 ? null : <ChangedFields changes={changes} zone={zone} />}
+        <Checks checked={checked} isClean={counts.every((one) => one.kind !== 'finding')} zone={zone} />
       </>
     ),
   };
 }
 
-/** Says that nothing was found, but only of days on which it was looked for. */
-function NoFindings({ checked, zone }: { readonly checked: CheckedDays; readonly zone: string }) {
-  if (checked.unchecked === 0) {
-    const none = checked.loaded === 0;
+/** How urgent an issue is, by its priority. */
+const PRIORITIES = { 1: 'missing', 2: 'suspicious' } as const;
+
+function IssuesTable({
+  issues,
+  token,
+}: {
+  readonly issues: readonly Issue[];
+  readonly token: string | null;
+}) {
+  return (
+    <Table
+      caption="What needs a person"
+      rows={issues}
+      columns={[
+        {
+          head: 'Issue',
+          cell: ({ kind, items, priority }) => (
+            <Badge mark={priority === 1 || priority === 2 ? PRIORITIES[priority] : 'none'}>
+              {items === 1 ? ISSUE_NOUNS[kind] : plural(items, ISSUE_NOUNS[kind])}
+            </Badge>
+          ),
+        },
+        { head: 'Of', cell: (one) => <About issue={one} /> },
+        DAYS,
+        { head: 'Why', wide: true, cell: (one) => (one.items > 1 ? `the first: ${one.text}` : one.text) },
+        { head: 'Effect', cell: effectText },
+        {
+          head: 'To settle it',
+          cell: (one) =>
+            one.kind === 'corporate_action' && one.id !== null && token !== null ? (
+              <DecideForm id={one.id} token={token} />
+            ) : (
+              <Command>{issueCommand(one)}</Command>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+/** What an issue is about, with a link to its details. */
+function About({ issue }: { readonly issue: Issue }) {
+  const { kind, operation, exchange, exchanges, from, to, subject } = issue;
+  if (kind === 'corporate_action') return <>{`${subject}, ${exchanges.join(' and ')}`}</>;
+  if (kind === 'finding') {
     return (
-      <Empty
-        title={none ? 'No bhav copy is loaded to check.' : 'The data sets do not contradict each other.'}
-      >
-        <p>
-          {none ? null : (
-            <>
-              Every day with a bhav copy is checked, the last at{' '}
-              <Moment iso={checked.checkedAt} zone={zone} />.{' '}
-            </>
-          )}
-          Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
-        </p>
-      </Empty>
+      <>
+        <a href="/issues?kind=finding">{subject?.replaceAll('_', ' ')}</a>,{' '}
+        <DataSet operation={operation} exchange={exchange} />
+      </>
     );
   }
-  const all = checked.unchecked === checked.loaded;
   return (
-    <Empty title={all ? 'No check has run yet.' : 'No contradictions on the days that were checked.'}>
-      <Unchecked checked={checked} />
-    </Empty>
+    <DataSetLink
+      operation={operation}
+      exchange={exchange}
+      day={from !== null && from === to ? from : undefined}
+    />
   );
 }
 
-/** Days that nobody can say anything about, and how to check them. */
-function Unchecked({ checked: { loaded, unchecked, from, to } }: { readonly checked: CheckedDays }) {
-  if (from === null || to === null) return null;
-  return (
-    <p>
-      {count(unchecked)} of {plural(loaded, 'day')} with a bhav copy, between {from} and {to}, were not
-      checked since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
-    </p>
-  );
-}
-
-const listedNote = (listed: number, total: number) =>
-  total > listed ? `the newest ${count(listed)} of ${count(total)}` : undefined;
-
-function Events({ found, token }: { readonly found: CorporateEventsFound; readonly token: string | null }) {
-  const { events, total } = found;
-  return (
-    <Section id="events" title="Corporate events to decide" note={listedNote(events.length, total)}>
-      <Table
-        empty={
-          <Empty title="None needs a decision.">
-            <p>
-              <Command>{COMMANDS.import}</Command> loads the exchanges' lists of corporate actions.
-            </p>
-          </Empty>
-        }
-        caption="Corporate events that need a decision"
-        rows={events}
-        columns={[
-          { head: 'Event', cell: (one) => one.id },
-          { head: 'Ex-date', cell: (one) => <span class="nowrap">{one.exDate}</span> },
-          { head: 'The list says', wide: true, cell: (one) => one.purpose },
-          { head: 'Why', wide: true, cell: (one) => one.statusReason },
-          {
-            head: 'Decide',
-            cell: (one) =>
-              token === null ? (
-                <Command>{eventCommand(one.id)}</Command>
-              ) : (
-                <DecideForm id={one.id} token={token} />
-              ),
-          },
-        ]}
-      />
-    </Section>
-  );
+/** How large an issue is, where the row does not say so already. */
+function effectText({ kind, effect }: Issue): string | null {
+  if (effect === null) return null;
+  if (kind === 'corporate_action') return `${Number(effect.toPrecision(3))} % of the price`;
+  return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 
 function DecideForm({ id, token }: { readonly id: string; readonly token: string }) {
@@ -264,6 +202,51 @@ function DecideForm({ id, token }: { readonly id: string; readonly token: string
   );
 }
 
+/** What is known of contradictions between data sets: only of days on which they were looked for. */
+function Checks({
+  checked: { loaded, unchecked, from, to, checkedAt },
+  isClean,
+  zone,
+}: {
+  readonly checked: CheckedDays;
+  readonly isClean: boolean;
+  readonly zone: string;
+}) {
+  if (unchecked > 0 && from !== null && to !== null) {
+    return (
+      <Section id="checks" title="Checks">
+        {isClean ? (
+          <p>
+            {unchecked === loaded
+              ? 'No check has run yet.'
+              : 'No contradictions on the days that were checked.'}
+          </p>
+        ) : null}
+        <p>
+          {count(unchecked)} of {plural(loaded, 'day')} with a bhav copy, between {from} and {to}, were not
+          checked since they were loaded: <Command>{reconcileCommand(from, to)}</Command>.
+        </p>
+      </Section>
+    );
+  }
+  if (!isClean) return null;
+  return (
+    <Section id="checks" title="Checks">
+      <p>
+        {loaded === 0 ? (
+          'No bhav copy is loaded to check.'
+        ) : (
+          <>
+            The data sets do not contradict each other. Every day with a bhav copy is checked, the last at{' '}
+            <Moment iso={checkedAt} zone={zone} />.
+          </>
+        )}{' '}
+        Checks run after each night; <Command>{COMMANDS.reconcile}</Command> runs them now.
+      </p>
+    </Section>
+  );
+}
+
 /** What the source has changed about the fields of its responses. */
 function ChangedFields({
   changes,
@@ -272,21 +255,32 @@ function ChangedFields({
   readonly changes: readonly SchemaChange[];
   readonly zone: string;
 }) {
+  const listed = changes.slice(0, LISTED);
   return (
-    <Table
-      caption="Changed fields"
-      rows={changes}
-      columns={[
-        { head: 'Field', cell: (one) => one.field },
-        { head: 'Data set', cell: (one) => <DataSet {...one} /> },
-        { head: 'What', wide: true, cell: predicateOf },
-        { head: 'Seen', cell: (one) => <Moment iso={one.at} zone={zone} /> },
-        RUN,
-        {
-          head: 'Declare it',
-          cell: (one) => (one.change === 'new' ? <Command>{draftCommand(one.operation)}</Command> : null),
-        },
-      ]}
-    />
+    <Section
+      id="fields"
+      title="Changed fields"
+      note={
+        listed.length < changes.length
+          ? `the newest ${count(listed.length)} of ${count(changes.length)}`
+          : `of the last ${SHOWN_DAYS} days`
+      }
+    >
+      <Table
+        caption="Changed fields"
+        rows={listed}
+        columns={[
+          { head: 'Field', cell: (one) => one.field },
+          { head: 'Data set', cell: (one) => <DataSet {...one} /> },
+          { head: 'What', wide: true, cell: predicateOf },
+          { head: 'Seen', cell: (one) => <Moment iso={one.at} zone={zone} /> },
+          RUN,
+          {
+            head: 'Declare it',
+            cell: (one) => (one.change === 'new' ? <Command>{draftCommand(one.operation)}</Command> : null),
+          },
+        ]}
+      />
+    </Section>
   );
 }

@@ -304,7 +304,8 @@ const COLUMNS: readonly Column<Tonight['sessions'][number]>[] = [
   {
     head: 'Rejects',
     number: true,
-    cell: ({ openRejects }) => (openRejects === 0 ? null : <a href="/issues">{count(openRejects)}</a>),
+    cell: ({ openRejects }) =>
+      openRejects === 0 ? null : <a href="/issues?kind=reject">{count(openRejects)}</a>,
   },
 ];
 
