@@ -7,18 +7,13 @@ const week = exampleDays();
 export const COMMANDS = {
   up: 'eod up',
   demo: 'eod demo',
-  status: 'eod status',
   backfillWeek: `eod backfill --all --from ${week.from} --to ${week.to}`,
   backfillWeekDry: `eod backfill --all --from ${week.from} --to ${week.to} --dry-run`,
-  gaps: 'eod gaps',
   fillGaps: 'eod gaps fill',
   reconcile: 'eod reconcile',
   import: 'eod import FILE',
   operations: 'eod operations',
-  migrate: 'eod migrate',
-  withdrawals: 'eod withdrawals',
   retryRejects: 'eod rejects retry',
-  config: 'eod config',
 } as const;
 
 /** The command that checks days which were never checked since they were loaded. */
