@@ -218,9 +218,13 @@ export async function runProgram(cli: Cli, args: readonly string[]): Promise<num
 
 /** What people type and what it means: `eod -h backfill` is `eod help backfill`, and `eod version` is `eod --version`. */
 function meantBy(args: readonly string[]): readonly string[] {
-  const [first = '', ...others] = args;
+  const globals = args.slice(
+    0,
+    args.findIndex((arg) => !/^(--demo|-[qv]|--quiet|--verbose|--no-color)$/.test(arg)),
+  );
+  const [first = '', ...others] = args.slice(globals.length);
   if (first === 'version' && others.length === 0) return ['--version'];
-  return /^(-h|--help)$/.test(first) && others.length > 0 ? ['help', ...others] : args;
+  return /^(-h|--help)$/.test(first) && others.length > 0 ? [...globals, 'help', ...others] : args;
 }
 
 /** Adds to some errors of commander which command is meant, and what it takes. */

@@ -266,6 +266,7 @@ describe('help', () => {
     };
     await same('-h backfill', 'backfill --help');
     await same('--help runs resume', 'help runs resume');
+    await same('--demo -q -h events', 'events --help');
     await same('version', '--version');
     // A data set has the name of its operation and that of its table.
     await same('operations bhavcopy_cm', 'operations GetBhavCopyCM');
