@@ -5,7 +5,7 @@ import { type LearningCalendar, loadCalendar } from '../calendar/calendar.ts';
 import { clockOf, createSettableClock } from '../core/clock.ts';
 import type { Config } from '../core/config.ts';
 import { readEnvironment } from '../core/environment.ts';
-import { type PipelineError, usageError } from '../core/errors.ts';
+import { PipelineError, usageError } from '../core/errors.ts';
 import { createLog, type Logger } from '../core/log.ts';
 import type { Source, SourceSettings } from '../extract/types.ts';
 import type { Context, QueueContext, WorkContext } from '../jobs/context.ts';
@@ -17,6 +17,7 @@ import {
   openDatabase,
   type SessionTimeouts,
 } from '../load/database/database.ts';
+import { clusterLocation } from '../load/database/embedded/account.ts';
 import { readServerTime } from '../load/database/inspect.ts';
 import type { RetryOptions } from '../load/database/retry.ts';
 import { timeZoneProblem } from '../load/database/time-zone.ts';
@@ -105,7 +106,7 @@ async function openBaseContext(cli: Cli, config: Config, wait: Wait, loads: bool
   const calendar = openCalendar(cli, config);
   const log = openLog(cli, config);
   const db = await openStore(cli, config, log, wait);
-  await life.open(() => ensureSchema(db, config, config.DATABASE_URL === undefined || loads));
+  await life.open(() => ensureSchema(cli, db, config, config.DATABASE_URL === undefined || loads));
   await life.open(() => useOperationsOf(db, config, log));
   if (wait === 'long') await followOperations(cli, db, config, log);
   const clock = createSettableClock(clockOf(config));
@@ -136,7 +137,7 @@ export async function openReadable(
   if (config.DATABASE_URL === undefined && !hasPrivatePostgres(cli, config)) throw noDatabase();
   const log = openLog(cli, config);
   const db = await openStore(cli, config, log, 'none');
-  if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(db, config, true));
+  if (config.DATABASE_URL === undefined) await cli.life.open(() => ensureSchema(cli, db, config, true));
   // From the catalog, which any role may read.
   else if (!(await cli.life.open(() => hasSchema(db)))) {
     if (reads === 'tables') throw noTables();
@@ -376,7 +377,7 @@ function explainFolderError(error: unknown): never {
  * Creates the tables if there are none. On the user's own server only `eod migrate` changes existing tables, and a
  * command that only looks or decides creates none: the address may be a wrong one.
  */
-async function ensureSchema(db: Database, config: Config, mayCreate: boolean): Promise<void> {
+async function ensureSchema(cli: Cli, db: Database, config: Config, mayCreate: boolean): Promise<void> {
   try {
     const state = await schemaState(db);
     if (state === 'current') return;
@@ -386,6 +387,10 @@ async function ensureSchema(db: Database, config: Config, mayCreate: boolean): P
     if (state === 'missing' && !mayCreate) throw noTables();
     await migrateDatabase(db, config);
   } catch (error) {
+    if (cli.demo === true && error instanceof PipelineError && error.remedy === 'import_unreleased') {
+      const { path } = clusterLocation(resolve(cli.cwd, config.EOD_DATA_DIR, 'postgres'));
+      throw usageError(`the demo in ${path} was loaded by an unreleased version`, 'delete_demo');
+    }
     throw await explainMissingRight(db, error, 'work');
   }
 }

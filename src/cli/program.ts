@@ -276,6 +276,7 @@ const REMEDIES: Readonly<Record<Remedy, string>> = {
   list_commands: '"eod help --all" lists them',
   import_unreleased:
     'keep it (pg_dump makes a backup), name an empty one in DATABASE_URL (or another folder in EOD_DATA_DIR), and run "eod migrate"; the small backup of docs/operations.md copies the responses that the old one keeps, from which "eod replay" makes the rest',
+  delete_demo: 'delete that folder and run "eod demo" again',
   list_runs: '"eod runs" lists them',
   list_operations: '"eod operations" lists them',
   enable: '"eod operations enable" creates its tables',

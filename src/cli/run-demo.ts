@@ -187,7 +187,7 @@ function demoText(
     '',
     '  npx eod --demo status       what is loaded, and what is missing',
     '  npx eod --demo web          the same and more as a dashboard, until Ctrl-C',
-    `  npx eod --demo run ${String(report.runId).padEnd(8)} this report again`,
+    `  npx eod --demo runs ${String(report.runId).padEnd(7)} this report again`,
     '  npx eod demo --keep         the same, and keeps Postgres running for psql',
     '',
     'For real data, write a .env with "npx eod init", set EOD_BASE_URL, EOD_ACCESS_KEY and DATABASE_URL in it, then',

@@ -58,6 +58,7 @@ export type ErrorKind =
 export type Remedy =
   | 'list_commands'
   | 'import_unreleased'
+  | 'delete_demo'
   | 'list_runs'
   | 'list_operations'
   | 'rebuild'

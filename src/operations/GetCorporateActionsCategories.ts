@@ -6,7 +6,7 @@ import { corporateActionShape } from './tables/corporate-actions.ts';
 
 const table = defineTable({
   name: 'corporate_action_categories',
-  comment: 'Kinds of corporate action and their purpose codes.',
+  comment: 'Raw: kinds of corporate action and their purpose codes.',
   key: ['exchange', 'purpose_code', 'corporate_action_type'],
   fields: [
     text('purposeCode', 'purpose_code', 'Short code of the purpose.', { absent: '' }),

@@ -5,7 +5,7 @@ import { defineTable } from '../table.ts';
 const table = defineTable({
   name: 'corporate_action_notices',
   comment:
-    'Corporate actions as the lists of NSE and BSE print them, one row a line; market.corporate_events shows what they mean.',
+    'Raw: corporate actions as the lists of NSE and BSE print them, one row a line; use market.corporate_events.',
   key: ['exchange', 'symbol', 'ex_date', 'series', 'purpose', 'stated_kind'],
   fields: [
     text(
