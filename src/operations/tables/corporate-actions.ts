@@ -48,8 +48,7 @@ const announcedAt: Compute = (_get, read) => {
 
 const table = defineTable({
   name: 'corporate_actions',
-  comment:
-    'Raw: corporate actions as the source sends them, one row an action; use market.corporate_events.',
+  comment: 'Raw: corporate actions as the source sends them, one row an action; use market.corporate_events.',
   key: ['exchange', 'scrip_code', 'action_id'],
   fields: [
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
