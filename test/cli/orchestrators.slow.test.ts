@@ -2,8 +2,6 @@ import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
-import { z } from 'zod';
 import { testDatabase } from '../support/database.ts';
 import { SET_CLOCK, writePrograms } from '../support/programs.ts';
 import { pythonWith } from '../support/python.ts';
@@ -68,15 +66,7 @@ async function machine(problem: 'none' | 'failing once' | 'a wrong setting' = 'n
       .map(([name, value]) => `${name}=${value}\n`)
       .join(''),
   );
-  writePrograms(
-    bin,
-    {
-      // The clock of that evening for this program as well.
-      date: `for one; do shift; set -- "$@" "$(echo "$one" | sed 's/^6 hours ago$/${NOW} 6 hours ago/')"; done
-exec /bin/date "$@"`,
-    },
-    `echo "$@" >>'${root}/calls'; export NODE_OPTIONS='${SET_CLOCK}' TEST_CLOCK=${NOW}`,
-  );
+  writePrograms(bin, {}, `echo "$@" >>'${root}/calls'; export NODE_OPTIONS='${SET_CLOCK}' TEST_CLOCK=${NOW}`);
   return {
     root,
     folder,
@@ -199,71 +189,6 @@ describe('cron', () => {
     const here = (text: string) => away.here(text).replaceAll(away.folder, '/no/folder');
     expect((await start({ ...away, here }, jobs[0] ?? '')).code).not.toBe(0);
     expect(away.calls()).toEqual([]);
-  });
-});
-
-describe('GitHub Actions', () => {
-  const Workflow = z.object({
-    on: z.object({ schedule: z.array(z.object({ cron: z.string() })) }).loose(),
-    jobs: z.object({
-      load: z
-        .object({
-          env: z.record(z.string(), z.string()),
-          steps: z.array(z.object({ uses: z.string().optional(), run: z.string().optional() }).loose()),
-        })
-        .loose(),
-    }),
-  });
-  const { jobs, on } = Workflow.parse(parse(example('yaml', 'runs-on')));
-  const { env, steps } = jobs.load;
-
-  /** As a runner does: each step with bash, and with what steps before have added to the environment. */
-  async function start({ here, root, bin, settings }: Awaited<ReturnType<typeof machine>>) {
-    const file = join(root, 'github-env');
-    writeFileSync(file, '');
-    const { DATABASE_URL, EOD_ACCESS_KEY, EOD_BASE_URL, ...others } = settings;
-    const secrets: Record<string, string> = { DATABASE_URL, EOD_ACCESS_KEY, EOD_BASE_URL };
-    const given = Object.entries(env).map(([name, value]) => [
-      name,
-      value.replaceAll(/\$\{\{ (?:secrets|vars)\.(\w+) \}\}/g, (_, secret) => secrets[secret] ?? ''),
-    ]);
-    for (const { run: script } of steps) {
-      // Those of GitHub, and the installation of this checkout.
-      if (script === undefined || script === 'npm ci') continue;
-      const added = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-      const variables = {
-        PATH: `${bin}:${process.env.PATH}`,
-        GITHUB_ENV: file,
-        // So that it does not take minutes.
-        ...others,
-        ...Object.fromEntries(given),
-        ...Object.fromEntries(added.map((line) => line.split('=', 2))),
-      };
-      const result = await run(
-        'bash',
-        ['--noprofile', '--norc', '-eo', 'pipefail', '-c', here(script)],
-        // The checkout has no .env.
-        { cwd: root, env: variables },
-      );
-      if (result.code !== 0) return { ...result, script };
-    }
-    return { code: 0, printed: '', script: '' };
-  }
-
-  test('runs its steps: the night of the evening in India, again after 1, and then it is there', async () => {
-    expect(on.schedule).toEqual([{ cron: '45 17 * * *' }]);
-    expect(steps.filter(({ uses }) => uses !== undefined)).toHaveLength(2);
-    const own = await machine('failing once');
-    expect(await start(own)).toMatchObject({ code: 0 });
-    expect(own.calls()).toEqual(['migrate', NIGHTLY, NIGHTLY, WAIT]);
-    expect(await own.prices()).toBeGreaterThan(0);
-  });
-
-  test('does not try again what fails with 2', async () => {
-    const own = await machine();
-    const wrong = { ...own, settings: { ...own.settings, EOD_BASE_URL: 'nowhere' } };
-    expect(await start(wrong)).toMatchObject({ code: 2 });
-    expect(own.calls().filter((call) => call === NIGHTLY).length).toBeLessThanOrEqual(1);
   });
 });
 
