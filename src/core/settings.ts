@@ -67,7 +67,7 @@ export const settingGroups = {
     ),
     EOD_MAX_RESPONSE_MB: setting(
       integer(1, 1024).default(64),
-      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`, unusual forms) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
+      'Refuse responses larger than this, after unpacking. One that has to be parsed as a whole (XML, `CsvContent`) is also refused if that would take more than 60 % of the heap (`NODE_OPTIONS=--max-old-space-size=MB`).',
     ),
     EOD_DATE_DIALECT: setting(
       oneOf('epoch', 'iso-date').default('epoch'),
@@ -79,7 +79,7 @@ export const settingGroups = {
     ),
     EOD_FORMAT: setting(
       oneOf('Json', 'Xml', 'Csv', 'CsvContent').default('Json'),
-      'Format to request: `Json`, `Xml`, `Csv` or `CsvContent`. A response is read by the format it really has. JSON and CSV are by far the fastest. Numbers are stored as they are printed: after a change of format, each row whose digits differ gets one revision. `eod doctor` warns of that.',
+      'Format to request: `Json`, `Xml`, `Csv` or `CsvContent`. A response is read by the format it really has. JSON and CSV are by far the fastest. After a change of format, each row whose digits differ gets one revision.',
     ),
     EOD_COUNT: setting(
       oneOf('check', 'ignore').default('check'),
@@ -213,7 +213,7 @@ export const settingGroups = {
     ),
     EOD_LOCK_TIMEOUT_MS: setting(
       integer(100, 3_600_000).default(120_000),
-      'How long a database session waits for a lock that another one holds. Then the statement fails, and the window is tried again later; docs/reliability.md shows how to find the holder.',
+      'How long a database session waits for a lock that another one holds. Then the statement fails, and the window is tried again later.',
     ),
     EOD_STATEMENT_TIMEOUT_MS: setting(
       integer(1_000, 86_400_000).default(3_600_000),
@@ -296,7 +296,7 @@ export const settingGroups = {
   Watching: {
     EOD_LOG_LEVEL: setting(
       oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent').default('warn'),
-      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with the time of its steps (`ms`) and its rows by outcome; at `debug` so has each session of an imported file and each part that a replay folds anew, and an error that ends a command has its stack. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`.',
+      'Lowest level that is logged to stderr: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. At `info` each window has one line with its times and rows. A window that ended as failed or blocked is an `error`, one that is tried again a `warn`.',
     ),
     EOD_LOG_FORMAT: setting(
       oneOf('auto', 'json', 'text').default('auto'),

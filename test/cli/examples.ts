@@ -75,7 +75,6 @@ const SHELLS = ['sh', 'bash', 'shell', 'console'];
 const NO_COMMANDS: readonly (readonly [RegExp, string])[] = [
   [/^select /, 'SQL: run as such'],
   [/^(\{runId|files: \[)/, 'the shape of a JSON document'],
-  [/^(run 1 \(|Get\w+ +[BN]SE )/, 'what the commands before print'],
   [/^EOD_ALERT_WEBHOOK=https/, 'a line of .env'],
 ];
 
