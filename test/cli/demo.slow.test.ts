@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { addDays } from '../../src/core/days.ts';
 import { EXAMPLES } from '../../src/load/market/examples.ts';
 import type { RunReport } from '../../src/load/state/runs/reports.ts';
-import { operations } from '../../src/operations/registry.ts';
+import { listedAs, operations } from '../../src/operations/registry.ts';
 import { runCli, runJson, startCli } from '../support/cli.ts';
 import { spawnEod } from '../support/eod.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -54,7 +54,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   const first = await runCli(['demo'], { cwd, env });
   expect(first.stderr).not.toMatch(/eod:|"level"/);
   expect(first.code).toBe(0);
-  for (const { name } of operations) expect(first.stdout).toMatch(new RegExp(`^${name} `, 'm'));
+  for (const { name } of operations) expect(first.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
   const { windows, fetched, inserted, unchanged = 0, ...others } = totals(first.stdout);
   expect(others).toEqual({});
   expect(inserted).toBeGreaterThan(5_000);
@@ -99,7 +99,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
   ).toEqual([]);
   const status = await runCli(['--demo', 'status'], { cwd, env });
   expect(status).toMatchObject({ code: 0, stderr: '' });
-  for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${name} `, 'm'));
+  for (const { name } of operations) expect(status.stdout).toMatch(new RegExp(`^${listedAs(name)} `, 'm'));
   expect(status.stdout).not.toMatch(/nothing| late /);
   const nightly = await runCli(['--demo', 'nightly', '--dry-run'], { cwd, env });
   expect(nightly.stdout).toMatch(/^the sandbox does not limit calls: /m);
@@ -114,7 +114,7 @@ test('the demo loads a week of everything, then finds all of it unchanged, and l
     expect({ args, code, state: json.state }).toEqual({ args, code: 0, state: 'completed' });
     expect(json.requests).toBeGreaterThan(0);
   }
-  const doctor = await runCli(['--demo', 'doctor'], { cwd, env });
+  const doctor = await runCli(['--demo', '-v', 'doctor'], { cwd, env });
   expect(doctor).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok +rights /m) });
   expect(doctor.stdout).toMatch(/^skipped +source +the demo starts a simulated source/m);
   const runs = await runCli(['runs', '--demo'], { cwd, env });
