@@ -140,6 +140,33 @@ test('README.md shows pictures of this repository', () => {
   );
 });
 
+test('docs/performance.md compares with other tools by what was measured', () => {
+  const Load = z.object({ rowsPerSecond: z.number(), walBytesPerRow: z.number() });
+  const Line = z.object({
+    name: z.string(),
+    first: Load,
+    reload: Load.nullable(),
+    peakMb: z.number().nullable(),
+  });
+  const { lines } = z
+    .object({ lines: z.array(Line.extend({ oursOverTheirs: z.record(z.string(), z.number().nullable()) })) })
+    .parse(JSON.parse(read('bench/peers/results-indexes.json')));
+  const named = (name: string) => lines.find((line) => line.name === name);
+  const tools = ['dlt', 'unnest', 'eod-pipeline'].map(named);
+  const row = (head: string, figure: (line: z.infer<typeof Line> | undefined) => number | null | undefined) =>
+    `| ${[head, ...tools.map((tool) => Math.round(figure(tool) ?? 0).toLocaleString('en'))].join(' | ')} |`;
+  const page = read('docs/performance.md');
+  expect(page).toContain(row('first load, rows a second', (line) => line?.first.rowsPerSecond));
+  expect(page).toContain(
+    row('the same responses again, rows a second', (line) => line?.reload?.rowsPerSecond),
+  );
+  expect(page).toContain(row('WAL of that, bytes a row', (line) => line?.reload?.walBytesPerRow));
+  expect(page).toContain(row('memory, MB', (line) => line?.peakMb));
+  const { first, reload } = named('dlt')?.oursOverTheirs ?? {};
+  const times = [Number(first).toFixed(1), Number(reload).toFixed(0)];
+  expect(page).toContain(`is ${times[0]} times as fast as dlt's, and a repeated one ${times[1]} times`);
+});
+
 test('figures of README.md that lead to docs/performance.md are in it', () => {
   const linked = read('README.md')
     .split('\n\n')
