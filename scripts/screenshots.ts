@@ -1,8 +1,8 @@
-// Makes the screenshots in docs/monitoring.md from simulated data: `npm run docs:screenshots`. It needs chromium and
-// takes a minute. Look at each screenshot before you commit it.
+// Makes the picture of README.md from simulated data, the calendar of coverage above the prices of a share that split:
+// `npm run docs:screenshots`. It needs chromium and takes a minute. Look at the picture before you commit it.
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
@@ -23,35 +23,12 @@ import { migrateDatabase } from '../src/load/migrate.ts';
 import { runProgress } from '../src/load/state/runs/reports.ts';
 import { exchangesOf } from '../src/operations/operation.ts';
 import { operations } from '../src/operations/registry.ts';
-import { startSandbox } from '../src/sandbox/index.ts';
+import { type Sandbox, startSandbox } from '../src/sandbox/index.ts';
 import { startHttpServer } from '../src/web/server.ts';
 
-const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
-const LAPTOP = { width: 1280, height: 860 };
-const PHONE = { width: 390, height: 800 };
-
-/** `whole`: the whole page, otherwise only the part in the viewport. */
-const SCREENSHOTS = [
-  { name: 'tonight', path: '/', colorScheme: 'light', viewport: LAPTOP, whole: true },
-  { name: 'tonight-phone', path: '/', colorScheme: 'dark', viewport: PHONE, whole: false },
-  { name: 'coverage', path: '/coverage', colorScheme: 'dark', viewport: LAPTOP, whole: false },
-  {
-    name: 'calendar',
-    path: '/coverage/GetBhavCopyCM/NSE',
-    colorScheme: 'light',
-    viewport: LAPTOP,
-    whole: true,
-  },
-  {
-    name: 'calendar-phone',
-    path: '/coverage/GetBhavCopyCM/NSE',
-    colorScheme: 'light',
-    viewport: PHONE,
-    whole: false,
-  },
-  { name: 'issues', path: '/issues', colorScheme: 'light', viewport: LAPTOP, whole: true },
-  { name: 'prices', path: '/data/GetBhavCopyCM', colorScheme: 'dark', viewport: LAPTOP, whole: false },
-] as const;
+const PICTURE = fileURLToPath(new URL('../docs/images/coverage.png', import.meta.url));
+/** High enough for the data sets of prices and two more. */
+const VIEWPORT = { width: 1280, height: 652 };
 
 /** How many days back the data goes. */
 const DAYS_BACK = 325;
@@ -62,24 +39,26 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'eod-screenshots-'));
   const cleanups: Cleanup[] = [async () => rmSync(folder, { recursive: true, force: true })];
   try {
-    const context = await openPipeline(folder, cleanups);
+    const { sandbox, context } = await openPipeline(folder, cleanups);
     await loadData(context);
-    await takeScreenshots(context, cleanups);
+    await takePicture(context, symbolWithSplit(sandbox), cleanups);
   } finally {
     for (const cleanUp of cleanups.reverse()) await cleanUp();
   }
 }
 
 /** Starts a sandbox and a private Postgres, and opens what works on them. */
-async function openPipeline(folder: string, cleanups: Cleanup[]): Promise<WorkContext> {
-  const sandbox = await startSandbox({ accessKey: 'demo', instrumentsPerExchange: 120, splits: true });
+async function openPipeline(
+  folder: string,
+  cleanups: Cleanup[],
+): Promise<{ readonly sandbox: Sandbox; readonly context: WorkContext }> {
+  const sandbox = await startSandbox({ accessKey: 'demo', instrumentsPerExchange: 600, splits: true });
   cleanups.push(() => sandbox.close());
   const config = loadConfig({
     EOD_BASE_URL: sandbox.url,
     EOD_ACCESS_KEY: 'demo',
     EOD_INSTRUMENT_LIMIT: '3',
     EOD_HTTP_PORT: '0',
-    EOD_WEB_ACTIONS: 'true',
     EOD_CALLS_PER_HOUR: '2000',
   });
   const log = createLog(config);
@@ -92,7 +71,8 @@ async function openPipeline(folder: string, cleanups: Cleanup[]): Promise<WorkCo
   cleanups.push(() => queues.close());
   const source = createSource(sourceSettings(config), log);
   cleanups.push(() => source.close());
-  return { config, log, db, queues, source, calendar: loadCalendar(), clock: systemClock };
+  const calendar = loadCalendar();
+  return { sandbox, context: { config, log, db, queues, source, calendar, clock: systemClock } };
 }
 
 /** Starts a backfill. @param names of the operations; by default all. */
@@ -113,18 +93,14 @@ async function plan(context: WorkContext, from: Day, to: Day, names?: readonly s
   return runId;
 }
 
-/** Works on a run until this share of its windows has ended. */
-async function workUntil(context: WorkContext, runId: number, share: number): Promise<void> {
+/** Works on a run until it has ended. */
+async function workUntilEnd(context: WorkContext, runId: number): Promise<void> {
   const worker = await startWorker(context);
-  for (;;) {
-    const { ended, total, state } = await runProgress(context.db.drizzle, runId);
-    if (state !== 'running' || ended / total >= share) break;
-    await sleep(20);
-  }
+  while ((await runProgress(context.db.drizzle, runId)).state === 'running') await sleep(20);
   await worker.stop();
 }
 
-/** Loads most of a year, with what may happen in one: missing days, a suspicious one, rejects, findings. */
+/** Loads most of a year, without the days between two runs, and for the last weeks every operation. */
 async function loadData(context: WorkContext): Promise<void> {
   const now = today(systemClock, context.config.EOD_TIMEZONE);
   const yesterday = addDays(now, -1);
@@ -136,63 +112,29 @@ async function loadData(context: WorkContext): Promise<void> {
     'GetTotalTradeHighlights',
     'GetSeriesChange',
   ];
-  // The days between two runs are missing.
-  await workUntil(context, await plan(context, day(DAYS_BACK), day(150), daily), 1);
-  await workUntil(context, await plan(context, day(144), day(95), daily), 1);
-  await workUntil(context, await plan(context, day(91), yesterday, daily), 1);
-  await workUntil(context, await plan(context, day(60), yesterday), 1);
-  await addIncidents(context, now);
-  // This run is still open when the screenshots are made.
-  await workUntil(
-    context,
-    await plan(context, day(DAYS_BACK + 200), day(DAYS_BACK + 1), ['GetBhavCopyCM', 'GetCircuitBreakers']),
-    0.4,
-  );
-}
-
-/** Writes what the sandbox does not simulate: a suspicious window, nightly times of loads, rejects and findings. */
-async function addIncidents({ db, calendar }: WorkContext, now: Day): Promise<void> {
-  const { pool } = db;
-  const sessions = calendar.lastSessions('NSE', addDays(now, -1), 120);
-  const suspiciousDay = sessions.at(-70) ?? now;
-  await pool.query(
+  await workUntilEnd(context, await plan(context, day(DAYS_BACK), day(150), daily));
+  await workUntilEnd(context, await plan(context, day(144), day(95), daily));
+  await workUntilEnd(context, await plan(context, day(91), yesterday, daily));
+  await workUntilEnd(context, await plan(context, day(DAYS_BACK), yesterday, ['GetCorporateActions']));
+  await workUntilEnd(context, await plan(context, day(60), yesterday));
+  await context.db.pool.query(
     `update etl.windows set unsettled = 'the response lacks 41 of 118 rows that the day had; nothing was withdrawn'
       where operation = 'GetBhavCopyCM' and exchange = 'NSE' and from_date = $1`,
-    [suspiciousDay],
+    [context.calendar.lastSessions('NSE', yesterday, 70)[0]],
   );
-  // As if each day had been loaded in its evening: a few minutes after it was due, sometimes hours.
-  await pool.query(
-    `update etl.loads set committed_at = (to_date + time '21:16') at time zone 'Asia/Kolkata'
-        + make_interval(mins => 8 + (hashtext(operation || to_date) & 31)
-        + case when hashtext(to_date::text) % 17 = 0 then 150 + (hashtext(operation) & 63) else 0 end)
-      where to_date = from_date`,
-  );
-  await pool.query(
-    `insert into etl.rejected_records (run_id, window_id, operation, exchange, position, from_date, to_date, fingerprint, record, problems, first_seen_at, last_seen_at)
-     select run_id, id, operation, exchange, 7 * n, from_date, to_date, md5(id || ':' || n), '{}'::jsonb,
-            case n when 1 then '[{"path": "ClosePrice", "message": "is not a number: \\"n/a\\""}]'::jsonb
-                   else '[{"path": "ISIN", "message": "is not an ISIN: \\"INE009A0\\""}]'::jsonb end, now(), now()
-       from (select *, row_number() over (order by id desc) as n from etl.windows
-              where operation = 'GetBhavCopyCM' and state = 'loaded' and exchange = 'BSE') w where n <= 2`,
-  );
-  const findings = [
-    ['previous_close', 'error', 'GetBhavCopyCM', 'NSE', 'INFY EQ', '1489.90', '1502.90'],
-    ['row_count', 'warning', 'GetBhavCopyCM', 'BSE', '', 'about 122 rows', '81 rows'],
-    ['highlights_turnover', 'info', 'GetTotalTradeHighlights', 'BSE', '', '4211.07 crore', '4209.88 crore'],
-  ];
-  for (const [
-    at,
-    [check, severity, operation, exchange, instrument, expected, found],
-  ] of findings.entries()) {
-    await pool.query(
-      `insert into etl.findings ("check", severity, operation, exchange, date, instrument, expected, found)
-       values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
-      [check, severity, operation, exchange, sessions.at(-1 - at), instrument, expected, found],
-    );
-  }
 }
 
-async function takeScreenshots(context: WorkContext, cleanups: Cleanup[]): Promise<void> {
+/** A share that split once in these days, about in their middle, so that its prices as printed have one step. */
+function symbolWithSplit(sandbox: Sandbox): string {
+  const day = (back: number) => addDays(today(systemClock, 'Asia/Kolkata'), -back);
+  const all = sandbox.splits(day(DAYS_BACK), day(0));
+  const once = all.filter(({ symbol }) => all.filter((one) => one.symbol === symbol).length === 1);
+  const chosen = once.find(({ kind, exDate }) => kind === 'split' && exDate > day(DAYS_BACK / 2));
+  if (chosen === undefined) throw new Error('no share splits once in these days');
+  return chosen.symbol;
+}
+
+async function takePicture(context: WorkContext, symbol: string, cleanups: Cleanup[]): Promise<void> {
   const stopping = new AbortController().signal;
   const server = await startHttpServer(context, { roles: ['web'], stopping });
   cleanups.push(() => server.close());
@@ -201,15 +143,22 @@ async function takeScreenshots(context: WorkContext, cleanups: Cleanup[]): Promi
     args: ['--no-sandbox'],
   });
   cleanups.push(() => browser.close());
-  mkdirSync(IMAGES, { recursive: true });
-  for (const { name, path, colorScheme, viewport, whole } of SCREENSHOTS) {
-    const page = await browser.newPage({ colorScheme, viewport, reducedMotion: 'reduce' });
-    await page.goto(`${server.url}${path}`);
-    const file = join(IMAGES, `${name}.png`);
-    await page.screenshot({ path: file, fullPage: whole });
-    await page.close();
-    console.log(`${name}.png: ${Math.round(statSync(file).size / 1024)} KB`);
-  }
+  const page = await browser.newPage({ colorScheme: 'light', viewport: VIEWPORT, reducedMotion: 'reduce' });
+  await page.goto(`${server.url}/coverage`);
+  const coverage = await page.screenshot();
+  await page.goto(`${server.url}/data/GetBhavCopyCM?symbol=${symbol}`);
+  const prices = await page.locator('section[aria-labelledby="prices"]').screenshot();
+  const pictures = [coverage, prices].map(
+    (one) => `<img src="data:image/png;base64,${one.toString('base64')}">`,
+  );
+  // A page of its own, because the policy of ours allows no such styles.
+  const composed = await browser.newPage({ viewport: VIEWPORT });
+  await composed.setContent(
+    `<!doctype html><body style="margin: 0 0 24px; background: #f4f6f8; display: grid; justify-items: center">${pictures.join('')}`,
+  );
+  mkdirSync(dirname(PICTURE), { recursive: true });
+  await composed.screenshot({ path: PICTURE, fullPage: true });
+  console.log(`${PICTURE}: ${Math.round(statSync(PICTURE).size / 1024)} KB`);
 }
 
 await main();

@@ -121,6 +121,7 @@ function IssuesTable({
     <Table
       caption="What needs a person"
       rows={issues}
+      sticky={false}
       columns={[
         {
           head: 'Issue',
