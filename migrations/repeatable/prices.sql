@@ -96,12 +96,20 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
 $$;
 COMMENT ON FUNCTION market.price_factors(date, boolean) IS 'What prices of each share with events, from valid_from to before valid_to, are multiplied by to compare with prices of the given day: ratio_old ÷ ratio_new for its splits, consolidations and bonuses until then, and, with total_return, reinvested, to 30 decimals, for its dividends.';
 
+-- Grouped, so that the planner knows that a share has one row.
+CREATE OR REPLACE FUNCTION etl.unreviewed_until(as_of date) RETURNS TABLE (exchange text, instrument_id text, reviewed_from date)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT e.exchange, e.instrument_id, max(e.ex_date) FROM market.corporate_events e
+   WHERE e.status = 'needs_review' AND e.ex_date <= $1 GROUP BY 1, 2
+$$;
+COMMENT ON FUNCTION etl.unreviewed_until(date) IS 'The last ex-date, not after the given day, of the events of each share that need review: its earlier prices may have to be adjusted.';
+
 -- The names and their factors, a few thousand rows, are joined first, so that sessions are joined with one hash join, or
 -- through their indexes if a symbol or an instrument is given.
 CREATE OR REPLACE FUNCTION market.adjusted_prices(as_of date DEFAULT current_date, total_return boolean DEFAULT false)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, series text, isin text, trade_date date, open_price numeric,
                high_price numeric, low_price numeric, close_price numeric, traded_quantity numeric, price_factor numeric,
-               unadjusted_close_price numeric)
+               unadjusted_close_price numeric, has_unreviewed_event boolean)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT f.instrument_id, b.exchange, b.symbol, b.series, b.isin, b.trade_date,
          CASE WHEN f.is_adjusted THEN b.open_price * f.numerator / f.ratio_new ELSE b.open_price END,
@@ -110,14 +118,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          CASE WHEN f.is_adjusted THEN b.close_price * f.numerator / f.ratio_new ELSE b.close_price END,
          CASE WHEN f.is_adjusted THEN b.traded_quantity * f.ratio_new / f.ratio_old ELSE b.traded_quantity END,
          CASE WHEN f.is_adjusted THEN f.numerator / f.ratio_new ELSE 1 END,
-         b.close_price
+         b.close_price, coalesce(b.trade_date < f.reviewed_from, false)
     FROM market.bhavcopy_cm b
     LEFT JOIN (
       SELECT a.exchange, a.symbol, a.series, a.instrument_id, a.valid_from AS named_from, a.valid_to AS named_to,
              p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, p.ratio_old * p.reinvested AS numerator,
-             p.valid_to < 'infinity' AS is_adjusted
+             p.valid_to < 'infinity' AS is_adjusted, r.reviewed_from
         FROM market.series_aliases a
-       CROSS JOIN LATERAL etl.share_factors(a.exchange, a.share_id, as_of, total_return) p) AS f
+       CROSS JOIN LATERAL etl.share_factors(a.exchange, a.share_id, as_of, total_return) p
+        -- Left out where nobody selects the column.
+        LEFT JOIN etl.unreviewed_until(as_of) r ON r.exchange = a.exchange AND r.instrument_id = a.share_id) AS f
       ON f.exchange = b.exchange AND f.symbol = b.symbol AND f.series = b.series
      AND b.trade_date >= f.valid_from AND b.trade_date < f.valid_to
      AND b.trade_date >= f.named_from AND b.trade_date < f.named_to
@@ -127,7 +137,7 @@ COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'All sessions until
 
 CREATE OR REPLACE VIEW market.prices_adjusted AS
   SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
-         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price
+         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price, has_unreviewed_event
     FROM market.adjusted_prices();
 COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices as of today, its prices rounded to 4 decimals.';
 COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
@@ -143,6 +153,7 @@ COMMENT ON COLUMN market.prices_adjusted.close_price IS 'Closing price, adjusted
 COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adjusted: in shares of today. Unit: shares.';
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
 COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
+COMMENT ON COLUMN market.prices_adjusted.has_unreviewed_event IS 'True before the ex-date of an event of the share that needs review: it may have to be adjusted by it, e.g. by a demerger.';
 
 -- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
 -- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are

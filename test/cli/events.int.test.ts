@@ -53,6 +53,18 @@ test('events are listed, filtered and decided', async ({ url }) => {
   });
   expect((await set(id, '--reset')).stdout).toContain(`${id}  needs_review`);
 
+  const ignore = (...args: string[]) => runCli(['events', 'ignore', '--below', '5', ...args], options);
+  expect((await ignore('--dry-run')).stdout.replaceAll(/\s+/g, ' ')).toBe(
+    'would ignore 0 corporate actions; 1 still needs review: 0 may move the price by 5 % or more, of 1 that is not known ',
+  );
+  expect((await runJson(['events', 'ignore', '--below', '5%', '--yes'], options)).json).toEqual({
+    below: 5,
+    isDryRun: false,
+    ignored: [],
+    large: 0,
+    unknown: 1,
+  });
+
   expect(await set(id, '--reset')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('nothing was decided about'),

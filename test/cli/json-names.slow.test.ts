@@ -50,6 +50,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   'withdrawals accept': ['1'],
   events: [],
   'events set': [EVENT, '--ignore'],
+  'events ignore': ['--below', '5', '--dry-run'],
   reconcile: RANGE,
   findings: [],
   replay: [],

@@ -165,7 +165,7 @@ const COMMAND_LINES: readonly Mistake[] = [
   ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
   ['withdrawals accept four', 'the number of the withdrawal: "four" is not a whole number from 1'],
   ['withdrawals --limit -1', '--limit: "-1" is not a whole number from 1 to 9999999'],
-  ['events sett', 'events: "sett" is neither the id of an event nor a verb (set); did you mean set?'],
+  ['events sett', 'events: "sett" is neither the id of an event nor a verb (set, ignore); did you mean set?'],
   [
     'events set NSE:ITC:2025-01-06:demerger --factor half',
     '--factor: "half" is not two whole numbers above 0, such as 1:2, which halves prices',
@@ -338,6 +338,8 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['rejects --limit x --json', '--limit: "x" is not a whole number from 1 to 9999999'],
   ['withdrawals --json --all', `unknown option '--all' ("eod help withdrawals" explains it)`],
+  ['events ignore --yes --json', 'give --below, such as --below 5: what moves the price by less is ignored'],
+  ['events ignore --dry-run --below x', '--below: "x" is not a percentage above 0 and up to 100, such as 5'],
   ['events --limit 0 --json', '--limit: "0" is not a whole number from 1 to 9999999'],
   [
     'events --kind bonus --to 2025-02-20 --from 2025-02-27',

@@ -146,8 +146,7 @@ describe('corporate events', () => {
       for (let lost = 1, struck = true; struck; lost += lost < 6 ? 1 : 5) {
         const ratio = lost + 2;
         // Only the decision is written, so that the events are changed through the proxy.
-        await writeDecision(context.db.drizzle, {
-          eventId: 'NSE:ABC:2024-01-02:split',
+        await writeDecision(context.db.drizzle, ['NSE:ABC:2024-01-02:split'], {
           ratio: { new: ratio, old: 1 },
           decidedBy: 'test',
         });

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { decideEvent } from '../../src/jobs/events/decide-event.ts';
+import { decideEvent, ignoreEvents, smallEvents } from '../../src/jobs/events/decide-event.ts';
+import { listEvents } from '../../src/load/market/corporate-events.ts';
+import { readIssues } from '../../src/load/state/issues.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 const HEADER =
@@ -51,9 +53,8 @@ test('market.share_events have one row an event, whichever exchanges list it, so
             (select sum(amount)::int from market.corporate_events where symbol like 'TCS%') as lines`,
   );
   expect(sums).toEqual({ shares: 65, lines: 130 });
-  // A decision about the line of one exchange is what the share has.
   await decideEvent(context, 'BSE:TCSLTD:2024-05-16:dividend:28', null);
-  expect(await events()).toContain('BSE TCSLTD 2024-05-16 dividend BSE+NSE 28 ignored');
+  expect(await events()).toContain('NSE TCS 2024-05-16 dividend BSE+NSE 28 ignored');
 });
 
 test('an event that each exchange has on a day of its own is one event, if the days are at most a week apart', async () => {
@@ -79,5 +80,119 @@ test('an event that each exchange has on a day of its own is one event, if the d
     'BSE 2024-08-12 BSE 5',
     'NSE 2024-10-01 BSE+NSE 7',
     'NSE 2024-10-07 BSE+NSE 7',
+  ]);
+});
+
+test.each(['NSE', 'BSE'])(
+  'an event is decided on both exchanges together, whichever is named: %s',
+  async (named) => {
+    const context = await storeWith(['NSE,TCS,2024-06-03,demerger,,', 'BSE,TCSLTD,2024-06-04,demerger,,']);
+    const ids = { NSE: 'NSE:TCS:2024-06-03:demerger', BSE: 'BSE:TCSLTD:2024-06-04:demerger' };
+    const [id, other] = named === 'NSE' ? [ids.NSE, ids.BSE] : [ids.BSE, ids.NSE];
+    const marked = async (asOf: string) =>
+      (
+        await context.db.pool.query(
+          'select symbol from market.adjusted_prices($1) where has_unreviewed_event order by 1',
+          [asOf],
+        )
+      ).rows.map(({ symbol }) => symbol);
+    const waiting = async () =>
+      (await readIssues(context.db.drizzle, { kinds: ['corporate_action'], exchanges: ['BSE'] }, 9)).issues;
+    expect(await waiting()).toMatchObject([
+      {
+        exchange: 'NSE',
+        exchanges: ['BSE', 'NSE'],
+        id: ids.NSE,
+        subject: 'TCS demerger',
+        priority: 1,
+        effect: null,
+      },
+    ]);
+    expect(await marked('2024-07-01')).toEqual(['TCS', 'TCSLTD']);
+    expect(await marked('2024-06-03')).toEqual(['TCS']);
+
+    const decided = await decideEvent(context, id, { new: 5, old: 4 });
+    const applied = { status: 'applied', ratio: '5:4' };
+    expect(decided).toMatchObject({ id, ...applied, others: [{ id: other, ...applied }] });
+    expect(await waiting()).toEqual([]);
+    expect(await marked('2024-07-01')).toEqual([]);
+    const reset = await decideEvent(context, other, 'reset');
+    expect([reset?.status, reset?.others[0]?.status]).toEqual(['needs_review', 'needs_review']);
+    expect(await marked('2024-07-01')).toEqual(['TCS', 'TCSLTD']);
+  },
+);
+
+test('whether an event needs review is not looked for where nobody selects it', async () => {
+  const { db } = await openStore();
+  const plan = async (columns: string) =>
+    (
+      await db.pool.query(
+        `explain verbose select ${columns} from market.prices_adjusted where symbol = 'TCS'`,
+      )
+    ).rows
+      .map((row) => row['QUERY PLAN'])
+      .join();
+  expect(await plan('has_unreviewed_event')).toContain('needs_review');
+  expect(await plan('trade_date, close_price, price_factor')).not.toContain('needs_review');
+});
+
+/** A session of NSE: symbol, previous close, open and close of each share. */
+const prices = (day: string, ...shares: readonly (readonly [string, number, number, number])[]) =>
+  newFile(`${day}.csv`, [
+    HEADER,
+    ...shares.map(
+      ([symbol, previous, open, close], at) =>
+        `${day},${day},CM,NSE,STK,${at + 1},INE${symbol.padStart(6, '0')}011,${symbol},EQ,${symbol} LTD,${open},${open},${close},${close},${close},${previous},10,1000,3,F1,1`,
+    ),
+  ]);
+
+test('what moved the price by less than a percentage is ignored at once; what is larger or not known stays, largest first', async () => {
+  const context = await openStore();
+  await importInto(context, [
+    prices(
+      '2024-05-31',
+      ['SMALL', 90, 100, 100],
+      ['LARGE', 90, 100, 100],
+      ['FELL', 90, 100, 100],
+      ['LATE', 90, 100, 100],
+    ),
+    // LATE has had a session since that is not stored.
+    prices(
+      '2024-06-03',
+      ['SMALL', 100, 97, 99],
+      ['LARGE', 100, 70, 99],
+      ['FELL', 100, 99, 80],
+      ['LATE', 98, 99, 99],
+    ),
+    newFile('events.csv', [
+      'exchange,symbol,ex_date,kind,ratio,note',
+      ...['SMALL', 'LARGE', 'FELL', 'LATE'].map((symbol) => `NSE,${symbol},2024-06-03,rights,,`),
+      'NSE,NOBODY,2024-06-03,demerger,,',
+    ]),
+  ]);
+  const { pool } = context.db;
+  const effects = async () =>
+    (await listEvents(pool, { statuses: ['needs_review'] }, 9)).events.map(({ symbol, effect }) => [
+      symbol,
+      effect,
+    ]);
+  expect(await effects()).toEqual([
+    ['NOBODY', null],
+    ['LARGE', 30],
+    ['FELL', 20],
+    ['SMALL', 3],
+    ['LATE', null],
+  ]);
+  const found = await smallEvents(context, 5);
+  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 2 });
+  await ignoreEvents(context, found.small.flat());
+  expect((await effects()).map(([symbol]) => symbol)).toEqual(['NOBODY', 'LARGE', 'FELL', 'LATE']);
+  expect((await smallEvents(context, 5)).small).toEqual([]);
+  const { issues } = await readIssues(context.db.drizzle, { kinds: ['corporate_action'] }, 9);
+  expect(issues.map(({ subject, priority, effect }) => [subject, priority, effect])).toEqual([
+    ['LARGE rights', 1, 30],
+    ['FELL rights', 1, 20],
+    ['NOBODY demerger', 1, null],
+    ['LATE rights', 2, null],
   ]);
 });

@@ -38,30 +38,34 @@ export async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
   print(cli, events.map(eventText).join('\n'));
   print(
     cli,
-    `\n${plural(total, 'event')}${total > events.length ? `, the newest ${count(events.length)} listed; --limit shows more` : ''}`,
+    `\n${plural(total, 'event')}${total > events.length ? `, the first ${count(events.length)} listed; --limit shows more` : ''}`,
   );
 }
+
+/** A number with few digits and without unnecessary zeros. */
+const shortNumber = (value: number, digits = 6) => String(Number(value.toPrecision(digits)));
 
 /** An event for people: its id and effect on one line, what the exchange's list says below. */
 export function eventText(event: StoredEvent): string {
   const { id, exchange, ratio, priceFactor, amount, status, statusReason, purpose, listedBy } = event;
-  const effect = [
-    ratio === null
+  const moves =
+    event.effect === null || priceFactor !== null
       ? null
-      : `${ratio.replace(':', ' shares for ')}, prices × ${Number(priceFactor)
-          .toPrecision(6)
-          .replace(/\.?0+$/, '')}`,
+      : `moves the price by ${shortNumber(event.effect, 3)} % at most`;
+  const factor = priceFactor === null ? '' : `, prices × ${shortNumber(Number(priceFactor))}`;
+  const effect = [
+    ratio === null ? null : `${ratio.replace(':', ' shares for ')}${factor}`,
     amount === null ? null : `Rs ${amount}`,
     status,
   ];
   const source = listedBy === null || listedBy === exchange ? null : `only ${listedBy} lists it`;
-  const notes = [purpose, source, statusReason].filter((text) => text !== null && text !== '');
+  const notes = [purpose, source, statusReason, moves].filter((text) => text !== null && text !== '');
   return [`${id}  ${effect.filter(Boolean).join('  ')}`, ...notes.map((text) => `    ${text}`)].join('\n');
 }
 
 export async function showEvent(cli: Cli, id: string, flags: JsonFlag): Promise<void> {
   const { db } = await openReadable(cli, 'tables');
-  const [event] = (await readEvents(db.pool, { id }, 1)).events;
+  const [event] = (await readEvents(db.pool, { ids: [id] }, 1)).events;
   if (event === undefined) throw await noSuchEvent({ db }, id);
   if (flags.json === true) return printJson(cli, event);
   print(cli, eventText(event));

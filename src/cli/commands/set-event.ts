@@ -1,7 +1,9 @@
 import { usageError } from '../../core/errors.ts';
-import { decideEvent, ratioOfFactor } from '../../jobs/events/decide-event.ts';
+import { decideEvent, ignoreEvents, ratioOfFactor, smallEvents } from '../../jobs/events/decide-event.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
+import { confirm, type YesFlag } from '../confirm.ts';
 import { openContext } from '../open-context.ts';
+import { count, plural, wrap } from '../output.ts';
 import { eventText, noSuchEvent } from './events-command.ts';
 
 interface SetFlags extends JsonFlag {
@@ -18,7 +20,44 @@ export async function setEvent(cli: Cli, id: string, flags: SetFlags): Promise<v
   const event = await decideEvent(context, id, flags.reset === true ? 'reset' : ratio);
   if (event === null) throw await noSuchEvent(context, id);
   if (flags.json === true) return printJson(cli, event);
-  print(cli, eventText(event));
+  print(cli, [event, ...event.others].map(eventText).join('\n'));
+}
+
+interface IgnoreFlags extends JsonFlag, YesFlag {
+  readonly below?: string;
+  readonly dryRun?: boolean;
+}
+
+export async function ignoreSmall(cli: Cli, flags: IgnoreFlags): Promise<void> {
+  const below = percentOf(flags.below);
+  const context = await openContext(cli);
+  const { small, large, unknown } = await smallEvents(context, below);
+  const isDryRun = flags.dryRun === true;
+  const number = plural(small.length, 'corporate action');
+  const what = `This ignores ${number} that ${small.length === 1 ? 'moves' : 'move'} the price by less than ${below} %.`;
+  if (!isDryRun && small.length > 0 && !(await confirm(cli, what, flags))) return;
+  if (!isDryRun) await ignoreEvents(context, small.flat());
+  const ids = small.flatMap(([id]) => id ?? []);
+  if (flags.json === true) return printJson(cli, { below, isDryRun, ignored: ids, large, unknown });
+  print(
+    cli,
+    wrap(
+      [
+        ...(isDryRun ? ids : []),
+        `${isDryRun ? 'would ignore' : 'ignored'} ${number}; ${count(large + unknown)} still ${large + unknown === 1 ? 'needs' : 'need'} review: ` +
+          `${count(large)} may move the price by ${below} % or more, of ${count(unknown)} that is not known`,
+      ].join('\n'),
+    ),
+  );
+}
+
+/** Reads `5` or `5%`. */
+function percentOf(text: string | undefined): number {
+  if (text === undefined)
+    throw usageError('give --below, such as --below 5: what moves the price by less is ignored');
+  const value = Number(text.trim().replace(/ ?%$/, '') || Number.NaN);
+  if (value > 0 && value <= 100) return value;
+  throw usageError(`--below: "${text}" is not a percentage above 0 and up to 100, such as 5`);
 }
 
 /** Reads `a:b` as a ratio of shares, new for old: the inverse of the factor for prices. */

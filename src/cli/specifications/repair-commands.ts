@@ -107,7 +107,7 @@ export const repairCommands: readonly Specification[] = [
       {
         name: 'set',
         summary:
-          'Decide by hand what an event does to prices. The decision is kept when lists are imported again.',
+          'Decide by hand what an event does to prices, on both exchanges together. The decision is kept when lists are imported again.',
         args: [new Argument('<id>', 'the id of the event, from "eod events"')],
         options: [
           new Option('--factor <a:b>', 'multiply earlier prices by a ÷ b: 1:2 halves them'),
@@ -116,6 +116,19 @@ export const repairCommands: readonly Specification[] = [
           jsonOption('the event'),
         ],
         run: async () => (await import('../commands/set-event.ts')).setEvent,
+      },
+      {
+        name: 'ignore',
+        summary:
+          'Ignore all events that need review and move the price by less than a percentage: by their dividend, or to open and close of the ex-date. Those of which that is not known stay.',
+        options: [
+          new Option('--below <percent>', 'those that move the price by less, e.g. 5'),
+          new Option('--dry-run', 'only show which'),
+          yesOption(),
+          jsonOption(),
+        ],
+        examples: ['eod events ignore --below 5 --dry-run'],
+        run: async () => (await import('../commands/set-event.ts')).ignoreSmall,
       },
     ],
   },

@@ -2,8 +2,13 @@ import { requesterName } from '../../core/environment.ts';
 import { usageError } from '../../core/errors.ts';
 import { INTEGER_RATIO } from '../../extract/corporate-actions/listed-events.ts';
 import { ratioOf, type ShareRatio } from '../../extract/corporate-actions/purpose.ts';
-import { listEvents, type StoredEvent } from '../../load/market/corporate-events.ts';
-import { removeDecision, writeDecision } from '../../load/state/events/decisions.ts';
+import {
+  idsOfEvent,
+  listEvents,
+  readUndecided,
+  type StoredEvent,
+} from '../../load/market/corporate-events.ts';
+import { removeDecisions, writeDecision } from '../../load/state/events/decisions.ts';
 import type { Context } from '../context.ts';
 import { updateCorporateEvents } from './update-events.ts';
 
@@ -14,8 +19,12 @@ export function ratioOfFactor(text: string): ShareRatio | null {
   return a > 0 && b > 0 ? { new: b, old: a } : null;
 }
 
+/** An event as it is after a decision, with the rows that it has on the other exchange and under other symbols. */
+type DecidedEvent = StoredEvent & { readonly others: readonly StoredEvent[] };
+
 /**
- * Stores a person's decision about an event, or removes it, and brings `market.corporate_events` up to date.
+ * Stores a person's decision about an event, or removes it, and brings `market.corporate_events` up to date. It is decided
+ * on both exchanges together: it is one event of one share.
  *
  * @param decision the share ratio to apply; null: the event is ignored; `reset`: the decision is removed.
  * @param by who decides.
@@ -27,17 +36,46 @@ export async function decideEvent(
   eventId: string,
   decision: ShareRatio | null | 'reset',
   by = requesterName(),
-): Promise<StoredEvent | null> {
+): Promise<DecidedEvent | null> {
   const { db } = context;
-  const find = async () => (await listEvents(db.pool, { id: eventId }, 1)).events[0] ?? null;
-  if ((await find()) === null) return null;
+  const ids = await idsOfEvent(db.pool, eventId);
+  if (ids.length === 0) return null;
   if (decision === 'reset') {
-    if (!(await removeDecision(db.drizzle, eventId)))
-      throw usageError(`nothing was decided about ${eventId}`);
+    if (!(await removeDecisions(db.drizzle, ids))) throw usageError(`nothing was decided about ${eventId}`);
   } else {
     const ratio = decision === null ? null : ratioOf(decision.new, decision.old);
-    await writeDecision(db.drizzle, { eventId, ratio, decidedBy: by });
+    await writeDecision(db.drizzle, ids, { ratio, decidedBy: by });
   }
   await updateCorporateEvents(context);
-  return find();
+  const { events } = await listEvents(db.pool, { ids }, ids.length);
+  const event = events.find(({ id }) => id === eventId);
+  return event === undefined ? null : { ...event, others: events.filter((one) => one !== event) };
+}
+
+/** Events that a bulk decision is about, and those that it leaves to a person. */
+export interface SmallEvents {
+  /** The ids of the rows of each event that moves the price by less. */
+  readonly small: readonly (readonly string[])[];
+  /** How many events move it by as much or more, and of how many that is not known. */
+  readonly large: number;
+  readonly unknown: number;
+}
+
+/** The undecided events that move the price by less than so many percent. */
+export async function smallEvents({ db }: Pick<Context, 'db'>, below: number): Promise<SmallEvents> {
+  const undecided = await readUndecided(db.pool);
+  const small = undecided.filter(({ effect }) => effect !== null && effect < below);
+  const unknown = undecided.filter(({ effect }) => effect === null).length;
+  return { small: small.map(({ ids }) => ids), unknown, large: undecided.length - small.length - unknown };
+}
+
+/** Stores that a person ignores events, and brings `market.corporate_events` up to date. */
+export async function ignoreEvents(
+  context: Context,
+  ids: readonly string[],
+  by = requesterName(),
+): Promise<void> {
+  if (ids.length === 0) return;
+  await writeDecision(context.db.drizzle, ids, { ratio: null, decidedBy: by });
+  await updateCorporateEvents(context);
 }

@@ -128,7 +128,7 @@ export type NameFactors = Readonly<Record<string, string>>;
 export const ADJUSTED = {
   view: 'prices_adjusted',
   of: 'bhavcopy_cm',
-  functions: ['adjusted_prices', 'share_factors', 'share_price_factors'],
+  functions: ['adjusted_prices', 'share_factors', 'share_price_factors', 'unreviewed_until'],
 } as const;
 
 /** Under no name, the definition of the view: another version of eod may compute other rows. */
@@ -138,8 +138,9 @@ const DEFINITION = '';
 export async function readNameFactors(client: ClientBase): Promise<NameFactors> {
   const { rows } = await client.query<{ name: string; factors: string }>(
     `select concat_ws(chr(9), a.exchange, a.symbol, a.series) as name,
-            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new), 0)::numeric)::text as factors
+            sum(hashtextextended(concat_ws('|', a.instrument_id, a.valid_from, a.valid_to, p.valid_from, p.valid_to, p.ratio_old, p.ratio_new, r.reviewed_from), 0)::numeric)::text as factors
        from market.series_aliases a cross join lateral etl.share_price_factors(a.exchange, a.share_id, current_date) p
+       left join etl.unreviewed_until(current_date) r on r.exchange = a.exchange and r.instrument_id = a.share_id
       group by 1
      union all
      select $1, md5(concat(pg_get_viewdef($2::regclass),

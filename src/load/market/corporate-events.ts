@@ -159,11 +159,13 @@ export interface StoredEvent {
   readonly statusReason: string | null;
   /** Whose list has it: not `exchange` if only the other one lists it. */
   readonly listedBy: string | null;
+  /** Of one without a decision: by how many percent it moves the price at most; null if that is not known. */
+  readonly effect: number | null;
 }
 
 /** Which events; nothing given means all. */
 export interface EventFilter {
-  readonly id?: string | undefined;
+  readonly ids?: readonly string[] | undefined;
   readonly exchanges?: readonly string[] | undefined;
   /** Also events of the same share under its other symbols. */
   readonly symbol?: string | undefined;
@@ -171,33 +173,64 @@ export interface EventFilter {
   readonly statuses?: readonly string[] | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  /** Without those that only the other exchange lists. */
-  readonly listedOnly?: boolean | undefined;
 }
 
-/** Events, the newest ex-dates first, and how many match in all. */
+/** How far an event moves the price, as SQL; computed after the limit where nothing is sorted by it. */
+const EFFECT = `case when status = 'needs_review' then etl.price_effect(exchange, instrument_id, ex_date, price_factor,
+                   case when kind in ('dividend', 'interest') or is_reinvested then amount end) end`;
+
+/**
+ * Events, and how many match in all: the newest ex-dates first, but of those without a decision first demergers, then what
+ * moves the price most.
+ */
 export async function listEvents(
   pool: Pool,
-  { id, exchanges, symbol, kinds, statuses, from, to, listedOnly }: EventFilter,
+  { ids, exchanges, symbol, kinds, statuses, from, to }: EventFilter,
   limit: number,
 ): Promise<{ readonly total: number; readonly events: readonly StoredEvent[] }> {
+  const areUndecided = statuses?.every((status) => status === 'needs_review') === true;
+  const order = areUndecided ? "kind = 'demerger' desc, effect desc nulls last, " : '';
   const found = await pool.query<StoredEvent & { total: string }>(
     `select event_id as id, exchange, symbol, instrument_id as "instrumentId", ex_date::text as "exDate", kind, purpose,
             ratio_new || ':' || ratio_old as ratio, price_factor::text as "priceFactor", amount::text, status,
-            status_reason as "statusReason", listed_by as "listedBy", count(*) over () as total
-       from market.corporate_events e
-      where ($1::text is null or event_id = $1) and ($2::text[] is null or exchange = any($2))
+            status_reason as "statusReason", listed_by as "listedBy", effect::float8, count(*) over () as total
+       from (select *, ${EFFECT} as effect from market.corporate_events) e
+      where ($1::text[] is null or event_id = any($1)) and ($2::text[] is null or exchange = any($2))
         and ($3::text is null or symbol = $3 or exists (
               select from market.instrument_aliases a
                where a.exchange = e.exchange and a.kind = 'symbol' and a.alias = $3 and a.instrument_id = e.instrument_id))
         and ($4::text[] is null or kind = any($4)) and ($5::text[] is null or status = any($5))
         and ($6::date is null or ex_date >= $6) and ($7::date is null or ex_date <= $7)
-        and ($8::boolean is null or (coalesce(listed_by, exchange) = exchange) = $8)
-      order by ex_date desc, exchange, symbol, kind, item limit $9`,
-    [id, exchanges, symbol, kinds, statuses, from, to, listedOnly, limit].map((value) => value ?? null),
+      order by ${order}ex_date desc, exchange, symbol, e.kind, item limit $8`,
+    [ids, exchanges, symbol, kinds, statuses, from, to, limit].map((value) => value ?? null),
   );
   return {
     total: Number(found.rows[0]?.total ?? 0),
     events: found.rows.map(({ total: _, ...event }) => event),
   };
+}
+
+/**
+ * The ids of an event and of the same event on the other exchange, or under other symbols of the share: the rows that
+ * are one in `market.share_events`. None if there is no event with this id.
+ */
+export async function idsOfEvent(pool: Pool, eventId: string): Promise<string[]> {
+  const { rows } = await pool.query<{ id: string }>(
+    `with e as materialized (select event_id, share, kind, item, chain, nth from etl.events_of_shares(null))
+     select o.event_id as id from e join e o using (share, kind, item, chain, nth) where e.event_id = $1`,
+    [eventId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** The undecided events, with the ids of their rows, by how many percent each moves the price at most; null: not known. */
+export async function readUndecided(
+  pool: Pool,
+): Promise<{ readonly ids: readonly string[]; readonly effect: number | null }[]> {
+  const { rows } = await pool.query<{ ids: string[]; effect: number | null }>(
+    `select array_agg(event_id order by event_id) as ids, max(effect)::float8 as effect
+       from (select *, ${EFFECT} as effect from etl.events_of_shares('needs_review')) e
+      group by share, kind, item, chain, nth order by 1`,
+  );
+  return rows;
 }

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { inArray, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { isoText } from '../schema/columns.ts';
 import { eventDecisions } from '../schema/knowledge.ts';
@@ -25,25 +25,26 @@ export async function readDecisions(db: NodePgDatabase): Promise<EventDecision[]
   }));
 }
 
-/** Stores a decision; it replaces an earlier one about the same event. */
+/** Stores a decision about events; it replaces earlier ones about them. */
 export async function writeDecision(
   db: NodePgDatabase,
-  decision: Omit<EventDecision, 'decidedAt'>,
+  eventIds: readonly string[],
+  { ratio, decidedBy }: Pick<EventDecision, 'ratio' | 'decidedBy'>,
 ): Promise<void> {
   const decided = {
-    ratio_new: decision.ratio?.new ?? null,
-    ratio_old: decision.ratio?.old ?? null,
-    decided_by: decision.decidedBy,
+    ratio_new: ratio?.new ?? null,
+    ratio_old: ratio?.old ?? null,
+    decided_by: decidedBy,
     decided_at: sql`clock_timestamp()`,
   };
   await db
     .insert(eventDecisions)
-    .values({ event_id: decision.eventId, ...decided })
+    .values(eventIds.map((id) => ({ event_id: id, ...decided })))
     .onConflictDoUpdate({ target: eventDecisions.event_id, set: decided });
 }
 
-/** Deletes a decision. @returns false if there was none. */
-export async function removeDecision(db: NodePgDatabase, eventId: string): Promise<boolean> {
-  const removed = await db.delete(eventDecisions).where(eq(eventDecisions.event_id, eventId));
-  return removed.rowCount === 1;
+/** Deletes decisions. @returns false if there was none. */
+export async function removeDecisions(db: NodePgDatabase, eventIds: readonly string[]): Promise<boolean> {
+  const removed = await db.delete(eventDecisions).where(inArray(eventDecisions.event_id, [...eventIds]));
+  return (removed.rowCount ?? 0) > 0;
 }
