@@ -251,6 +251,7 @@ const READ_BY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ini: { 'docs/operations.md': 'cli/orchestrators.slow.test.ts' },
   crontab: { 'docs/operations.md': 'cli/orchestrators.slow.test.ts' },
   js: { 'docs/monitoring.md': 'jobs/late-alerts.int.test.ts' },
+  mermaid: { 'docs/tables.md': 'repo/docs.test.ts' },
 };
 
 describe('blocks in other languages', () => {
