@@ -240,7 +240,7 @@ const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repea
 
 /** The tables of the schema etl that people query; the others serve the work itself. */
 const READ_BY_PEOPLE =
-  'runs loads windows coverage sessions rejects withdrawals findings issues alerts responses source_fields event_decisions';
+  'runs loads windows coverage sessions rejects withdrawals findings issues alerts responses source_fields';
 
 /** The tables of the schema etl that people query, with what a row is. */
 function tableList(): string {
