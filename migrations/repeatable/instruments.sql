@@ -22,7 +22,7 @@ CREATE OR REPLACE VIEW market.instruments AS
    GROUP BY instrument_id, exchange;
 
 COMMENT ON VIEW market.instruments IS 'One row per exchange and instrument, with the names it was last seen with; docs/analysts.md shows how to join every table by instrument_id.';
-COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>; not the exchange''s own number, which is bhavcopy_cm.exchange_instrument_id.';
+COMMENT ON COLUMN market.instruments.instrument_id IS 'The one id: BSE:<scrip code>, NSE:<first ISIN>, or the symbol while none is known; not the exchange''s own number, which is bhavcopy_cm.exchange_instrument_id. Renames and new ISINs leave it. It changes if rows of earlier days show an earlier ISIN or scrip code, or if rows show that two ids are one instrument, or one is two.';
 COMMENT ON COLUMN market.instruments.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.instruments.symbol IS 'Ticker symbol it was last seen under.';
 COMMENT ON COLUMN market.instruments.series IS 'Series (NSE) or group (BSE) it was last seen in.';

@@ -39,6 +39,12 @@ test('events are listed, filtered and decided', async ({ url }) => {
   expect(await only('--status', 'needs_review')).toEqual(['NSE:ABC:2024-02-05:demerger']);
   expect(await only('--kind', 'split,dividend', '--exchange', 'NSE')).toEqual(['NSE:ABC:2024-01-03:split']);
   expect(await only('--symbol', 'xyz')).toEqual(['BSE:XYZ:2024-02-06:dividend:2.5']);
+  expect(await runCli(['events', '500325'], options)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(
+      '"500325" is digits only, which is a scrip code and not a symbol; market.instruments has',
+    ),
+  });
   expect(await only('--from', '2024-01-04', '--to', '2024-02-05')).toEqual(['NSE:ABC:2024-02-05:demerger']);
 
   const id = 'NSE:ABC:2024-02-05:demerger';

@@ -4,6 +4,7 @@ import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import type { Context } from '../../jobs/context.ts';
 import {
   type EventFilter,
+  readCodesAsSymbols,
   listEvents as readEvents,
   type StoredEvent,
 } from '../../load/market/corporate-events.ts';
@@ -32,6 +33,7 @@ export async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
     to,
   };
   const { db } = await openReadable(cli, 'tables');
+  await refuseCodes({ db }, symbol === undefined ? [] : [symbol.trim()]);
   const { total, events } = await readEvents(db.pool, filter, flags.limit);
   if (flags.json === true) return printJson(cli, events);
   if (total === 0) return print(cli, 'no corporate event matches; "eod import" loads lists of the exchanges');
@@ -40,6 +42,16 @@ export async function listEvents(cli: Cli, flags: ListFlags): Promise<void> {
     cli,
     `\n${plural(total, 'event')}${total > events.length ? `, the first ${count(events.length)} listed; --limit shows more` : ''}`,
   );
+}
+
+/** Refuses scrip codes instead of symbols. @throws PipelineError `usage` with the symbol, if it is known. */
+export async function refuseCodes({ db }: Pick<Context, 'db'>, symbols: readonly string[]): Promise<void> {
+  const [found] = await readCodesAsSymbols(db.pool, symbols);
+  if (found === undefined) return;
+  const { code, symbol } = found;
+  const hint =
+    symbol === null ? 'market.instruments has the symbols of scrip codes' : `its symbol is ${symbol}`;
+  throw usageError(`--symbol: "${code}" is digits only, which is a scrip code and not a symbol; ${hint}`);
 }
 
 /** A number with few digits and without unnecessary zeros. */

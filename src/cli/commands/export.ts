@@ -20,6 +20,7 @@ import { type Cli, EXIT, type JsonFlag, logNote, logStderr, print, printJson } f
 import { openForUser } from '../open-context.ts';
 import { FORMATS, parseExchanges, parseOpenRange, type RangeFlags } from '../options.ts';
 import { count, plural } from '../output.ts';
+import { refuseCodes } from './events-command.ts';
 
 const FLAG_NAMES = { all: '--all', onChange: '--on-change' } as const;
 
@@ -51,6 +52,7 @@ async function exportRows(cli: Cli, table: string, flags: ExportFlags): Promise<
 
   const { life } = cli;
   const { db } = await openForUser(cli, 'tables');
+  await refuseCodes({ db }, symbols ?? []);
   const partials = await life.open(
     async () => [] as string[],
     async () => undefined,

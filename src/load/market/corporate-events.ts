@@ -142,6 +142,22 @@ export async function readScripCodes(pool: Pool): Promise<ReadonlyMap<number, st
   return new Map(found.rows.map((row) => [Number(row.alias), row.instrument_id]));
 }
 
+/** The symbols of those of these texts that are scrip codes of BSE; a text of digits that is the symbol of a row is none. */
+export async function readCodesAsSymbols(
+  pool: Pool,
+  texts: readonly string[],
+): Promise<{ readonly code: string; readonly symbol: string | null }[]> {
+  const codes = texts.filter((text) => /^\d{1,9}$/.test(text));
+  if (codes.length === 0) return [];
+  const { rows } = await pool.query<{ code: string; symbol: string | null }>(
+    `select code, (select min(i.symbol) from market.instruments i where i.exchange = 'BSE' and i.scrip_code = code::bigint and i.symbol <> code) as symbol
+       from unnest($1::text[]) as code
+      where not exists (select from market.instrument_aliases a where a.kind = 'symbol' and a.alias = code)`,
+    [codes],
+  );
+  return rows;
+}
+
 /** An event as commands and pages show it. */
 export interface StoredEvent {
   readonly id: string;
