@@ -174,7 +174,7 @@ const moment = fc.record({
   time: fc.constantFrom('10:00', '21:14', '21:20', '22:30', '23:59'),
 });
 
-test('gaps, status, Tonight, coverage, runs, nights and alerts say what a plain model says', async () => {
+test('gaps, both statuses, coverage, runs, nights and alerts say what a plain model says', async () => {
   const runId = await newRun(pipeline.db);
   const drawn = [fc.array(known, { maxLength: 30 }), ratios, moment] as const;
   await forAllAsync([...drawn], { numRuns: 2 }, async (some, nights, { day: today, time }) => {
@@ -473,8 +473,7 @@ test('who only imports is not late; what was imported is looked at from its firs
   const page = await (await fetch(url)).text();
   expect(page).toContain('What was imported has gaps');
   // What only a key brings is out of sight.
-  for (const text of ['gaps fill', 'Calls this hour', 'Requested by the scheduler', 'eod up'])
-    expect(page).not.toContain(text);
+  for (const text of ['gaps fill', 'Calls this hour', '>Next<', 'eod up']) expect(page).not.toContain(text);
   const inYear = async (year: number) => (await fetch(`${url}/coverage?year=${year}`)).text();
   expect(await inYear(2025)).toContain('3 complete, 1 missing; complete to 2025-09-02, latest 2025-09-04');
   await checkLateData(keyless, 0);

@@ -102,7 +102,7 @@ test('the summary says what the whole history says, wherever the data begins and
   });
 });
 
-test('Tonight, the coverage and the status say the same of data that ends long ago', async () => {
+test('the page of the status, the coverage and the status say the same of data that ends long ago', async () => {
   const pipeline = await openPipeline({ clock });
   await syncSessions(pipeline, '2024-01-01');
   const server = await serve(pipeline, ['web']);
@@ -136,7 +136,7 @@ test('Tonight, the coverage and the status say the same of data that ends long a
   );
   const page = await textOf('/');
   expect(page).not.toContain('Nothing is loaded yet');
-  expect(page).toContain('Last night is not complete');
-  expect(page).toMatch(/GetBhavCopyCM NSE 2025-09-12: not requested yet 2025-02-14/);
-  expect(await textOf('/coverage')).toMatch(/GetBhavCopyCM NSE [^A-Z]*; complete to 2025-02-14/);
+  expect(page).toContain('Session 2025-09-12 is not complete');
+  expect(page).toMatch(/Prices, bhavcopy_cm NSE 2025-09-12: not requested yet 2025-02-14/);
+  expect(await textOf('/coverage')).toMatch(/Prices, bhavcopy_cm NSE [^A-Z]*; complete to 2025-02-14/);
 });
