@@ -193,7 +193,7 @@ function explainDependents(error: unknown): unknown {
   if (code !== DEPENDENT_OBJECTS_STILL_EXIST || detail === undefined) return error;
   return usageError(
     `this version cannot change what your own objects use: ${detail.replaceAll('\n', '; ')}. Drop them, migrate, and ` +
-      'create them again with the names of CHANGELOG.md',
+      'create them again with the names of docs/tables.md',
   );
 }
 

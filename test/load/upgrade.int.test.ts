@@ -11,13 +11,13 @@ test.each([
     'a view',
     'create materialized view public.before as select close from market_history.bhavcopy_cm_changes(0, 1)',
     'drop materialized view public.before',
-    /your own objects use: materialized view before depends on function market_history\.bhavcopy_cm_changes\(.*CHANGELOG\.md/,
+    /your own objects use: materialized view before depends on function market_history\.bhavcopy_cm_changes\(.*docs\/tables\.md/,
   ],
   [
     'a function',
     'create function public.before() returns bigint begin atomic select count(*) from market_history.bhavcopy_cm_changes(0, 1); end',
     'drop function public.before()',
-    /your own objects use: function before\(\) depends on function market_history\.bhavcopy_cm_changes\(.*CHANGELOG\.md/,
+    /your own objects use: function before\(\) depends on function market_history\.bhavcopy_cm_changes\(.*docs\/tables\.md/,
   ],
 ])(
   '%s of a user over a function that gets other columns is named, nothing changes, and without it the migration goes on',
