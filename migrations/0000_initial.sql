@@ -568,6 +568,74 @@ CREATE TABLE "market_history"."circuit_breakers" (
 	CONSTRAINT "circuit_breakers_history_pkey" PRIMARY KEY("exchange","trade_date","scrip_id","series","band","revision")
 );
 --> statement-breakpoint
+CREATE TABLE "market"."consolidated_pledge" (
+	"exchange" text NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"symbol" text,
+	"company_name" text,
+	"total_issued_shares" bigint,
+	"total_promoter_holding_shares" bigint,
+	"total_promoter_holding_percent" numeric,
+	"total_public_holding" bigint,
+	"encumbered_last_quarter_shares" bigint,
+	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
+	"encumbered_last_quarter_of_total_shares_percent" numeric,
+	"encumbered_last_quarter_value" numeric,
+	"sast_reg31_disclosures" text,
+	"depository_pledged_shares" bigint,
+	"depository_demat_shares" bigint,
+	"depository_pledged_percent" numeric,
+	"depository_pledged_promoter_value" numeric,
+	"nbfc_collateral_promoter_shares" bigint,
+	"nbfc_collateral_non_promoter_shares" bigint,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "consolidated_pledge_pkey" PRIMARY KEY("exchange","scrip_code","scrip_id","trade_date")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."consolidated_pledge" (
+	"exchange" text NOT NULL,
+	"scrip_code" integer NOT NULL,
+	"scrip_id" text NOT NULL,
+	"trade_date" date NOT NULL,
+	"symbol" text,
+	"company_name" text,
+	"total_issued_shares" bigint,
+	"total_promoter_holding_shares" bigint,
+	"total_promoter_holding_percent" numeric,
+	"total_public_holding" bigint,
+	"encumbered_last_quarter_shares" bigint,
+	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
+	"encumbered_last_quarter_of_total_shares_percent" numeric,
+	"encumbered_last_quarter_value" numeric,
+	"sast_reg31_disclosures" text,
+	"depository_pledged_shares" bigint,
+	"depository_demat_shares" bigint,
+	"depository_pledged_percent" numeric,
+	"depository_pledged_promoter_value" numeric,
+	"nbfc_collateral_promoter_shares" bigint,
+	"nbfc_collateral_non_promoter_shares" bigint,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","scrip_id","trade_date","revision")
+);
+--> statement-breakpoint
 CREATE TABLE "market"."corporate_actions" (
 	"exchange" text NOT NULL,
 	"scrip_code" integer NOT NULL,
@@ -646,74 +714,6 @@ CREATE TABLE "market_history"."corporate_actions" (
 	CONSTRAINT "corporate_actions_history_pkey" PRIMARY KEY("exchange","scrip_code","action_id","revision")
 );
 --> statement-breakpoint
-CREATE TABLE "market"."consolidated_pledge" (
-	"exchange" text NOT NULL,
-	"scrip_code" integer NOT NULL,
-	"scrip_id" text NOT NULL,
-	"trade_date" date NOT NULL,
-	"symbol" text,
-	"company_name" text,
-	"total_issued_shares" bigint,
-	"total_promoter_holding_shares" bigint,
-	"total_promoter_holding_percent" numeric,
-	"total_public_holding" bigint,
-	"encumbered_last_quarter_shares" bigint,
-	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
-	"encumbered_last_quarter_of_total_shares_percent" numeric,
-	"encumbered_last_quarter_value" numeric,
-	"sast_reg31_disclosures" text,
-	"depository_pledged_shares" bigint,
-	"depository_demat_shares" bigint,
-	"depository_pledged_percent" numeric,
-	"depository_pledged_promoter_value" numeric,
-	"nbfc_collateral_promoter_shares" bigint,
-	"nbfc_collateral_non_promoter_shares" bigint,
-	"source_received_at" timestamp with time zone,
-	"source_saved_at" timestamp with time zone,
-	"first_loaded_at" timestamp with time zone NOT NULL,
-	"last_changed_at" timestamp with time zone NOT NULL,
-	"revision" integer NOT NULL,
-	"run_id" bigint NOT NULL,
-	"load_id" bigint NOT NULL,
-	CONSTRAINT "consolidated_pledge_pkey" PRIMARY KEY("exchange","scrip_code","scrip_id","trade_date")
-);
---> statement-breakpoint
-CREATE TABLE "market_history"."consolidated_pledge" (
-	"exchange" text NOT NULL,
-	"scrip_code" integer NOT NULL,
-	"scrip_id" text NOT NULL,
-	"trade_date" date NOT NULL,
-	"symbol" text,
-	"company_name" text,
-	"total_issued_shares" bigint,
-	"total_promoter_holding_shares" bigint,
-	"total_promoter_holding_percent" numeric,
-	"total_public_holding" bigint,
-	"encumbered_last_quarter_shares" bigint,
-	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
-	"encumbered_last_quarter_of_total_shares_percent" numeric,
-	"encumbered_last_quarter_value" numeric,
-	"sast_reg31_disclosures" text,
-	"depository_pledged_shares" bigint,
-	"depository_demat_shares" bigint,
-	"depository_pledged_percent" numeric,
-	"depository_pledged_promoter_value" numeric,
-	"nbfc_collateral_promoter_shares" bigint,
-	"nbfc_collateral_non_promoter_shares" bigint,
-	"source_received_at" timestamp with time zone,
-	"source_saved_at" timestamp with time zone,
-	"first_loaded_at" timestamp with time zone NOT NULL,
-	"last_changed_at" timestamp with time zone NOT NULL,
-	"revision" integer NOT NULL,
-	"run_id" bigint NOT NULL,
-	"load_id" bigint NOT NULL,
-	"valid_from" timestamp with time zone NOT NULL,
-	"valid_to" timestamp with time zone NOT NULL,
-	"withdrawn" boolean NOT NULL,
-	"replaced_by_load_id" bigint NOT NULL,
-	CONSTRAINT "consolidated_pledge_history_pkey" PRIMARY KEY("exchange","scrip_code","scrip_id","trade_date","revision")
-);
---> statement-breakpoint
 CREATE TABLE "market"."corporate_action_categories" (
 	"exchange" text NOT NULL,
 	"purpose_code" text NOT NULL,
@@ -744,58 +744,6 @@ CREATE TABLE "market_history"."corporate_action_categories" (
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
 	CONSTRAINT "corporate_action_categories_history_pkey" PRIMARY KEY("exchange","purpose_code","corporate_action_type","revision")
-);
---> statement-breakpoint
-CREATE TABLE "market"."financial_ratio_facts" (
-	"exchange" text NOT NULL,
-	"symbol" text NOT NULL,
-	"nature_of_report" text NOT NULL,
-	"variant" text NOT NULL,
-	"as_of_date" date NOT NULL,
-	"period" text NOT NULL,
-	"fact_key" text NOT NULL,
-	"unit_id" text NOT NULL,
-	"label" text,
-	"decimals" integer,
-	"value" text,
-	"value_number" numeric,
-	"description" text,
-	"source_received_at" timestamp with time zone,
-	"source_saved_at" timestamp with time zone,
-	"first_loaded_at" timestamp with time zone NOT NULL,
-	"last_changed_at" timestamp with time zone NOT NULL,
-	"revision" integer NOT NULL,
-	"run_id" bigint NOT NULL,
-	"load_id" bigint NOT NULL,
-	CONSTRAINT "financial_ratio_facts_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","unit_id")
-);
---> statement-breakpoint
-CREATE TABLE "market_history"."financial_ratio_facts" (
-	"exchange" text NOT NULL,
-	"symbol" text NOT NULL,
-	"nature_of_report" text NOT NULL,
-	"variant" text NOT NULL,
-	"as_of_date" date NOT NULL,
-	"period" text NOT NULL,
-	"fact_key" text NOT NULL,
-	"unit_id" text NOT NULL,
-	"label" text,
-	"decimals" integer,
-	"value" text,
-	"value_number" numeric,
-	"description" text,
-	"source_received_at" timestamp with time zone,
-	"source_saved_at" timestamp with time zone,
-	"first_loaded_at" timestamp with time zone NOT NULL,
-	"last_changed_at" timestamp with time zone NOT NULL,
-	"revision" integer NOT NULL,
-	"run_id" bigint NOT NULL,
-	"load_id" bigint NOT NULL,
-	"valid_from" timestamp with time zone NOT NULL,
-	"valid_to" timestamp with time zone NOT NULL,
-	"withdrawn" boolean NOT NULL,
-	"replaced_by_load_id" bigint NOT NULL,
-	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","unit_id","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."financial_ratios" (
@@ -872,6 +820,58 @@ CREATE TABLE "market_history"."financial_ratios" (
 	"withdrawn" boolean NOT NULL,
 	"replaced_by_load_id" bigint NOT NULL,
 	CONSTRAINT "financial_ratios_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","revision")
+);
+--> statement-breakpoint
+CREATE TABLE "market"."financial_ratio_facts" (
+	"exchange" text NOT NULL,
+	"symbol" text NOT NULL,
+	"nature_of_report" text NOT NULL,
+	"variant" text NOT NULL,
+	"as_of_date" date NOT NULL,
+	"period" text NOT NULL,
+	"fact_key" text NOT NULL,
+	"unit_id" text NOT NULL,
+	"label" text,
+	"decimals" integer,
+	"value" text,
+	"value_number" numeric,
+	"description" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "financial_ratio_facts_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","unit_id")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."financial_ratio_facts" (
+	"exchange" text NOT NULL,
+	"symbol" text NOT NULL,
+	"nature_of_report" text NOT NULL,
+	"variant" text NOT NULL,
+	"as_of_date" date NOT NULL,
+	"period" text NOT NULL,
+	"fact_key" text NOT NULL,
+	"unit_id" text NOT NULL,
+	"label" text,
+	"decimals" integer,
+	"value" text,
+	"value_number" numeric,
+	"description" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "financial_ratio_facts_history_pkey" PRIMARY KEY("exchange","symbol","nature_of_report","variant","as_of_date","period","fact_key","unit_id","revision")
 );
 --> statement-breakpoint
 CREATE TABLE "market"."sectoral_classification" (
@@ -1291,16 +1291,16 @@ CREATE INDEX "bhavcopy_cm_history_day_idx" ON "market_history"."bhavcopy_cm" USI
 CREATE INDEX "bhavcopy_cm_history_withdrawn_idx" ON "market_history"."bhavcopy_cm" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_day_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "circuit_breakers_history_withdrawn_idx" ON "market_history"."circuit_breakers" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
-CREATE INDEX "corporate_actions_history_day_idx" ON "market_history"."corporate_actions" USING btree ("exchange");--> statement-breakpoint
-CREATE INDEX "corporate_actions_history_withdrawn_idx" ON "market_history"."corporate_actions" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "consolidated_pledge_history_day_idx" ON "market_history"."consolidated_pledge" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "consolidated_pledge_history_withdrawn_idx" ON "market_history"."consolidated_pledge" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "corporate_actions_history_day_idx" ON "market_history"."corporate_actions" USING btree ("exchange");--> statement-breakpoint
+CREATE INDEX "corporate_actions_history_withdrawn_idx" ON "market_history"."corporate_actions" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "corporate_action_categories_history_day_idx" ON "market_history"."corporate_action_categories" USING btree ("exchange");--> statement-breakpoint
 CREATE INDEX "corporate_action_categories_history_withdrawn_idx" ON "market_history"."corporate_action_categories" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
-CREATE INDEX "financial_ratio_facts_history_day_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date");--> statement-breakpoint
-CREATE INDEX "financial_ratio_facts_history_withdrawn_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "financial_ratios_history_day_idx" ON "market_history"."financial_ratios" USING btree ("exchange","as_of_date");--> statement-breakpoint
 CREATE INDEX "financial_ratios_history_withdrawn_idx" ON "market_history"."financial_ratios" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "financial_ratio_facts_history_day_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date");--> statement-breakpoint
+CREATE INDEX "financial_ratio_facts_history_withdrawn_idx" ON "market_history"."financial_ratio_facts" USING btree ("exchange","as_of_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "sectoral_classification_history_day_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from");--> statement-breakpoint
 CREATE INDEX "sectoral_classification_history_withdrawn_idx" ON "market_history"."sectoral_classification" USING btree ("exchange","allotted_from") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "series_changes_history_day_idx" ON "market_history"."series_changes" USING btree ("exchange","change_date");--> statement-breakpoint
