@@ -5,12 +5,12 @@ import type { Logger } from '../core/log.ts';
 import { createDispatcher } from '../core/proxy.ts';
 import { LIMITATION, type Operation } from '../operations/operation.ts';
 import { decodeText, readBody, redactBody } from './body.ts';
-import { buildUrl, encode, keyRedactor } from './build-request.ts';
+import { buildUrl, encode, keyRedactor, varyUrl } from './build-request.ts';
 import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkResponse } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
 import { readResponse } from './read.ts';
-import type { ObservedDate, RawResponse, Source, SourceSettings } from './types.ts';
+import type { Exchange, ObservedDate, Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
 export type { Allowance, Limitation } from './limitation.ts';
@@ -31,8 +31,8 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   let clockOffset = 0;
   let lastDate: ObservedDate | null = null;
 
-  /** One GET, without redirects. Throws PipelineError for anything but a 200 with a complete body. */
-  async function get(url: string, signal?: AbortSignal): Promise<RawResponse & { readonly status: number }> {
+  /** One GET, without redirects, whatever its status. Throws PipelineError if no complete response arrives. */
+  async function exchange(url: string, signal?: AbortSignal): Promise<Exchange> {
     const sentAt = clock.now();
     const deadline = AbortSignal.timeout(timeoutMs);
     let responding = false;
@@ -46,24 +46,22 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       const receivedAt = clock.now();
       lastDate = Number.isNaN(said) ? null : { said, sentAt, receivedAt };
       clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
+      const about = {
+        status: statusCode,
+        contentType: single(headers['content-type']),
+        headers: Object.fromEntries(
+          Object.entries(headers).map(([name, value]) => [name, redact([value ?? ''].flat().join(', '))]),
+        ),
+      };
       if (statusCode !== 200) {
-        const read = await readBody(body, headers, Math.min(MAX_ERROR_BYTES, maxResponseBytes)).catch(
-          () => null,
-        );
-        // A known diagnostic line means the same with any status.
-        throw (
-          diagnose(read?.body.toString('utf8') ?? '', redact) ??
-          statusError(statusCode, single(headers['retry-after']))
-        );
+        const none = { body: Buffer.alloc(0), bytes: 0 };
+        const cap = Math.min(MAX_ERROR_BYTES, maxResponseBytes);
+        const read = await readBody(body, headers, cap).catch(() => none);
+        return { ...read, ...about, body: redactBody(read.body, settings.accessKey) };
       }
       responding = true;
       const response = await readBody(body, headers, maxResponseBytes);
-      return {
-        ...response,
-        body: redactBody(response.body, settings.accessKey),
-        status: statusCode,
-        contentType: single(headers['content-type']),
-      };
+      return { ...response, ...about, body: redactBody(response.body, settings.accessKey) };
     } catch (error) {
       if (signal?.aborted) {
         throw new PipelineError('the call was aborted', { kind: 'aborted' });
@@ -72,6 +70,20 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       if (deadline.aborted) throw timeoutError(timeoutMs);
       throw transportError(error, { timeoutMs, redact, cutShort: responding });
     }
+  }
+
+  /** What is wrong with a status other than 200. A known diagnostic line means the same with any status. */
+  const statusProblem = ({ status, body, headers }: Exchange): PipelineError | null =>
+    status === 200
+      ? null
+      : (diagnose(body.toString('utf8'), redact) ?? statusError(status, headers['retry-after'] ?? null));
+
+  /** One GET. Throws PipelineError for anything but a 200 with a complete body. */
+  async function get(url: string, signal?: AbortSignal): Promise<Exchange> {
+    const response = await exchange(url, signal);
+    const problem = statusProblem(response);
+    if (problem !== null) throw problem;
+    return response;
   }
 
   function check(body: Buffer, operation: Operation): void {
@@ -94,7 +106,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       const start = performance.now();
       const ms = () => Math.round(performance.now() - start);
       try {
-        const { status, ...response } = await get(url, signal);
+        const { status, headers: _, ...response } = await get(url, signal);
         log?.debug({ ...about, status, bytes: response.bytes, ms: ms() }, 'response');
         check(response.body, operation);
         return response;
@@ -105,6 +117,17 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         );
         throw error;
       }
+    },
+    async vary(operation, requested, variation, signal) {
+      const response = await exchange(varyUrl(settings, operation, requested, variation), signal);
+      let problem = statusProblem(response);
+      try {
+        if (problem === null) checkResponse(response.body, { operation, redact });
+      } catch (error) {
+        if (!(error instanceof PipelineError)) throw error;
+        problem = error;
+      }
+      return { ...response, problem };
     },
     async limitation(signal) {
       const { body } = await get(buildLimitationUrl(settings), signal);

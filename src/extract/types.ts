@@ -1,3 +1,4 @@
+import type { PipelineError } from '../core/errors.ts';
 import type { ProxySettings } from '../core/proxy.ts';
 import type { Requested } from '../operations/fields.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -93,6 +94,23 @@ export interface ObservedDate {
   readonly receivedAt: number;
 }
 
+/** A response with all that came with it. */
+export interface Exchange extends RawResponse {
+  readonly status: number;
+  /** Without the access key. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** How a request differs from the one that is built for its operation, to find out what the source makes of it. */
+export interface Variation {
+  readonly format?: SourceSettings['format'];
+  readonly dateFormat?: SourceSettings['dateFormat'];
+  /** Other values of parameters, also of those that the request would not have. */
+  readonly values?: Readonly<Record<string, string>>;
+  /** Writes the names of parameters otherwise, except that of the access key. */
+  readonly spell?: (name: string) => string;
+}
+
 /** The source as the rest of the pipeline sees it. */
 export interface Source {
   /**
@@ -101,6 +119,16 @@ export interface Source {
    * @param signal aborts the call (kind `aborted`).
    */
   fetch(operation: Operation, requested: Requested, signal?: AbortSignal): Promise<RawResponse>;
+  /**
+   * One GET of a request that is varied. A diagnostic or another status is a response as well, with its problem; throws
+   * PipelineError if no complete response arrives.
+   */
+  vary(
+    operation: Operation,
+    requested: Requested,
+    variation: Variation,
+    signal?: AbortSignal,
+  ): Promise<Exchange & { readonly problem: PipelineError | null }>;
   /**
    * One GET for what the key may do; null if the response does not say. Throws PipelineError like `fetch`.
    *

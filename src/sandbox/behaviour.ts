@@ -41,10 +41,15 @@ function point<Value>(
   description: string,
   fallback: Value,
   read: (text: string) => Value,
-  open?: Open,
 ): Point<Value> {
-  return { flag, description, fallback, read, ...(open === undefined ? {} : { open }) };
+  return { flag, description, fallback, read };
 }
+
+/** A point that the documentation leaves open. */
+const leftOpen = <P extends Point<unknown>>(known: P, open: Open): P & { readonly open: Open } => ({
+  ...known,
+  open,
+});
 
 const nameOf = (flag: string) => flag.replace(/ .*/, '');
 
@@ -53,10 +58,9 @@ function choice<const Word extends string, Fallback extends Word | undefined>(
   description: string,
   words: readonly Word[],
   fallback: Fallback,
-  open?: Open,
 ): Point<Word | Fallback> {
   const read = (text: string) => parseChoice(nameOf(flag), text, words);
-  return { ...point<Word | Fallback>(flag, description, fallback, read, open), words };
+  return { ...point<Word | Fallback>(flag, description, fallback, read), words };
 }
 
 const number = <Fallback extends number | undefined>(
@@ -69,12 +73,14 @@ const number = <Fallback extends number | undefined>(
     parseInteger(nameOf(flag), text, { least: 0, ...(most === undefined ? {} : { most }) }),
   );
 
-const onOff = (flag: string, description: string, open?: Open) =>
-  point(flag, description, flag.startsWith('--no-'), (text) => text === 'true', open);
+const onOff = (flag: string, description: string) =>
+  point(flag, description, flag.startsWith('--no-'), (text) => text === 'true');
+
+const reading = (flag: string, description: string, open: Open) => leftOpen(onOff(flag, description), open);
 
 /** Other readings of single points, each of which is off by default. */
 const READINGS = {
-  classificationByChange: onOff(
+  classificationByChange: reading(
     '--classification-by-change',
     'a range of days selects only companies whose classification has changed on them',
     {
@@ -82,7 +88,7 @@ const READINGS = {
       handled: 'Every sector is requested without dates, besides the range of days.',
     },
   ),
-  withdrawnRatios: onOff(
+  withdrawnRatios: reading(
     '--withdrawn-ratios',
     'GetFinRatioEOD and GetFinRatioSnapshot are no longer offered',
     {
@@ -90,7 +96,7 @@ const READINGS = {
       handled: 'If they are refused, GetFinancialRatios is requested instead, for the same rows.',
     },
   ),
-  actionsByAnnouncement: onOff(
+  actionsByAnnouncement: reading(
     '--actions-by-announcement',
     'a range of days selects corporate actions announced on them, not those with these ex-dates',
     {
@@ -98,7 +104,7 @@ const READINGS = {
       handled: 'A night requests the lookback and 30 days ahead; records of any day are stored.',
     },
   ),
-  codedRatios: onOff(
+  codedRatios: reading(
     '--coded-ratios',
     'ratios of corporate actions as in the published sample: 00050001 for 5:1',
     {
@@ -106,7 +112,7 @@ const READINGS = {
       handled: 'A code is not read: its event is `needs_review`, unless a list has the ratio.',
     },
   ),
-  actionIdZero: onOff(
+  actionIdZero: reading(
     '--action-id-zero',
     'corporate actions in the other form: the id 0, ScripId, ScripName and times of the published sample, or as declared',
     {
@@ -115,7 +121,7 @@ const READINGS = {
         'Both spellings are read. Actions without an id are distinguished by purpose, dates and announcement.',
     },
   ),
-  oldSeriesSuffix: onOff(
+  oldSeriesSuffix: reading(
     '--old-series-suffix',
     'series changes name a security with the suffix of its old series',
     {
@@ -123,11 +129,11 @@ const READINGS = {
       handled: '`symbol` is the id without the suffix; `scrip_id` is kept as sent.',
     },
   ),
-  srcCodes: onOff('--src-codes', 'bhav copies spell src as XBSE or bse', {
+  srcCodes: reading('--src-codes', 'bhav copies spell src as XBSE or bse', {
     point: 'How `src` is spelled.',
     handled: 'Only the other exchange, in any spelling, is another exchange. The column keeps the spelling.',
   }),
-  filledBlanks: onOff(
+  filledBlanks: reading(
     '--filled-blanks',
     'bhav copies hold "-", "XX", 0 and 0.5 where the cash market has no value',
     {
@@ -135,15 +141,15 @@ const READINGS = {
       handled: 'What cannot be read in such a field is null, with one warning a window.',
     },
   ),
-  missingKeys: onOff('--missing-keys', 'leave out the keys of blank values', {
+  missingKeys: reading('--missing-keys', 'leave out the keys of blank values', {
     point: 'Whether a field without a value has its key.',
     handled: 'A missing key is a blank value.',
   }),
-  spacedKeys: onOff('--spaced-keys', 'spell it Stock Price', {
+  spacedKeys: reading('--spaced-keys', 'spell it Stock Price', {
     point: 'How the stock price of a ratio is spelled.',
     handled: 'Both are read.',
   }),
-  epochMilliseconds: onOff(
+  epochMilliseconds: reading(
     '--epoch-milliseconds',
     'in responses with dTFormat=Epoch, times in milliseconds, days in seconds, and 0 for none',
     {
@@ -152,13 +158,13 @@ const READINGS = {
       setting: '`EOD_DATE_FORMAT` (`String` leaves nothing open)',
     },
   ),
-  shortNumbers: onOff('--short-numbers', 'round numbers in JSON to 15 digits', {
+  shortNumbers: reading('--short-numbers', 'round numbers in JSON to 15 digits', {
     point: 'How many digits a number has in which format.',
     handled:
       'Numbers are stored and compared as they are printed: another format makes a revision of rows whose digits differ.',
     setting: '`EOD_FORMAT`',
   }),
-  csvUnquoted: onOff(
+  csvUnquoted: reading(
     '--csv-unquoted',
     'CSV with its columns in another order, quotes around dates only, and 10.0 for 10',
     {
@@ -168,16 +174,16 @@ const READINGS = {
       setting: '`EOD_FORMAT` (`Json` leaves nothing open)',
     },
   ),
-  xmlAttributes: onOff('--xml-attributes', 'XML with values in attributes and dates as in JSON', {
+  xmlAttributes: reading('--xml-attributes', 'XML with values in attributes and dates as in JSON', {
     point: 'Whether XML has values in elements or attributes, and how it writes dates.',
     handled: 'Both are read.',
     setting: '`EOD_FORMAT`',
   }),
-  anyCase: onOff('--any-case', 'match names and values of parameters in any case', {
+  anyCase: reading('--any-case', 'match names and values of parameters in any case', {
     point: 'Whether the case of parameters matters.',
     handled: 'Names and values are sent as documented.',
   }),
-  exactTimes: onOff('--exact-times', 'serve a day only if from and to include all of it', {
+  exactTimes: reading('--exact-times', 'serve a day only if from and to include all of it', {
     point: 'Whether the hours of `from` and `to` count, as a release note says.',
     handled: 'A day is always requested from 00:00:00 to 23:59:59.',
   }),
@@ -185,17 +191,19 @@ const READINGS = {
 
 /** Every point in which sources may differ, in the order of the help of `eod sandbox`. */
 export const POINTS = {
-  casing: choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal', {
+  casing: leftOpen(choice('--casing <how>', `case of the keys: ${CASINGS.join(', ')}`, CASINGS, 'pascal'), {
     point: 'How keys are cased.',
     handled: 'Keys match in any case, also with spaces, `_` and `-` in them.',
     other: 'camel',
   }),
   /** If set, it applies to every operation; if not, ratios are a bare object and the rest is under `Value`. */
-  envelope: choice<(typeof ENVELOPES)[number], undefined>(
-    '--envelope <kind>',
-    `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
-    ENVELOPES,
-    undefined,
+  envelope: leftOpen(
+    choice<(typeof ENVELOPES)[number], undefined>(
+      '--envelope <kind>',
+      `what the list is wrapped in: ${ENVELOPES.join(', ')} (default: value, for ratios bare-object)`,
+      ENVELOPES,
+      undefined,
+    ),
     {
       point: 'What `count` counts; whether ratios come in a list.',
       handled:
@@ -205,11 +213,13 @@ export const POINTS = {
     },
   ),
   /** The form in which operations respond whose documented sample differs from their declared fields. */
-  shapes: choice(
-    '--shapes <which>',
-    'record form of operations that have two: sample, declared',
-    ['sample', 'declared'],
-    'sample',
+  shapes: leftOpen(
+    choice(
+      '--shapes <which>',
+      'record form of operations that have two: sample, declared',
+      ['sample', 'declared'],
+      'sample',
+    ),
     {
       point: 'Whether records have the form of the sample or the declared one.',
       handled: 'The fields of a record decide which table it belongs to.',
@@ -223,11 +233,13 @@ export const POINTS = {
     'both',
   ),
   /** `spec`: JSON or plain text by operation, as specified. */
-  contentType: choice(
-    '--content-type <which>',
-    'content type of responses without errors: spec, text, json',
-    ['spec', 'text', 'json'],
-    'spec',
+  contentType: leftOpen(
+    choice(
+      '--content-type <which>',
+      'content type of responses without errors: spec, text, json',
+      ['spec', 'text', 'json'],
+      'spec',
+    ),
     {
       point: 'Which content type JSON has.',
       handled: 'A response is read by what it is, not by its content type.',
@@ -272,11 +284,13 @@ export const POINTS = {
   ),
   keyDiesAfter: number('--key-dies-after <n>', 'the key expires after n calls', undefined),
   ...READINGS,
-  trialDay: point<Day | undefined>(
-    '--trial-day <days>',
-    'a trial address, which serves this day whatever is requested: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
-    undefined,
-    trialDay,
+  trialDay: leftOpen(
+    point<Day | undefined>(
+      '--trial-day <days>',
+      'a trial address, which serves this day whatever is requested: 2025-02-27, or with other days of some operations 2025-02-27,GetTop5GainersLosers=2025-02-25; none: not a trial address',
+      undefined,
+      trialDay,
+    ),
     {
       point: 'Whether the address serves the days that are requested.',
       handled:
@@ -307,6 +321,11 @@ export type Behaviour = {
 };
 
 export type Reading = keyof typeof READINGS;
+
+/** The name of a point that the documentation of the service leaves open. */
+export type OpenPointName = {
+  [Name in keyof Points]: Points[Name] extends { readonly open: Open } ? Name : never;
+}[keyof Points];
 
 export const DEFAULT_BEHAVIOUR = Object.fromEntries(
   Object.entries(POINTS).map(([name, { fallback }]) => [name, fallback]),

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import { usageError } from '../core/errors.ts';
 import { parseInteger } from '../core/input.ts';
-import { type Behaviour, POINTS, type Point, type SandboxOptions } from './behaviour.ts';
+import { type Behaviour, type OpenPointName, POINTS, type Point, type SandboxOptions } from './behaviour.ts';
 
 /** A flag of `eod sandbox`. */
 interface SandboxFlag {
@@ -28,6 +28,7 @@ function readFlag(flag: string, value: string): Partial<Behaviour> {
 
 /** A point that the service's documentation leaves open, with the reading that the sandbox does not take by default. */
 interface OpenPoint {
+  readonly name: OpenPointName;
   /** The flag of `eod sandbox` for this reading alone. */
   readonly flag: string;
   /** What is open, what the pipeline does about it whichever it is, and the setting that changes that; in Markdown. */
@@ -38,11 +39,12 @@ interface OpenPoint {
 }
 
 /** Every open point: the table of ARCHITECTURE.md is made from it. */
-export const OPEN_POINTS: readonly OpenPoint[] = points.flatMap(([, { flag, open }]) => {
+export const OPEN_POINTS: readonly OpenPoint[] = points.flatMap(([name, { flag, open }]) => {
   if (open === undefined) return [];
   const { point, handled, setting, other } = open;
   const typed = other === undefined ? flag : flag.replace(/<.*>/, other);
-  return [{ flag: typed, open: point, handled, setting, behaviour: readFlag(flag, other ?? 'true') }];
+  const behaviour = readFlag(flag, other ?? 'true');
+  return [{ name: name as OpenPointName, flag: typed, open: point, handled, setting, behaviour }];
 });
 
 /** The other reading of every open point. */

@@ -20,7 +20,7 @@ import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 import type { OperationDataSets } from './response/dataset.ts';
 
-export type { Behaviour, SandboxOptions } from './behaviour.ts';
+export type { Behaviour, OpenPointName, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
 export { CONTRARY, OPEN_POINTS, sandboxFlags, sandboxOptionsFromFlags } from './flags.ts';
 export type { SandboxStats, SeenRequest } from './http/key-access.ts';

@@ -29,11 +29,11 @@ test('actions have the form of the published sample, or the declared one', async
     NdEndDate: '01-01-0001 00:00:00',
     ScripFaceValue: expect.stringMatching(/^\d+\.0$/),
   });
-  for (const behaviour of [{ shapes: 'declared' }, { actionIdZero: true }] as const) {
-    const [declared] = await sent(behaviour);
-    expect(declared).toMatchObject({ Symbol: published.ScripId, CompanyName: published.ScripName });
-    expect(declared?.ActionId).not.toBe(0);
-  }
+  const [declared] = await sent({ actionIdZero: true });
+  expect(declared).toMatchObject({ Symbol: published.ScripId, CompanyName: published.ScripName });
+  expect(declared?.ActionId).not.toBe(0);
+  // Whichever form the operations have that declare two.
+  expect((await sent({ shapes: 'declared' }))[0]).toEqual(published);
 });
 
 test('a range selects ex-dates, also to come, or announcements; nothing is sent before it is announced', async () => {

@@ -1,22 +1,19 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { clockOf, systemClock, today } from '../../core/clock.ts';
-import type { Config } from '../../core/config.ts';
 import { addDays, zoneOffsetSeconds } from '../../core/days.ts';
 import { messageOf, PipelineError } from '../../core/errors.ts';
 import { decodeText } from '../../extract/body.ts';
 import { createSource, type Source } from '../../extract/index.ts';
 import { trialAddressText } from '../../extract/read.ts';
 import { evidenceOf } from '../../jobs/policy/failure-policy.ts';
-import { callLimitOf, callsOf, fullHourWait } from '../../jobs/policy/quota.ts';
-import type { Database } from '../../load/database/database.ts';
+import { callLimitOf, callsOf } from '../../jobs/policy/quota.ts';
 import { readKeptResponse } from '../../load/state/responses/responses.ts';
 import { newestResponses } from '../../load/state/responses/to-replay.ts';
-import { endKeyTrial, markKeyAccepted, readKeyRefusal } from '../../load/state/source/access-keys.ts';
-import { closeHour, openHour, readHour, takeCall } from '../../load/state/source/call-budget.ts';
+import { readKeyRefusal } from '../../load/state/source/access-keys.ts';
+import { closeHour, readHour } from '../../load/state/source/call-budget.ts';
 import { readWorkers } from '../../load/state/workers.ts';
 import { LIMITATION } from '../../operations/operation.ts';
 import { operationNamed } from '../../operations/registry.ts';
-import type { Cli } from '../cli.ts';
+import { countedCall, storeEvidence } from '../counted-call.ts';
 import { sourceSettings } from '../open-context.ts';
 import { cannotStoreText, count, duration } from '../output.ts';
 import {
@@ -86,18 +83,6 @@ async function checkSource(found: Examination): Promise<Check> {
 }
 
 /**
- * Counts a call that is about to be made, where calls can be counted. Waits for the full hour if it is near: a call sent
- * at the end of one hour and received in the next would count against the wrong one.
- *
- * @returns what it was counted against; null if no call may be made.
- */
-async function countedCall(cli: Cli, config: Config, db: Database | null) {
-  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: cli.life.signal });
-  const callLimit = callLimitOf(config, systemClock);
-  return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
-}
-
-/**
  * Requests the limits of the key, with another call of the hour's budget, and checks them. One line reports a service
  * that does not state them.
  */
@@ -142,20 +127,6 @@ async function call(source: Source, { cli, calendar, config, tables }: Examinati
   }
   const ms = Math.round(performance.now() - started);
   return { source, error, ms, date: source.lastDate(), counted: tables !== undefined, trialDay };
-}
-
-/** Stores for the workers what the call showed about the key and the hour's quota. */
-async function storeEvidence(
-  db: Database,
-  callLimit: ReturnType<typeof callLimitOf>,
-  error: unknown,
-): Promise<void> {
-  const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
-  if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
-  else if (hour === 'open') await openHour(db.drizzle, callLimit);
-  if (key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, { probe: true, keyGoodAt: null });
-  // A refused key is left to a worker, which sends the alert.
-  else if (key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
 }
 
 function sourceCheck({ error, ms, counted, trialDay }: Outcome): Check {

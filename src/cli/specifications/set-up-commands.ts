@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander';
-import { jsonOption, repeatableOption, SHELLS } from '../options.ts';
+import { integerOption, jsonOption, repeatableOption, SHELLS } from '../options.ts';
 import type { Specification } from '../specification.ts';
 
 /** `--no-reader` is a flag of its own: Commander would take it for the negation of `--reader`. */
@@ -40,6 +40,22 @@ export const setUpCommands: readonly Specification[] = [
     ],
     examples: ['eod doctor', 'eod doctor --json --offline'],
     run: async () => (await import('../commands/doctor.ts')).doctor,
+  },
+  {
+    name: 'probe',
+    summary:
+      'Find out with a few calls how the source behaves where its documentation leaves it open. They are counted like those of a night.',
+    options: [
+      new Option(
+        '--trial-day <day>',
+        'request this day instead of the last session (default: EOD_TRIAL_DAY)',
+      ),
+      integerOption('--calls <n>', 'calls at most', { least: 1, most: 100 }).default(25),
+      new Option('--dry-run', 'only show which calls would be made'),
+      jsonOption(),
+    ],
+    examples: ['eod probe --dry-run', 'eod probe', 'eod probe --trial-day 2025-02-27 --calls 10'],
+    run: async () => (await import('../commands/probe.ts')).probe,
   },
   {
     name: 'migrate',

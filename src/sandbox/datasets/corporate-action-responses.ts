@@ -200,8 +200,7 @@ function ownActions(
   );
 }
 
-/** An issuer's own actions, as the published sample has them and in the declared form. */
+/** An issuer's own actions, in the form of the published sample; a reading of their own is the declared one. */
 export const actionDataSets: OperationDataSets = {
   sample: { table: 'corporate_actions', published: true, records: ownActions },
-  declared: { table: 'corporate_actions', records: ownActions },
 };

@@ -1,0 +1,201 @@
+import { clockOf, systemClock, today } from '../../core/clock.ts';
+import type { Config } from '../../core/config.ts';
+import { addDays } from '../../core/days.ts';
+import { createSource } from '../../extract/index.ts';
+import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
+import { openCalendar, openContext, openEnabledOperations, sourceSettings } from '../open-context.ts';
+import { parseDay } from '../options.ts';
+import { bold, type Column, plural, rangeText, table } from '../output.ts';
+import { type Made, makeCalls } from '../probe/make-calls.ts';
+import {
+  callRow,
+  datesOf,
+  fieldsFound,
+  formatsOf,
+  judge,
+  limitHeaders,
+  type PointReport,
+  responsesOf,
+  rightsOf,
+  settingsOf,
+} from '../probe/observations.ts';
+import { type PlannedCall, type ProbedDays, planCalls } from '../probe/planned-calls.ts';
+
+interface ProbeFlags extends JsonFlag {
+  readonly trialDay?: string;
+  readonly calls: number;
+  readonly dryRun?: boolean;
+}
+
+/** A call takes no longer, because somebody is waiting. */
+const LONGEST_CALL_MS = 30_000;
+
+/** Finds out with a few calls how the source behaves where its documentation leaves it open. */
+export async function probe(cli: Cli, flags: ProbeFlags): Promise<void> {
+  const config = await loadSettings(cli);
+  const settings = { ...sourceSettings(config), connections: 1 };
+  const calendar = openCalendar(cli, config);
+  const days = probedDays(config, flags.trialDay, (day) => calendar.lastSessions('NSE', day, 2));
+  if (flags.dryRun === true) {
+    await openEnabledOperations(cli, config);
+    return showPlan(cli, planCalls(config, days).slice(0, flags.calls), flags);
+  }
+  const { db, log } = await openContext(cli, { config });
+  const planned = planCalls(config, days);
+  if (flags.json !== true) showPlan(cli, planned.slice(0, flags.calls), flags);
+  const timeoutMs = Math.min(config.EOD_TIMEOUT_MS, LONGEST_CALL_MS);
+  const source = await cli.life.open(
+    async () => createSource({ ...settings, timeoutMs }, log),
+    (opened) => opened.close(),
+  );
+  const made = await makeCalls({ cli, config, db, source, calendar, days, most: flags.calls }, planned);
+  const isServed = made.calls.some(({ problem }) => problem === null);
+  cli.exitCode = cli.life.cutShort() ?? (isServed ? EXIT.done : EXIT.failed);
+  const report = reportOf(made, config, days);
+  if (flags.json === true) printJson(cli, report);
+  else showReport(cli, report);
+}
+
+/** The last session, or the trial day, and the session before it. */
+function probedDays(
+  config: Config,
+  typed: string | undefined,
+  lastTwo: (day: string) => readonly string[],
+): ProbedDays {
+  const own = { ...config, EOD_TRIAL_DAY: undefined };
+  const trial =
+    typed === undefined
+      ? config.EOD_TRIAL_DAY
+      : parseDay('--trial-day', typed, { config: own, clock: systemClock });
+  const now = today(clockOf(config), config.EOD_TIMEZONE);
+  const [first = addDays(now, -1), second = first] = lastTwo(addDays(now, -1));
+  if (trial === undefined) return { day: second, before: first, today: now };
+  const [before = addDays(trial, -1)] = lastTwo(addDays(trial, -1)).slice(-1);
+  return { day: trial, before, today: trial };
+}
+
+const PLAN: readonly Column<PlannedCall>[] = [
+  { head: 'operation', cell: ({ operation }) => operation.name },
+  { head: 'exchange', cell: ({ requested }) => requested.exchange },
+  { head: 'days', cell: ({ requested: { from, to } }) => rangeText({ from, to }) },
+  { head: 'format', cell: ({ variation }) => variation.format ?? null },
+  { head: 'to see', cell: ({ purpose }) => purpose },
+];
+
+function showPlan(cli: Cli, planned: readonly PlannedCall[], { json, dryRun, calls }: ProbeFlags): void {
+  if (json === true) {
+    printJson(cli, {
+      calls: planned.map(({ name, purpose, operation, requested, variation }) => ({
+        name,
+        purpose,
+        operation: operation.name,
+        exchange: requested.exchange,
+        from: requested.from,
+        to: requested.to,
+        instruments: requested.instruments,
+        format: variation.format ?? null,
+      })),
+      most: calls,
+    });
+    return;
+  }
+  const left = calls - planned.length;
+  const more =
+    left > 0
+      ? ` ${plural(left, 'more call')} at most: for what the key may do, how far back the source goes, and responses that are not ready.`
+      : '';
+  print(cli, `${table(PLAN, planned)}\n`);
+  print(
+    cli,
+    `${plural(planned.length, 'call')}, counted like those of a night.${more}${dryRun === true ? ' None was made.' : ''}`,
+  );
+}
+
+function reportOf(made: Made, config: Config, { day, before }: ProbedDays) {
+  const responses = responsesOf(made.calls, config);
+  const points = judge(responses);
+  return {
+    day,
+    before,
+    counted: made.counted,
+    stopped: made.stopped,
+    notMade: made.notMade.map(({ name }) => name),
+    openPoints: points,
+    settings: settingsOf(points),
+    rights: rightsOf(made.calls),
+    key: made.limitation,
+    limitHeaders: limitHeaders(made),
+    formats: formatsOf(responses),
+    dates: datesOf(responses),
+    history: made.history,
+    fields: fieldsFound(made.calls),
+    calls: made.calls.map(callRow),
+  };
+}
+
+type Report = ReturnType<typeof reportOf>;
+
+const POINT_COLUMNS: readonly Column<PointReport>[] = [
+  { head: 'state', cell: ({ state }) => state },
+  { head: 'point', cell: ({ point }) => point },
+  {
+    head: 'seen',
+    cell: ({ evidence, setting }) =>
+      setting === null ? evidence : `${evidence}: set ${setting.name}=${setting.value}`,
+  },
+];
+
+const CALL_COLUMNS: readonly Column<Report['calls'][number]>[] = [
+  { head: 'operation', cell: ({ operation }) => operation },
+  { head: 'exchange', cell: ({ exchange }) => exchange },
+  { head: 'format', cell: ({ format }) => format },
+  { head: 'records', cell: ({ records }) => records },
+  { head: 'seconds', cell: ({ seconds }) => seconds },
+  { head: 'problem', cell: ({ problem }) => problem },
+];
+
+function showReport(cli: Cli, report: Report): void {
+  const { calls, openPoints, settings, stopped, notMade } = report;
+  print(cli, `\n${bold('Calls')}\n${table(CALL_COLUMNS, calls)}\n`);
+  print(cli, `${bold('What the documentation leaves open')}\n${table(POINT_COLUMNS, openPoints)}\n`);
+  print(cli, `${bold('What else was seen')}\n${otherLines(report).join('\n')}\n`);
+  const counts = (['settled', 'contradicts', 'undecided'] as const).map(
+    (state) => openPoints.filter((one) => one.state === state).length,
+  );
+  print(
+    cli,
+    `${plural(report.counted, 'call')}. Of ${openPoints.length} open points ${counts[0]} are as assumed, ${counts[1]} are otherwise, ${counts[2]} undecided.`,
+  );
+  for (const { name, value } of settings) print(cli, `set ${name}=${value}`);
+  if (stopped !== null)
+    print(cli, `It ended early: ${stopped}.${notMade.length > 0 ? ` Not made: ${notMade.join(', ')}.` : ''}`);
+}
+
+function otherLines({ rights, key, limitHeaders, formats, dates, history, fields }: Report): string[] {
+  const refused = rights.filter(({ isServed }) => !isServed);
+  const named = (list: typeof rights) => list.map(({ operation, exchange }) => `${operation} ${exchange}`);
+  const headers = Object.entries(limitHeaders).map(([name, value]) => `${name}: ${value}`);
+  const allowance =
+    key === null
+      ? 'the service does not say'
+      : `${key.callsPerHour ?? 'not stated'} calls an hour, ${key.callsPerMonth ?? 'not stated'} a month`;
+  const reach =
+    history === null
+      ? 'not tried'
+      : `${plural(history.served, 'day')} back are served${history.refused === null ? '' : `, ${plural(history.refused, 'day')} are not`}`;
+  return [
+    `served: ${named(rights.filter(({ isServed }) => isServed)).join(', ') || 'nothing'}`,
+    ...refused.map(({ operation, exchange, problem }) => `not served: ${operation} ${exchange} (${problem})`),
+    `quota of the key: ${allowance}${headers.length > 0 ? ` (${headers.join(', ')})` : ''}`,
+    `a range of days: ${dates.isInclusive === null ? 'not seen' : dates.isInclusive ? 'has its first and its last day' : 'lacks its first or its last day'}`,
+    `history: ${reach}`,
+    ...formats.map(
+      ({ compared, values, differences }) =>
+        `${compared}: ${differences.length === 0 ? `all ${values} values are the same` : `${differences.length} of ${values} values differ: ${differences.slice(0, 3).join('; ')}`}`,
+    ),
+    ...fields.flatMap(({ operation, added, missing }) => [
+      ...(added.length > 0 ? [`new fields of ${operation}: ${added.join(', ')}`] : []),
+      ...(missing.length > 0 ? [`missing fields of ${operation}: ${missing.join(', ')}`] : []),
+    ]),
+  ];
+}

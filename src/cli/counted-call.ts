@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../core/clock.ts';
+import type { Config } from '../core/config.ts';
+import { messageOf } from '../core/errors.ts';
+import { evidenceOf } from '../jobs/policy/failure-policy.ts';
+import { callLimitOf, fullHourWait } from '../jobs/policy/quota.ts';
+import type { Database } from '../load/database/database.ts';
+import { endKeyTrial, markKeyAccepted } from '../load/state/source/access-keys.ts';
+import { closeHour, openHour, takeCall } from '../load/state/source/call-budget.ts';
+import type { Cli } from './cli.ts';
+
+// Calls that a command makes itself, beside those of windows.
+
+/**
+ * Counts a call that is about to be made, where calls can be counted. Waits for the full hour if it is near: a call sent
+ * at the end of one hour and received in the next would count against the wrong one.
+ *
+ * @returns what it was counted against; null if no call may be made.
+ */
+export async function countedCall({ life }: Cli, config: Config, db: Database | null) {
+  await sleep(fullHourWait(systemClock.now(), config.EOD_TIMEZONE), undefined, { signal: life.signal });
+  const callLimit = callLimitOf(config, systemClock);
+  return db === null || (await takeCall(db.drizzle, callLimit)) ? callLimit : null;
+}
+
+/** Stores for the workers what the call showed about the key and the hour's quota. */
+export async function storeEvidence(
+  db: Database,
+  callLimit: ReturnType<typeof callLimitOf>,
+  error: unknown,
+): Promise<void> {
+  const { key, hour } = error === null ? { key: 'accepted', hour: 'open' } : evidenceOf(error, 1);
+  if (hour === 'closed') await closeHour(db.drizzle, callLimit, messageOf(error));
+  else if (hour === 'open') await openHour(db.drizzle, callLimit);
+  if (key === 'accepted') await markKeyAccepted(db.drizzle, callLimit, { probe: true, keyGoodAt: null });
+  // A refused key is left to a worker, which sends the alert.
+  else if (key === 'unknown') await endKeyTrial(db.drizzle, callLimit.keyHash);
+}

@@ -1,0 +1,130 @@
+import type { Config } from '../../core/config.ts';
+import { plainName } from '../../operations/fields.ts';
+import { OPEN_POINTS, type OpenPointName } from '../../sandbox/index.ts';
+import { type Made, type MadeCall, problemText } from './make-calls.ts';
+import { type Responses, SEEN, type SettingChange, trialDayOf, type Verdict } from './open-points.ts';
+import { dayIn, fieldsOf } from './sent-values.ts';
+
+/** What the probe says of an open point. */
+export interface PointReport extends Omit<Verdict, 'setting'> {
+  readonly name: OpenPointName;
+  readonly point: string;
+  readonly handled: string;
+  readonly setting: SettingChange | null;
+}
+
+export function responsesOf(calls: readonly MadeCall[], config: Config): Responses {
+  const of = (name: string) => calls.find(({ call }) => call.name === name);
+  const records = (name: string) => of(name)?.records ?? [];
+  const requestedBefore = of('prices before')?.call.requested.to;
+  const zone = config.EOD_TIMEZONE;
+  const trialDay = trialDayOf(records('prices'), records('prices before'), requestedBefore, zone);
+  return { config, all: calls, trialDay, of, records };
+}
+
+/** The verdict on every open point, in the order of the table in ARCHITECTURE.md. */
+export const judge = (responses: Responses): PointReport[] =>
+  OPEN_POINTS.map(({ name, open, handled }) => {
+    const { setting = null, ...verdict } = SEEN[name](responses);
+    return { name, point: open, handled, ...verdict, setting };
+  });
+
+/** The settings that fit what was seen, each once. */
+export function settingsOf(points: readonly PointReport[]): SettingChange[] {
+  const all = points.flatMap(({ setting }) => (setting === null ? [] : [setting]));
+  return all.filter(({ name }, at) => all.findIndex((one) => one.name === name) === at);
+}
+
+/** One line for each call. */
+export const callRow = ({ call, response, problem, records, extracted, seconds }: MadeCall) => ({
+  purpose: call.purpose,
+  operation: call.operation.name,
+  exchange: call.requested.exchange,
+  from: call.requested.from,
+  to: call.requested.to,
+  format: call.variation.format ?? null,
+  status: response?.status ?? null,
+  contentType: response?.contentType ?? null,
+  bytes: response?.body.length ?? null,
+  records: problem === null ? records.length : null,
+  rejects: extracted?.rejects.length ?? null,
+  seconds,
+  problem: problem === null ? null : problemText(problem),
+});
+
+/** What the key may request, as far as calls have shown it. */
+export function rightsOf(calls: readonly MadeCall[]) {
+  const pairs = new Map<string, MadeCall[]>();
+  for (const made of calls) {
+    const key = `${made.call.operation.name} ${made.call.requested.exchange}`;
+    pairs.set(key, [...(pairs.get(key) ?? []), made]);
+  }
+  return [...pairs.values()].map((of) => {
+    const [first] = of as [MadeCall];
+    const isServed = of.some(({ problem }) => problem === null);
+    return {
+      operation: first.call.operation.name,
+      exchange: first.call.requested.exchange,
+      isServed,
+      problem: isServed || first.problem === null ? null : problemText(first.problem),
+    };
+  });
+}
+
+/** Values that differ between formats of the same request, after reading. */
+export function formatsOf({ of }: Responses) {
+  const pairs = [
+    ['prices', 'prices in CSV'],
+    ['prices', 'prices in XML'],
+    ['prices', 'prices in Epoch'],
+    ['ratios', 'ratios in CSV'],
+  ] as const;
+  return pairs.flatMap(([name, other]) => {
+    const [one, two] = [rowsOf(of(name)), rowsOf(of(other))];
+    if (one.length === 0 || two.length === 0) return [];
+    const columns = Object.keys(one[0] ?? {});
+    const differences = one.flatMap((row, at) =>
+      columns.flatMap((column) => {
+        const [left, right] = [row[column] ?? null, two[at]?.[column] ?? null];
+        return String(left) === String(right) ? [] : [`${column}: ${left} and ${right}`];
+      }),
+    );
+    return [{ compared: `${name} and ${other}`, values: one.length * columns.length, differences }];
+  });
+}
+
+const rowsOf = (made: MadeCall | undefined) => [...(made?.extracted?.batches[0]?.rows ?? [])];
+
+/** Whether a range includes its first and its last day; null if that was not seen. */
+export function datesOf({ of, records, trialDay, config }: Responses) {
+  const made = of('prices of two days');
+  if (made === undefined || made.problem !== null || trialDay !== null) return { isInclusive: null };
+  if (records('prices').length === 0 || records('prices before').length === 0) return { isInclusive: null };
+  const days = new Set(made.records.map((record) => dayIn(record, config.EOD_TIMEZONE, 'tradDt')));
+  const { from, to } = made.call.requested;
+  return { isInclusive: days.has(from) && days.has(to) };
+}
+
+/** Fields that the declaration does not have, and declared ones that no record has. */
+export function fieldsFound(calls: readonly MadeCall[]) {
+  const seen = new Set<string>();
+  return calls.flatMap(({ call, extracted }) => {
+    const { operation, variation } = call;
+    const table = extracted?.batches[0]?.table;
+    if (table === undefined || variation.format !== 'Json' || seen.has(operation.name)) return [];
+    seen.add(operation.name);
+    const shape = operation.shapes.find((one) => one.table === table) ?? operation.shapes[0];
+    const sent = new Set(extracted?.observed?.fields.map(({ plain }) => plain) ?? []);
+    const missing = fieldsOf({ ...operation, shapes: [shape] })
+      .filter(({ source, orElse = [] }) => [source, ...orElse].every((name) => !sent.has(plainName(name))))
+      .map(({ source }) => source);
+    return [{ operation: operation.name, table: table.name, added: extracted?.unknownFields ?? [], missing }];
+  });
+}
+
+/** Headers about limits of use. */
+export function limitHeaders({ calls }: Made): Record<string, string> {
+  const all = calls.flatMap(({ response }) => Object.entries(response?.headers ?? {}));
+  const found = all.filter(([name]) => /limit|remaining|quota|retry-after/i.test(name));
+  return Object.fromEntries(found);
+}
