@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import fc from 'fast-check';
-import type { PoolClient } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/load/database/database.ts';
+import { readLinesElsewhere } from '../../src/load/market/corporate-events.ts';
 import {
   fillObservedAliases,
   updateObservedAliases,
@@ -653,4 +654,37 @@ function shuffled<T>(list: readonly T[]): T[] {
     .map((item) => ({ item, position: Math.random() }))
     .sort((a, b) => a.position - b.position)
     .map(({ item }) => item);
+}
+
+test('shares of both exchanges are matched with work in proportion to their number', async () => {
+  const { pool } = await openStore();
+  const shares = 2_000;
+  await pool.query(
+    `insert into etl.observed_aliases (exchange, source, symbol, series, isin, scrip_code, name, link, first_seen, last_seen, instrument_id)
+     select e, 'bhavcopy_cm', 'S' || n, 'EQ', 'INE' || n, 0, 'S' || n, '', '2025-08-29', '2025-09-09', e || ':' || n
+       from generate_series(1, $1::int) n, unnest(array['BSE', 'NSE']) e`,
+    [shares],
+  );
+  await pool.query('analyze etl.observed_aliases');
+  const statements: string[] = [];
+  const heard = {
+    query(text: string) {
+      statements.push(text);
+      return pool.query(text);
+    },
+  };
+  expect(await readLinesElsewhere(heard as Pool)).toHaveLength(2 * shares);
+  const { rows } = await pool.query(`explain (analyze, timing off, format json) ${statements[0]}`);
+  const examined = (node: PlanNode): number =>
+    node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Join Filter'] ?? 0)) +
+    (node.Plans ?? []).reduce((sum, child) => sum + examined(child), 0);
+  // All pairs would be 16 million.
+  expect(examined(rows[0]['QUERY PLAN'][0].Plan)).toBeLessThan(100 * shares);
+});
+
+interface PlanNode {
+  readonly 'Actual Loops': number;
+  readonly 'Actual Rows': number;
+  readonly 'Rows Removed by Join Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
 }

@@ -121,14 +121,18 @@ export interface LineElsewhere {
  */
 export async function readLinesElsewhere(pool: Pool): Promise<LineElsewhere[]> {
   const found = await pool.query<LineElsewhere>(
-    `with names as materialized (
-       select distinct exchange, kind, alias, instrument_id, first_seen from market.instrument_aliases where kind in ('isin', 'symbol'))
+    // Two lists, because the planner takes a condition on one list of both for much rarer than it is, and then compares
+    // each name with each.
+    `with isins as materialized (
+       select distinct exchange, alias, instrument_id from market.instrument_aliases where kind = 'isin'),
+     symbols as materialized (
+       select distinct exchange, alias, instrument_id, first_seen from market.instrument_aliases where kind = 'symbol')
      select distinct i.instrument_id as "shareId", o.exchange, o.instrument_id as "instrumentId", s.alias as symbol,
             s.first_seen::text as "firstSeen"
-       from names i
-       join names o on o.kind = 'isin' and o.alias = i.alias and o.exchange <> i.exchange
-       join names s on s.kind = 'symbol' and s.exchange = o.exchange and s.instrument_id = o.instrument_id
-      where i.kind = 'isin' order by 1, 3, 5, 4`,
+       from isins i
+       join isins o on o.alias = i.alias and o.exchange <> i.exchange
+       join symbols s on s.exchange = o.exchange and s.instrument_id = o.instrument_id
+      order by 1, 3, 5, 4`,
   );
   return found.rows;
 }
