@@ -316,5 +316,17 @@ describe('lists of corporate actions', () => {
         ],
       },
     ]);
+    const bonds = ['GS2019A', 'GS2019B'].map((id) => `GS,${id},Bond,10/06/2019, , , , , ,REDEMPTION\n`);
+    const { warnings } = await importInto(context, [
+      write('undated-1.csv', `${BC}EQ,DATED,D, , , ,05/06/2019, , ,BONUS 1:1\n${bonds.join('')}`),
+      write('undated-2.csv', `${BC}EQ,DATED,D, , , ,06/06/2019, , ,BONUS 1:1\n${bonds[0]}`),
+    ]);
+    expect(warnings).toEqual([
+      {
+        operation: 'CorporateActionLists',
+        warning: 'lines skipped: 3; they have no ex-date: redemptions and calls, mostly of bonds and funds',
+        windows: 2,
+      },
+    ]);
   });
 });

@@ -254,10 +254,13 @@ async function readReports(context: CompletenessContext, chosen: SQL) {
       .groupBy(runId, reason)
       .orderBy(desc(count()), asc(reason)),
   );
-  const warning = sql<string>`warning`;
+  // Lines that the files of an import skip are one warning, with their sum.
+  const warning = sql<string>`regexp_replace(warning, '^lines skipped: \\d+', 'lines skipped:')`;
+  const skippedLines = sql`sum(substring(warning from '^lines skipped: (\\d+)')::bigint)`;
+  const summed = sql<string>`regexp_replace(${warning}, '^lines skipped:', concat('lines skipped: ', ${skippedLines}))`;
   const warnings = byRun(
     await db
-      .select({ runId, operation, warning, windows: count() })
+      .select({ runId, operation, warning: summed, windows: count() })
       .from(windows)
       .crossJoin(sql`unnest(${windows.warnings}) as warning`)
       .where(ofRuns)
