@@ -119,7 +119,8 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       }
     },
     async vary(operation, requested, variation, signal) {
-      const response = await exchange(varyUrl(settings, operation, requested, variation), signal);
+      const url = varyUrl(settings, operation, requested, variation);
+      const response = await exchange(url, signal);
       let problem = statusProblem(response);
       try {
         if (problem === null) checkResponse(response.body, { operation, redact });
@@ -127,7 +128,8 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         if (!(error instanceof PipelineError)) throw error;
         problem = error;
       }
-      return { ...response, problem };
+      const { accessKey: _, ...params } = Object.fromEntries(new URL(url).searchParams);
+      return { ...response, problem, params };
     },
     async limitation(signal) {
       const { body } = await get(buildLimitationUrl(settings), signal);

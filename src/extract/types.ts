@@ -101,6 +101,14 @@ export interface Exchange extends RawResponse {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** A response to a request that was varied. */
+export interface VariedExchange extends Exchange {
+  /** Why it is no data; null if it is. */
+  readonly problem: PipelineError | null;
+  /** The parameters of the request, without the access key. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
 /** How a request differs from the one that is built for its operation, to find out what the source makes of it. */
 export interface Variation {
   readonly format?: SourceSettings['format'];
@@ -128,7 +136,7 @@ export interface Source {
     requested: Requested,
     variation: Variation,
     signal?: AbortSignal,
-  ): Promise<Exchange & { readonly problem: PipelineError | null }>;
+  ): Promise<VariedExchange>;
   /**
    * One GET for what the key may do; null if the response does not say. Throws PipelineError like `fetch`.
    *

@@ -339,6 +339,8 @@ export interface SandboxOptions {
   readonly host?: string;
   /** Folder of UDiFF bhav copies, from which GetBhavCopyCM is then served exclusively. */
   readonly dataDir?: string;
+  /** Folder of saved responses, which alone are then served, each to the same request. */
+  readonly responsesDir?: string;
   readonly calendar?: Calendar;
   readonly clock?: Clock;
   /** If set, only this key is accepted; if not, any key that is not empty. */

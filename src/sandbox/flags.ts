@@ -79,6 +79,11 @@ export const sandboxFlags: readonly SandboxFlag[] = [
     parse: (dataDir) => ({ dataDir }),
   },
   {
+    flag: '--responses <dir>',
+    description: 'serve only the responses that were saved in this folder, each to the same request',
+    parse: (responsesDir) => ({ responsesDir }),
+  },
+  {
     flag: '--access-key <key>',
     description: 'accept only this key (default: any key)',
     parse: (accessKey) => ({ accessKey }),

@@ -19,6 +19,7 @@ import { Market, ZONE } from './market/market.ts';
 import type { Split } from './market/splits.ts';
 import { findBhavcopies, realBhavcopy } from './real-bhavcopy.ts';
 import type { OperationDataSets } from './response/dataset.ts';
+import { readSavedResponses } from './saved-responses.ts';
 
 export type { Behaviour, OpenPointName, SandboxOptions } from './behaviour.ts';
 export type { Fault } from './faults.ts';
@@ -26,6 +27,7 @@ export { CONTRARY, OPEN_POINTS, sandboxFlags, sandboxOptionsFromFlags } from './
 export type { SandboxStats, SeenRequest } from './http/key-access.ts';
 export type { Split } from './market/splits.ts';
 export { parseFault } from './notations.ts';
+export type { SavedResponse } from './saved-responses.ts';
 
 export interface Sandbox {
   /** Base URL, without a slash at its end. */
@@ -88,6 +90,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     behaviour: { ...DEFAULT_BEHAVIOUR, ...options.behaviour },
     accessKey: options.accessKey,
     dataSets: dataSetsFor(options.dataDir),
+    saved: options.responsesDir === undefined ? null : readSavedResponses(options.responsesDir),
   });
   const server = createServer(responder.handle);
   server.listen(port, host);

@@ -270,6 +270,12 @@ const COMMAND_LINES: readonly Mistake[] = [
     'sandbox --data /nowhere',
     'the folder /nowhere of bhav copies cannot be read: there is no such file or folder',
   ],
+  ['probe --calls 0', '--calls: "0" is not a whole number from 1 to 100'],
+  ['probe --trial-day x --json', '--trial-day: "x" is not a day; write it as 2025-02-27, today or yesterday'],
+  ['probe --dry-run --write', "option '--dry-run' cannot be used with option '--write'"],
+  ['probe --dry-run --save folder', "option '--dry-run' cannot be used with option '--save <dir>'"],
+  ['probe', 'set EOD_BASE_URL (the address of the data service) and EOD_ACCESS_KEY…'],
+  ['sandbox --responses /nowhere', 'the responses in /nowhere cannot be read: …'],
   ['sandbox --fault staus=503', '--fault: unknown kind "staus"; did you mean status?'],
   ['complete --words', `unknown option '--words' ("eod help complete" explains it)`],
   [

@@ -21,6 +21,7 @@ export interface ProbeReport {
     readonly setting: { readonly name: string; readonly value: string } | null;
   }[];
   readonly settings: readonly unknown[];
+  readonly saved: { readonly folder: string; readonly responses: number } | null;
   readonly rights: readonly { readonly operation: string; readonly isServed: boolean }[];
   readonly formats: readonly { readonly compared: string; readonly differences: readonly string[] }[];
   readonly dates: { readonly isInclusive: boolean | null };

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { OPEN_POINTS } from '../../src/sandbox/index.ts';
 import { runCli, startCli } from '../support/cli.ts';
@@ -5,7 +7,7 @@ import { startServer } from '../support/http-server.ts';
 import { openSandbox } from '../support/sandbox.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { DAY, probe, settingsFor, sourceWith, statesOf } from './probe-support.ts';
+import { DAY, KEY, probe, settingsFor, sourceWith, statesOf } from './probe-support.ts';
 import { test } from './support.ts';
 
 test('says what is otherwise, with the setting to change, and what else it has seen', async ({ url }) => {
@@ -53,6 +55,48 @@ test('plans without a call, and makes no more than allowed', async ({ url }) => 
   const text = await runCli(['probe', '--trial-day', DAY], { ...options, env: few });
   expect(text).toMatchObject({ code: 0, stdout: expect.stringMatching(/calls of this hour are used up/) });
   expect(source.stats().requests).toBe(4);
+});
+
+test('what is saved is served again, without the key, and shows the same', async ({ url }) => {
+  const folder = join(temporaryFolder(), 'responses');
+  const source = await sourceWith({ csvUnquoted: true, srcCodes: true });
+  const { json } = await probe(url, source.url, '--save', folder);
+  expect(json.saved).toEqual({ folder, responses: json.calls.length });
+  for (const file of readdirSync(folder)) expect(readFileSync(join(folder, file), 'utf8')).not.toContain(KEY);
+  const again = await probe(url, (await openSandbox({ responsesDir: folder })).url);
+  expect(again.json.openPoints).toEqual(json.openPoints);
+  expect(again.json.formats).toEqual(json.formats);
+  // What was not requested is not there.
+  const other = await openSandbox({ responsesDir: folder });
+  const { status } = await fetch(`${other.url}/GetBhavCopyCM?exchange=NSE`);
+  expect(status).toBe(404);
+  await expect(openSandbox({ responsesDir: temporaryFolder() })).rejects.toThrow('has no saved responses');
+});
+
+test('settings are put into .env, and everything else in it stays', async ({ url }) => {
+  const cwd = temporaryFolder();
+  const file = join(cwd, '.env');
+  const { url: source } = await sourceWith({ envelope: 'wrong-count', trialDay: '2025-02-27' });
+  const { EOD_ACCESS_KEY, ...env } = settingsFor(url, source);
+  const before = `# mine\nEOD_ACCESS_KEY='${EOD_ACCESS_KEY}'\nEOD_COUNT=check\n`;
+  writeFileSync(file, before, { mode: 0o600 });
+  const args = ['probe', '--trial-day', DAY];
+  expect(await runCli(args, { cwd, env })).toMatchObject({ code: 0 });
+  expect(readFileSync(file, 'utf8')).toBe(before);
+  const { code, stdout } = await runCli([...args, '--write'], { cwd, env });
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/ {2}- EOD_COUNT=check\n {2}\+ EOD_COUNT=ignore\n/),
+  });
+  expect(readFileSync(file, 'utf8')).toBe(
+    before.replace('EOD_COUNT=check', 'EOD_COUNT=ignore').concat('EOD_TRIAL_DAY=2025-02-27\n'),
+  );
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  // With them, nothing is left to change.
+  expect(await runCli([...args, '--write'], { cwd, env })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('.env stays as it is'),
+  });
 });
 
 describe('ends with what it knows', () => {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { clockOf, systemClock, today } from '../../core/clock.ts';
 import type { Config } from '../../core/config.ts';
 import { addDays } from '../../core/days.ts';
@@ -20,11 +21,15 @@ import {
   settingsOf,
 } from '../probe/observations.ts';
 import { type PlannedCall, type ProbedDays, planCalls } from '../probe/planned-calls.ts';
+import { saveResponses } from '../probe/save-responses.ts';
+import { writeSettingsFile } from '../probe/settings-file.ts';
 
 interface ProbeFlags extends JsonFlag {
   readonly trialDay?: string;
   readonly calls: number;
   readonly dryRun?: boolean;
+  readonly write?: boolean;
+  readonly save?: string;
 }
 
 /** A call takes no longer, because somebody is waiting. */
@@ -33,9 +38,9 @@ const LONGEST_CALL_MS = 30_000;
 /** Finds out with a few calls how the source behaves where its documentation leaves it open. */
 export async function probe(cli: Cli, flags: ProbeFlags): Promise<void> {
   const config = await loadSettings(cli);
-  const settings = { ...sourceSettings(config), connections: 1 };
   const calendar = openCalendar(cli, config);
   const days = probedDays(config, flags.trialDay, (day) => calendar.lastSessions('NSE', day, 2));
+  const settings = { ...sourceSettings(config), connections: 1 };
   if (flags.dryRun === true) {
     await openEnabledOperations(cli, config);
     return showPlan(cli, planCalls(config, days).slice(0, flags.calls), flags);
@@ -52,8 +57,13 @@ export async function probe(cli: Cli, flags: ProbeFlags): Promise<void> {
   const isServed = made.calls.some(({ problem }) => problem === null);
   cli.exitCode = cli.life.cutShort() ?? (isServed ? EXIT.done : EXIT.failed);
   const report = reportOf(made, config, days);
-  if (flags.json === true) printJson(cli, report);
-  else showReport(cli, report);
+  const folder = flags.save === undefined ? null : resolve(cli.cwd, flags.save);
+  const saved = folder === null ? null : { folder, responses: saveResponses(folder, made.calls) };
+  const mayWrite = flags.write === true && report.settings.length > 0;
+  if (flags.json !== true) showReport(cli, report);
+  const written = mayWrite ? writeSettingsFile(cli.cwd, report.settings) : null;
+  if (flags.json === true) printJson(cli, { ...report, saved, written });
+  else showFiles(cli, flags, saved, written);
 }
 
 /** The last session, or the trial day, and the session before it. */
@@ -169,6 +179,29 @@ function showReport(cli: Cli, report: Report): void {
   for (const { name, value } of settings) print(cli, `set ${name}=${value}`);
   if (stopped !== null)
     print(cli, `It ended early: ${stopped}.${notMade.length > 0 ? ` Not made: ${notMade.join(', ')}.` : ''}`);
+}
+
+function showFiles(
+  cli: Cli,
+  { write = false }: ProbeFlags,
+  saved: { readonly folder: string; readonly responses: number } | null,
+  written: ReturnType<typeof writeSettingsFile> | null,
+): void {
+  if (saved !== null) print(cli, `saved ${plural(saved.responses, 'response')} in ${saved.folder}`);
+  if (written === null) {
+    if (write) print(cli, '.env stays as it is: no setting needs to be changed');
+    return;
+  }
+  print(cli, `changed ${written.file}:`);
+  for (const { before, after } of written.changed) {
+    if (before !== null) print(cli, `  - ${before}`);
+    print(cli, `  + ${after}`);
+  }
+  const overruled = written.changed
+    .map(({ after }) => after.split('=')[0] ?? '')
+    .filter((name) => cli.env[name]);
+  if (overruled.length > 0)
+    print(cli, `The environment sets ${overruled.join(', ')}, too, and takes precedence: change it there.`);
 }
 
 function otherLines({ rights, key, limitHeaders, formats, dates, history, fields }: Report): string[] {

@@ -4,7 +4,7 @@ import type { Config } from '../../core/config.ts';
 import { type ErrorKind, messageOf, PipelineError } from '../../core/errors.ts';
 import { keyRedactor } from '../../extract/build-request.ts';
 import { openResponse } from '../../extract/envelope.ts';
-import type { Exchange, Extracted, Limitation, Source } from '../../extract/index.ts';
+import type { Extracted, Limitation, Source, VariedExchange } from '../../extract/index.ts';
 import type { Database } from '../../load/database/database.ts';
 import type { Cli } from '../cli.ts';
 import { countedCall, storeEvidence } from '../counted-call.ts';
@@ -17,7 +17,7 @@ export type SentRecord = Readonly<Record<string, unknown>>;
 export interface MadeCall {
   readonly call: PlannedCall;
   /** Null if no complete response has arrived. */
-  readonly response: Exchange | null;
+  readonly response: VariedExchange | null;
   /** Why it has no data; null if it has, or says that there is none. */
   readonly problem: PipelineError | null;
   readonly records: readonly SentRecord[];
@@ -171,7 +171,7 @@ async function request(
   const started = performance.now();
   const none = { call, records: [], extracted: null };
   const seconds = () => Math.round(performance.now() - started) / 1000;
-  let response: Exchange & { readonly problem: PipelineError | null };
+  let response: VariedExchange;
   try {
     response = await source.vary(operation, requested, variation, signal);
   } catch (error) {

@@ -51,10 +51,15 @@ export const setUpCommands: readonly Specification[] = [
         'request this day instead of the last session (default: EOD_TRIAL_DAY)',
       ),
       integerOption('--calls <n>', 'calls at most', { least: 1, most: 100 }).default(25),
-      new Option('--dry-run', 'only show which calls would be made'),
+      new Option('--dry-run', 'only show which calls would be made').conflicts(['write', 'save']),
+      new Option('--write', 'put the settings that fit what was seen into .env'),
+      new Option(
+        '--save <dir>',
+        'save the responses, without the key, in a folder that "eod sandbox --responses" serves',
+      ),
       jsonOption(),
     ],
-    examples: ['eod probe --dry-run', 'eod probe', 'eod probe --trial-day 2025-02-27 --calls 10'],
+    examples: ['eod probe --dry-run', 'eod probe --write', 'eod probe --calls 10 --save probe/'],
     run: async () => (await import('../commands/probe.ts')).probe,
   },
   {
