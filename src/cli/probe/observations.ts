@@ -1,9 +1,10 @@
 import type { Config } from '../../core/config.ts';
 import { plainName } from '../../operations/fields.ts';
 import { OPEN_POINTS, type OpenPointName } from '../../sandbox/index.ts';
-import { type Made, type MadeCall, problemText } from './make-calls.ts';
-import { type Responses, SEEN, type SettingChange, trialDayOf, type Verdict } from './open-points.ts';
+import { type Made, type MadeCall, problemText, type SentRecord } from './make-calls.ts';
+import { SEEN } from './open-points.ts';
 import { dayIn, fieldsOf } from './sent-values.ts';
+import type { Responses, SettingChange, Verdict } from './verdict.ts';
 
 /** What the probe says of an open point. */
 export interface PointReport extends Omit<Verdict, 'setting'> {
@@ -20,6 +21,19 @@ export function responsesOf(calls: readonly MadeCall[], config: Config): Respons
   const zone = config.EOD_TIMEZONE;
   const trialDay = trialDayOf(records('prices'), records('prices before'), requestedBefore, zone);
   return { config, all: calls, trialDay, of, records };
+}
+
+/** The one day that is sent whatever is requested, of the two days of prices; null if there is none. */
+function trialDayOf(
+  prices: readonly SentRecord[],
+  before: readonly SentRecord[],
+  requestedBefore: string | undefined,
+  zone: string,
+): string | null {
+  const days = [...new Set([...prices, ...before].map((record) => dayIn(record, zone, 'tradDt')))];
+  const [day = null] = days;
+  const isOne = days.length === 1 && prices.length > 0 && before.length > 0;
+  return isOne && day !== requestedBefore ? day : null;
 }
 
 /** The verdict on every open point, in the order of the table in ARCHITECTURE.md. */

@@ -6,59 +6,16 @@ import type { Operation } from '../../operations/operation.ts';
 import type { OpenPointName } from '../../sandbox/index.ts';
 import type { MadeCall, SentRecord } from './make-calls.ts';
 import { bodyText, dayIn, fieldsOf, keyIn, significantDigits, textIn, textOf } from './sent-values.ts';
-
-/** A value for a setting that fits what was seen. */
-export interface SettingChange {
-  readonly name: 'EOD_TRIAL_DAY' | 'EOD_COUNT' | 'EOD_FORMAT' | 'EOD_DATE_FORMAT';
-  readonly value: string;
-}
-
-/** `settled`: the reading that is assumed holds. `contradicts`: the other one does. `undecided`: neither was seen. */
-export interface Verdict {
-  readonly state: 'settled' | 'contradicts' | 'undecided';
-  readonly evidence: string;
-  readonly setting?: SettingChange;
-}
-
-/** What was received, by the name of the call. */
-export interface Responses {
-  readonly config: Config;
-  readonly all: readonly MadeCall[];
-  /** The one day that a trial address serves; null if it serves others. */
-  readonly trialDay: string | null;
-  of(name: string): MadeCall | undefined;
-  /** The records of a call; empty if it was not made or has none. */
-  records(name: string): readonly SentRecord[];
-}
-
-const settled = (evidence: string): Verdict => ({ state: 'settled', evidence });
-const undecided = (evidence: string): Verdict => ({ state: 'undecided', evidence });
-const contradicts = (evidence: string, setting?: SettingChange): Verdict => ({
-  state: 'contradicts',
-  evidence,
-  ...(setting === undefined ? {} : { setting }),
-});
-
-/** Why a call shows nothing. */
-function silence(responses: Responses, name: string): string {
-  const made = responses.of(name);
-  if (made === undefined) return `no call was made for ${name}`;
-  if (made.problem !== null) return `${made.call.operation.name} was not served (${made.problem.kind})`;
-  return `the response for ${name} has no records`;
-}
-
-/** Verdict on the records of one call. */
-function ofRecords(
-  responses: Responses,
-  name: string,
-  judge: (records: readonly SentRecord[], made: MadeCall) => Verdict,
-): Verdict {
-  const made = responses.of(name);
-  const records = responses.records(name);
-  return made === undefined || records.length === 0
-    ? undecided(silence(responses, name))
-    : judge(records, made);
-}
+import {
+  contradicts,
+  ofRecords,
+  type Responses,
+  type SettingChange,
+  settled,
+  silence,
+  undecided,
+  type Verdict,
+} from './verdict.ts';
 
 const quoted = (names: readonly string[], most = 3) =>
   names
@@ -443,16 +400,3 @@ export const SEEN: Readonly<Record<OpenPointName, (responses: Responses) => Verd
     return undecided('no two days were served');
   },
 };
-
-/** The one day that is sent whatever is requested, of the two days of prices; null if there is none. */
-export function trialDayOf(
-  prices: readonly SentRecord[],
-  before: readonly SentRecord[],
-  requestedBefore: string | undefined,
-  zone: string,
-): string | null {
-  const days = distinct([...prices, ...before].map((record) => dayIn(record, zone, 'tradDt')));
-  const [day = null] = days;
-  const isOne = days.length === 1 && prices.length > 0 && before.length > 0;
-  return isOne && day !== requestedBefore ? day : null;
-}

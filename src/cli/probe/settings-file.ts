@@ -2,7 +2,7 @@ import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, w
 import { resolve } from 'node:path';
 import { isDeepStrictEqual, parseEnv } from 'node:util';
 import { messageOf, usageError } from '../../core/errors.ts';
-import type { SettingChange } from './open-points.ts';
+import type { SettingChange } from './verdict.ts';
 
 /** A line that is replaced or, without `before`, added. */
 interface ChangedLine {
