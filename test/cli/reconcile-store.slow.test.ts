@@ -46,7 +46,7 @@ describe('what is known of the responses', () => {
       expect(await checked()).toEqual({
         name: 'coverage',
         state: 'failed',
-        found: `the coverage is not what the responses said: 1 entry of GetCircuitBreakers NSE, the first of 2025-02-27 (${register})`,
+        found: `the coverage is not what the responses said: 1 entry of Price bands hit, circuit_breakers NSE, the first of 2025-02-27 (${register})`,
         remedy: expect.stringContaining(`"eod ${replay.join(' ')}"`),
       });
       expect(await runCli(replay, { cwd, env })).toMatchObject({ code: 0 });
