@@ -105,11 +105,11 @@ test('a year the calendar does not know is said once, where days of it are plann
   expect(stdout).toContain('2014-12-29 to 2015-01-02');
   expect(stderr.match(/"years":\["BSE 2014"\].*Monday to Friday is assumed/g)).toHaveLength(1);
   expect(stderr.match(/Monday to Friday/g)).toHaveLength(1);
-  const long = await runCli(['gaps', 'GetBhavCopyCM', '--from', '1776-01-01', '--to', '2015-01-02'], {
+  const long = await runCli(['gaps', 'GetBhavCopyCM', '--from', '2012-01-01', '--to', '2015-01-02'], {
     cwd,
     env,
   });
   expect(long.stderr).toBe(
-    'no calendar data for BSE 1776 to 2014, NSE 1776 to 2014: Monday to Friday was assumed (EOD_CALENDAR_FILE)\n',
+    'no calendar data for BSE 2012 to 2014, NSE 2012 to 2014: Monday to Friday was assumed (EOD_CALENDAR_FILE)\n',
   );
 });
