@@ -88,7 +88,7 @@ describe('what a response reports its days', () => {
   });
 
   test('records of the undated shape count for every day requested', () => {
-    const response = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 0);
+    const response = extracted('GetConsolidatedPledge', [{ action_id: '1' }], 0, 1);
     expect(reported('GetConsolidatedPledge', response)).toEqual(SESSIONS.map((day) => `${day} loaded 1`));
   });
 

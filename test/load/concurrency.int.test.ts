@@ -6,7 +6,7 @@ import { shuffled } from '../support/shuffled.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { bhavRow, load, loadBhav, newRun, openPool, openStore } from './support.ts';
 
-const ratios = operationNamed('GetFinRatioEOD').shapes[1]?.table as TableDefinition;
+const ratios = operationNamed('GetFinRatioEOD').shapes[0].table as TableDefinition;
 
 const DAYS = ['2025-09-08', '2025-09-09', '2025-09-10', '2025-09-11'];
 const ROUNDS = 15;
