@@ -48,7 +48,7 @@ const STAMP = at('dist', 'built-from-sources-until');
 const LOCK = at('dist.lock');
 
 const WAIT_MS = 50;
-/** A lock without a process id counts as new for this long. */
+/** A lock without a process id is taken as new for this long. */
 const LOCK_WITHOUT_OWNER_MS = 5_000;
 
 /** Is the build of the current sources and packages? The times of folders change when files are removed. */

@@ -204,7 +204,7 @@ function failureTable(): string {
     `Pauses between counted attempts double from \`EOD_BACKOFF_MS\` to ${minutes(MAX_BACKOFF_MS)}, half of each left to chance. A \`Retry-After\` is followed`,
     `instead, for ${minutes(MAX_RETRY_AFTER_MS)} at most and never longer than the run waits for a source that is down: \`EOD_OUTAGE_PATIENCE_MS\`, of a backfill a sixtieth of it.`,
     `A window that has lost its worker more than ${MAX_LOST_WORKERS} times ends as ${lost}. The circuit breaker counts these failures: ${counted.map(({ what }) => what).join('; ')}.`,
-    `A key that is being tried counts as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
+    `A key that is being tried is taken as refused after ${kindsAfterWhich('refused')}, as accepted after ${kindsAfterWhich('accepted')}.`,
   ].join('\n');
 }
 

@@ -1,4 +1,4 @@
--- Views and functions for those who query; docs/cookbook.md shows what they are for. This file is applied by
+-- Views and functions for those who query; docs/cookbook.md has examples. This file is applied by
 -- `eod migrate` whenever it changes. A view keeps its columns and their order; new ones go to the end. A function that
 -- returns a table has no SET, so that the planner puts it in place of its call and conditions reach the indexes.
 

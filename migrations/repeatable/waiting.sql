@@ -13,7 +13,7 @@ CREATE OR REPLACE VIEW etl.doubted_windows AS
         AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
           > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
 
--- Texts and effects are queries of their own, so that who only counts does not compute them.
+-- Texts and effects are queries of their own, so that a count does not compute them.
 CREATE OR REPLACE VIEW etl.issues AS
   SELECT 'reject'::text AS kind, 1 AS priority, r.operation, r.exchange, ARRAY[r.exchange] AS exchanges, r.from_date, r.to_date,
          NULL::text AS subject, CASE WHEN r.rejects = 1 THEN r.reject_id::text END AS id, r.rejects AS items, r.rejects::numeric AS effect,

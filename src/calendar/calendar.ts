@@ -212,7 +212,7 @@ function readUserFile(path: string): Entry[] {
 
 /**
  * Parses a calendar file: CSV with the header `exchange,date,kind,note`. Blank lines and lines that start with `#` are
- * skipped. The note is for people; the column may be missing.
+ * skipped. Only people read the note; the column may be missing.
  *
  * @param name the file's name, for error messages.
  * @throws PipelineError `usage` that names the file and, line by line, all that is wrong with it.

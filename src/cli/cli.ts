@@ -60,7 +60,7 @@ export interface Cli {
 /** The `Cli` of this process. */
 export function processCli(life: Lifecycle): Cli {
   const { env, stdin, stdout, stderr } = process;
-  // The question goes to stderr, because stdout is for results.
+  // The question goes to stderr, because only results go to stdout.
   const ask = stdin.isTTY && stderr.isTTY ? (question: string) => askOnTerminal(question, life) : undefined;
   return {
     env,
@@ -163,12 +163,12 @@ export function logNote(cli: Cli, text: string): void {
   if (cli.verbosity !== 'nothing') logStderr(cli, text);
 }
 
-/** Prints to stderr what must be known, such as an error: stdout is for results. */
+/** Prints to stderr what must be known, such as an error: only results go to stdout. */
 export function logStderr(cli: Cli, text: string): void {
   cli.stderr.write(`${escapeControls(text)}\n`);
 }
 
-/** Settings of the user that apply to the demo too; the others are for the real source and database. */
+/** Settings of the user that apply to the demo too; the others concern the real source and database. */
 const SHARED_WITH_DEMO = [
   'EOD_LOG_LEVEL',
   'EOD_CONCURRENCY',

@@ -1,5 +1,5 @@
 /**
- * What went wrong, for code to act on; the message is for people only. jobs/policy/failure-policy.ts decides what is
+ * What went wrong, for code to act on; only people read the message. jobs/policy/failure-policy.ts decides what is
  * done about each kind.
  */
 export type ErrorKind =
@@ -88,7 +88,7 @@ export interface ErrorFacts {
   readonly cause?: unknown;
 }
 
-/** The error class of the pipeline: the message is a sentence for people, the other members are for code. */
+/** The error class of the pipeline: people read the message, a sentence; code reads the other members. */
 export class PipelineError extends Error implements ErrorFacts {
   declare readonly kind: ErrorKind;
   declare readonly status?: number;

@@ -25,7 +25,7 @@ type LogSettings = Pick<
 >;
 
 /**
- * Creates the log. It writes to stderr, because stdout is for results: text on a terminal, otherwise JSON lines
+ * Creates the log. It writes to stderr, because only results go to stdout: text on a terminal, otherwise JSON lines
  * (EOD_LOG_FORMAT). Secrets are removed from the finished line, so that no error or nested object can reveal one.
  */
 export function createLog(

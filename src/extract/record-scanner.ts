@@ -225,7 +225,7 @@ function scannerOf(
   return (start, lines) => {
     const next = values.find(start);
     if (next < 0 || !isNamed()) return -1;
-    // No value is written with more than twice the bytes it was sent with, except days and times: `room` is for those.
+    // No value is written with more than twice the bytes it was sent with, except days and times, which have `room`.
     lines.reserve(2 * (next - start) + room);
     const { bytes } = lines;
     let end = lines.end;

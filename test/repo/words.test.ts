@@ -26,6 +26,8 @@ const INSTEAD: readonly (readonly [RegExp, string])[] = [
   [/(?<![a-z])places?(?![a-z])|[a-z]Places?(?![a-z])/g, 'position in an order; location; rank'],
   [/\bbeyond the history of\b/gi, 'too old for'],
   [/\bnever[ _]asked\b/gi, 'not requested yet'],
+  [/\bcounts? as\b(?! \()/gi, 'is taken as, is'],
+  [/\b(?:is|are) for\b/gi, 'the verb that is meant: concerns, belongs to, reads'],
 ];
 
 /** A sentence of a comment that is a question about what it describes. */

@@ -120,7 +120,7 @@ export const repairCommands: readonly Specification[] = [
       {
         name: 'ignore',
         summary:
-          'Ignore all events that need review and move the price by less than a percentage, known by their dividend, or to open and close of the ex-date. Those of which that is not known stay.',
+          'Ignore all events that need review and move the price by less than a percentage. The move is that of the dividend, or of open and close on the ex-date; events without either are left.',
         options: [
           new Option('--below <percent>', 'those that move the price by less, e.g. 5'),
           new Option('--dry-run', 'only show which'),

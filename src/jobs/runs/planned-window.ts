@@ -58,7 +58,7 @@ export function instrumentBatches(operation: Operation, instruments: readonly st
   return batches;
 }
 
-/** The options that the operation declares; the others are for other operations of the run. */
+/** The options that the operation declares; the others belong to other operations of the run. */
 export function ownOptions(input: Pick<PlanInput, 'operation' | 'options'>): Record<string, string> {
   return { ...declaredOptions(input), ...furtherOptions(input) };
 }

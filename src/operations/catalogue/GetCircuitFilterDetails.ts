@@ -25,8 +25,8 @@ const table = defineTable({
 });
 
 /**
- * Documented: the declared fields; no sample is printed, so this one is made from them. It is for BSE what
- * GetCircuitBreakers is for NSE. Assumed: that a request without instruments lists every hit of its days. The letters of
+ * Documented: the declared fields; no sample is printed, so this one is made from them. It does for BSE what
+ * GetCircuitBreakers does for NSE. Assumed: that a request without instruments lists every hit of its days. The letters of
  * the flag are not listed: the glossary speaks of the lower limit, the page of both.
  */
 export default defineOperation({
