@@ -44,7 +44,7 @@ export interface Case {
   rounds(site: Site, wanted: ReadonlySet<string>): AsyncIterable<Readonly<Record<string, Figures>>>;
 }
 
-/** Does a figure reach what it should? */
+/** True if a figure reaches what it should. */
 export function isMet(reach: Reach, figures: Figures): boolean {
   const value = figures[reach.figure];
   if (value === undefined) return false;

@@ -92,7 +92,7 @@ COMMENT ON COLUMN market.instrument_aliases.valid_to IS 'Up to this day, exclude
 CREATE OR REPLACE VIEW market.series_aliases AS
   SELECT exchange, symbol, series, valid_from, valid_to, instrument_id, share_id FROM etl.alias_owners WHERE kind = 'series';
 
-COMMENT ON VIEW market.series_aliases IS 'Whose a symbol and series are on which days: the rows of the kind series of market.instrument_aliases, kept as a table, so that prices of whole markets join them quickly.';
+COMMENT ON VIEW market.series_aliases IS 'Which instrument a symbol and series mean on which days: the rows of the kind series of market.instrument_aliases, kept as a table, so that prices of whole markets join them quickly.';
 COMMENT ON COLUMN market.series_aliases.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.series_aliases.symbol IS 'Ticker symbol.';
 COMMENT ON COLUMN market.series_aliases.series IS 'Series (NSE) or group (BSE).';

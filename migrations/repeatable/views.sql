@@ -150,7 +150,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
        WHERE b.trade_date = day
     ) t ON t.exchange = n.exchange AND t.instrument_id = n.instrument_id
 $$;
-COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, those that have gone since among them: the day is not before their first session and not after their last so far (after the newest session stored: as on that one). With their names of that day, first and last session, and whether they traded.';
+COMMENT ON FUNCTION market.universe_on(date, text) IS 'Instruments that were tradable on a day, also if delisted since: the day is not before their first session and not after their last so far (after the newest session stored: as on that one). With their names of that day, first and last session, and whether they traded.';
 
 CREATE OR REPLACE FUNCTION market.classification_on(day date)
 RETURNS TABLE (instrument_id text, exchange text, symbol text, isin text, company_name text, macro_sector text, sector text,
@@ -212,7 +212,7 @@ CREATE OR REPLACE VIEW market.financial_ratios_wide AS
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date >= o.valid_from
      AND (r.first_loaded_at AT TIME ZONE 'Asia/Kolkata')::date < o.valid_to;
 
-COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each, whichever of its two shapes the service responded in: market.financial_ratios and market.financial_ratio_facts as one. Where is_latest is true, the newest of a company and nature of report.';
+COMMENT ON VIEW market.financial_ratios_wide IS 'Financial ratios with a column each: market.financial_ratios and market.financial_ratio_facts together, because the service responds in either shape. is_latest marks the newest of a company and nature of report.';
 COMMENT ON COLUMN market.financial_ratios_wide.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy has named the symbol.';
 COMMENT ON COLUMN market.financial_ratios_wide.exchange IS 'Exchange that was requested.';
 COMMENT ON COLUMN market.financial_ratios_wide.symbol IS 'Symbol that was requested.';
@@ -220,7 +220,7 @@ COMMENT ON COLUMN market.financial_ratios_wide.nature_of_report IS 'Standalone o
 COMMENT ON COLUMN market.financial_ratios_wide.variant IS 'eod, realtime, quarter or snapshot.';
 COMMENT ON COLUMN market.financial_ratios_wide.as_of_date IS 'Day requested; the day of the call for realtime and snapshot; the last day of the quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.period IS 'Financial year (by its first calendar year) and quarter code, e.g. 2024QM; empty where none applies.';
-COMMENT ON COLUMN market.financial_ratios_wide.is_latest IS 'Is it the newest row of this symbol and nature of report? Of one day eod comes first, then realtime, snapshot and quarter.';
+COMMENT ON COLUMN market.financial_ratios_wide.is_latest IS 'True for the newest row of this symbol and nature of report. Of one day eod comes first, then realtime, snapshot and quarter.';
 COMMENT ON COLUMN market.financial_ratios_wide.year IS 'Financial year of the latest figures.';
 COMMENT ON COLUMN market.financial_ratios_wide.last_q IS 'Code of the latest quarter, e.g. QM (to March).';
 COMMENT ON COLUMN market.financial_ratios_wide.market_cap_crore IS 'Market capitalisation. Unit: crores of rupees.';
@@ -298,7 +298,7 @@ CREATE OR REPLACE VIEW market.band_hits AS
     LEFT JOIN market.prices n
       ON n.exchange = b.exchange AND n.symbol = b.symbol AND n.series = b.series AND n.trade_date = b.trade_date;
 
-COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with what the day and the next session made of it; one that hit both bands has two rows.';
+COMMENT ON VIEW market.band_hits IS 'Securities that hit a price band, with the returns of that day and of the next session; one that hit both bands has two rows.';
 COMMENT ON COLUMN market.band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id; null where no bhav copy of the day is stored.';
 COMMENT ON COLUMN market.band_hits.exchange IS 'Exchange.';
 COMMENT ON COLUMN market.band_hits.symbol IS 'Ticker symbol of that day.';

@@ -32,7 +32,7 @@ const INSTEAD: readonly (readonly [RegExp, string])[] = [
 
 /** A sentence of a comment that is a question about what it describes. */
 const QUESTION =
-  /(?:\/\*\*|^ *\*|^ *\/\/|[.:]) (?:Is|Are|Was|Were|Has|Have|Do|Does|Did|May|Can) [^?.\n]*(?:\n *(?:\*|\/\/) [^?.\n]*)*\?/gm;
+  /(?:(?:\/\*\*|^ *\*|^ *\/\/|[.:]) |IS ')(?:Is|Are|Was|Were|Has|Have|Do|Does|Did|May|Can) [^?.\n]*(?:\n *(?:\*|\/\/) [^?.\n]*)*\?/gm;
 
 /** What is meant otherwise: a person is asked, or it is an idiom. By file; `*` in each. */
 const ALLOWED: Readonly<Record<string, readonly RegExp[]>> = {
@@ -50,7 +50,7 @@ function found(path: string): string[] {
       (one) => `"${one}": write ${instead}`,
     ),
   );
-  const questions = path.startsWith('src/')
+  const questions = SOURCES.includes(path)
     ? [...text.matchAll(QUESTION)].map(([one]) => `a comment that is a question: ${one}`)
     : [];
   return [...words, ...questions];

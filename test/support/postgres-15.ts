@@ -12,7 +12,7 @@ import { waitFor } from './wait-for.ts';
 /** Folder of its programs. */
 export const POSTGRES_15 = '/usr/lib/postgresql/15/bin';
 
-/** Does this machine have Debian's Postgres 15, the oldest version we promise to work on? */
+/** True if this machine has Debian's Postgres 15, the oldest version we promise to work on. */
 export const hasSystemPostgres15 = existsSync(join(POSTGRES_15, 'postgres'));
 
 /**

@@ -72,7 +72,7 @@ export async function checkBooks(url: string): Promise<string[]> {
   return problems;
 }
 
-/** Was the source ever requested without a call in the budget for it, or above the quota? */
+/** The hours in which the source was requested without a call in the budget for it, or above the quota. */
 export async function checkBudget(
   url: string,
   { byHour, byDiagnostic }: SandboxFigures,

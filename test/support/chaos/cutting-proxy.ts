@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 export interface CuttingProxy {
   /** The same database, through the proxy. */
   readonly url: string;
-  /** Was the response lost already? */
+  /** True if the response was lost already. */
   struck(): boolean;
   /** Breaks all connections and accepts no other while the server shall seem to be unreachable. */
   setAway(away: boolean): void;
