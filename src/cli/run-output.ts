@@ -1,8 +1,9 @@
+import type { Pair } from '../core/exchanges.ts';
 import { groupBy } from '../core/iterables.ts';
 import { emptySessionsText, type Retry, retryText, runStateText } from '../core/wording.ts';
 import type { Forecast } from '../jobs/runs/forecast.ts';
 import type { OperationReport, RowDifference, RunReport } from '../load/state/runs/reports.ts';
-import { listedAs, titleOf } from '../operations/registry.ts';
+import { listedAs, pairTitle } from '../operations/registry.ts';
 import { EXIT } from './cli.ts';
 import {
   type Column,
@@ -16,12 +17,6 @@ import {
 } from './output.ts';
 
 type OperationForecast = Forecast['operations'][number];
-
-type Pair = Pick<OperationReport, 'operation' | 'exchange'>;
-
-/** A data set of an exchange in a sentence: `Prices, bhavcopy_cm NSE`. */
-export const dataSetText = ({ operation, exchange }: Pair) =>
-  [titleOf(operation), exchange].filter(Boolean).join(' ');
 
 /** The columns of a list that name a data set and its exchange. */
 export function dataSetColumns<Row extends Pair>(): Column<Row>[] {
@@ -64,7 +59,7 @@ export function runText(report: ReportedRun, timeZone: string): string {
     `${plural(windows.total, 'window')}, ${plural(requests, 'request')}${calls !== null && calls > 1 ? ` (${calls} for each window that loaded)` : ''}`,
     `started ${momentText(startedAt, timeZone)} (${timeZone})`,
     '',
-    fittedTable(NAME, COUNTS, [...report.operations, total], dataSetText),
+    fittedTable(NAME, COUNTS, [...report.operations, total], pairTitle),
     '',
     `database state ${stateText(states)}`,
     ...(windows.open > 0 ? ['', `${plural(windows.open, 'window')} left to do`] : []),
@@ -108,21 +103,21 @@ const warningLines = ({ warnings }: ReportedRun): string[] =>
 
 /** Data sets that were requested, and of which no response had a record. */
 const withoutRecordsLines = ({ withoutRecords }: ReportedRun): string[] =>
-  paragraph(withoutRecords, (one) => `no records: ${dataSetText(one)}, in ${plural(one.windows, 'window')}`);
+  paragraph(withoutRecords, (one) => `no records: ${pairTitle(one)}, in ${plural(one.windows, 'window')}`);
 
 /** Sessions for which the source sent nothing, though each should have records. */
 function emptyLines({ emptySessions }: ReportedRun): string[] {
   if (emptySessions.length === 0) return [];
   return [
     '',
-    ...emptySessions.map((one) => `${dataSetText(one)}: ${emptySessionsText(one)}`),
+    ...emptySessions.map((one) => `${pairTitle(one)}: ${emptySessionsText(one)}`),
     'if the source should have them, "eod gaps fill" requests them again',
   ];
 }
 
 /** Responses that are doubted. */
 const suspiciousLines = ({ suspicious }: ReportedRun): string[] =>
-  paragraph(suspicious, (one) => `suspicious: ${dataSetText(one)} ${rangeText(one)}: ${one.reason}`);
+  paragraph(suspicious, (one) => `suspicious: ${pairTitle(one)} ${rangeText(one)}: ${one.reason}`);
 
 /** Days that lost rows; those that lost all of them first. */
 function withdrawnLines({ withdrawals }: ReportedRun): string[] {
@@ -206,7 +201,7 @@ export function forecastText(forecast: Forecast, timeZone: string, isDemo = fals
   const { operations, isEstimated, requests, outOfReach } = forecast;
   const total = { ...forecast, operation: 'total', exchange: '', isEstimated: false, isSpread: false };
   return [
-    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], dataSetText),
+    fittedTable(FORECAST_COLUMNS, FORECAST_NOTES, [...operations, total], pairTitle),
     '',
     `${forecast.from} to ${forecast.to}: ${isEstimated ? 'about ' : ''}${plural(requests, 'request')}; no call was made`,
     `${isDemo ? 'the sandbox does not limit calls' : limitText(forecast)}: ${whenText(forecast, timeZone)}`,
@@ -235,7 +230,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
     '',
     ...byHour.map(([, ofHour]) => {
       const last = ofHour.map(by).sort().at(-1);
-      const named = ofHour.slice(0, NAMED_WINDOWS).map(dataSetText).join(', ');
+      const named = ofHour.slice(0, NAMED_WINDOWS).map(pairTitle).join(', ');
       const more = ofHour.length - NAMED_WINDOWS;
       return `done by ${last}: ${named}${more > 0 ? ` and ${more} more` : ''}`;
     }),
@@ -245,7 +240,7 @@ function nightLines(forecast: Forecast, timeZone: string): string[] {
           `${plural(leftOver, 'call')} do not fit before the next night begins (${minuteText(nextNightAt, timeZone)}):`,
           ...late.map(
             (one) =>
-              `  ${dataSetText(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
+              `  ${pairTitle(one)}: ${count(one.leftOver)} of ${plural(one.requests, 'call')}, done by ${by(one)} at the earliest`,
           ),
           'later nights request prices and lists first, then what was requested longest ago',
           `to make them fit: ${FITTING}`,

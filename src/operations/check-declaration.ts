@@ -328,7 +328,8 @@ export function nameProblems({ name, isBoolean, isMarket, unit }: NamedColumn): 
     pattern.test(name) ? [`instead: ${instead}`] : [],
   );
   if (!isSnakeCase(name)) problems.push('not in snake_case');
-  if (isBoolean !== /^(is|has)_/.test(name)) problems.push('only booleans begin with is_ or has_, and all of them');
+  if (isBoolean !== /^(is|has)_/.test(name))
+    problems.push('only booleans begin with is_ or has_, and all of them');
   if (unit !== undefined) {
     const due = ENDINGS.find(([pattern]) => pattern.test(unit))?.[1] ?? null;
     const ending = ENDINGS.find(([, one]) => name.endsWith(one))?.[1] ?? null;

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { usageError } from '../core/errors.ts';
+import type { Pair } from '../core/exchanges.ts';
 import { didYouMean } from '../core/input.ts';
 import { CODE } from '../core/package-folders.ts';
 import { sentenceCase } from '../core/wording.ts';
@@ -194,7 +195,7 @@ export function namedBy<Item extends DataSet>(items: readonly Item[], text: stri
 }
 
 /** A data set as people know it. */
-export interface Titled {
+interface Titled {
   /** `Prices` */
   readonly title: string;
   /** Its first table, in the schema `market`. */
@@ -222,6 +223,10 @@ export function titleOf(name: string): string {
   const found = titled(name);
   return found === null ? name : `${found.title}, ${found.table}`;
 }
+
+/** A data set of an exchange in a sentence: `Prices, bhavcopy_cm NSE`. */
+export const pairTitle = ({ operation, exchange }: Pair): string =>
+  [titleOf(operation), exchange].filter(Boolean).join(' ');
 
 const findByName =
   <Item extends DataSet>(items: readonly Item[]) =>

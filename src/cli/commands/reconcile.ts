@@ -7,12 +7,12 @@ import { severities } from '../../load/market/checks/index.ts';
 import { compareSums } from '../../load/state/coverage/sum-of-facts.ts';
 import { readCheckedDays, SEVERITIES } from '../../load/state/findings.ts';
 import { clockLead } from '../../load/state/position-sql.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { bounded, type Check, failed, ok, warning } from '../doctor/check.ts';
 import { openContext } from '../open-context.ts';
 import { parseChoices, parseOpenRange, parseRange, type RangeFlags } from '../options.ts';
 import { type Column, columnsOf, duration, plural, table } from '../output.ts';
-import { dataSetText } from '../run-output.ts';
 
 const CHECK_COLUMNS: readonly Column<CheckResult>[] = [
   ...columnsOf<CheckResult>('check', 'severity', 'open'),
@@ -93,7 +93,7 @@ async function lostDaysCheck(db: Database): Promise<Check> {
   if (first === undefined) return ok(name, 'every loaded day has rows');
   const found = lost.map(
     ({ operation, exchange, days, from, to }) =>
-      `${dataSetText({ operation, exchange })}, ${plural(days, 'day')} from ${from} to ${to}`,
+      `${pairTitle({ operation, exchange })}, ${plural(days, 'day')} from ${from} to ${to}`,
   );
   const requested = `${first.operation} --exchange ${first.exchange} --from ${first.from} --to ${first.to}`;
   return failed(
@@ -120,7 +120,7 @@ async function coverageCheck(db: Database): Promise<Check> {
   }
   const found = differing.map(
     ({ operation, exchange, entries, day, instrument, variant, registers }) =>
-      `${plural(entries, 'entry')} of ${dataSetText({ operation, exchange })}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
+      `${plural(entries, 'entry')} of ${pairTitle({ operation, exchange })}, the first of ${[day, instrument, variant].filter((part) => part !== '').join(' ')} (${registers.join(', ')})`,
   );
   const { operation, exchange, day } = first;
   return failed(

@@ -7,12 +7,13 @@ import {
   type RejectFilter,
   readReject,
 } from '../../load/state/rejects.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, loadSettings, print, printJson, printRecord } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseExchanges } from '../options.ts';
 import { type Column, momentText, plural, rangeText, table } from '../output.ts';
 import { parseDataSets, parsedLate } from '../parse-request.ts';
-import { dataSetColumns, dataSetText } from '../run-output.ts';
+import { dataSetColumns } from '../run-output.ts';
 
 const COLUMNS: readonly Column<OpenReject>[] = [
   { head: 'reject', cell: (one) => one.id },
@@ -75,7 +76,7 @@ function detailText(reject: RejectDetail, timeZone: string): string {
   const what = file === null ? 'response' : 'file';
   const [first, last] = [reject.firstSeenAt, reject.lastSeenAt].map((iso) => momentText(iso, timeZone));
   return [
-    `reject ${id}: ${dataSetText(reject)} ${rangeText(reject)}`,
+    `reject ${id}: ${pairTitle(reject)} ${rangeText(reject)}`,
     `record ${position} of ${file ?? 'the response'}`,
     `first seen at ${first}, last at ${last} (${timeZone})`,
     `by run ${runId}, window ${windowId}; ${resolvedAt === null ? 'open' : `resolved at ${momentText(resolvedAt, timeZone)}`}`,

@@ -5,6 +5,7 @@ import { queueOf } from '../../jobs/queue/queue.ts';
 import { type QuotaStatus, RECENT_SESSIONS, readStatus, type Status } from '../../jobs/runs/read-status.ts';
 import { MISSING_OF } from '../../load/state/coverage/freshness.ts';
 import type { OpenRunProgress } from '../../load/state/runs/reports.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { exampleDays } from '../options.ts';
@@ -20,7 +21,7 @@ import {
   table,
 } from '../output.ts';
 import { checkRedis } from '../reachable.ts';
-import { dataSetColumns, dataSetText, retryLines } from '../run-output.ts';
+import { dataSetColumns, retryLines } from '../run-output.ts';
 
 type OperationStatus = Status['operations'][number];
 
@@ -152,11 +153,11 @@ function operationsText(
   ];
   const notes = operations.flatMap((one) => {
     const facts = [recentText(one, recent), unusualText(one)].filter(Boolean);
-    return facts.map((fact) => `${dataSetText(one)}: ${fact}`);
+    return facts.map((fact) => `${pairTitle(one)}: ${fact}`);
   });
   const isMissing = operations.some(({ missingSessions }) => missingSessions > 0);
   return [
-    fittedTable(COLUMNS, counts, operations, dataSetText),
+    fittedTable(COLUMNS, counts, operations, pairTitle),
     ...(isMissing ? ['', `missing sessions: of the last ${missingOf}; "eod gaps" lists them`] : []),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');

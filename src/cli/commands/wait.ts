@@ -6,11 +6,11 @@ import { stateOfDay } from '../../jobs/alerts/complete-night.ts';
 import type { Context } from '../../jobs/context.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { parseDay } from '../options.ts';
 import { firstLines, plural } from '../output.ts';
-import { dataSetText } from '../run-output.ts';
 
 interface Flags extends JsonFlag {
   readonly night?: string;
@@ -82,7 +82,7 @@ function foundText(
     `the night of ${night} is not complete: ${plural(missing.length, 'session')} missing; ${now}`,
     ...firstLines(
       missing,
-      ({ operation, exchange, day, reason }) => `  ${dataSetText({ operation, exchange })} ${day}: ${reason}`,
+      ({ operation, exchange, day, reason }) => `  ${pairTitle({ operation, exchange })} ${day}: ${reason}`,
     ),
   ].join('\n');
 }

@@ -3,7 +3,7 @@ import type { Day } from '../../core/days.ts';
 import type { Pair } from '../../core/exchanges.ts';
 import { sentenceCase } from '../../core/wording.ts';
 import { GROUPS } from '../../operations/operation.ts';
-import { operations, titled, titleOf } from '../../operations/registry.ts';
+import { operations, pairTitle, titled } from '../../operations/registry.ts';
 import { coveragePath } from '../page.tsx';
 
 /** A long name without spaces that may be wrapped between its words. */
@@ -33,9 +33,6 @@ export function DataSet({ operation, exchange }: Pick<Pair, 'operation'> & Parti
     </>
   );
 }
-
-/** The same in a text without markup. */
-export const pairTitle = ({ operation, exchange }: Pair): string => `${titleOf(operation)} ${exchange}`;
 
 /** The same as a link to its calendar, or to one of its days. */
 export function DataSetLink({ operation, exchange, day }: Pair & { readonly day?: Day | undefined }) {

@@ -13,11 +13,12 @@ import {
 } from '../../jobs/runs/read-coverage.ts';
 import { readFreshness } from '../../load/state/coverage/freshness.ts';
 import { GAP_REASONS, gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { COMMANDS } from '../commands.ts';
 import { ActionButton } from '../components/action-forms.tsx';
 import { Command, Section, Years } from '../components/basics.tsx';
 import { type Mark, MarkIcon } from '../components/marks.tsx';
-import { byTitle, DataSet, monthName, pairTitle } from '../components/names.tsx';
+import { byTitle, DataSet, monthName } from '../components/names.tsx';
 import {
   coveragePath,
   Heading,
