@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -67,6 +67,24 @@ export function readSecretFiles(env: Readonly<Record<string, string>>, folder: s
  */
 export function readEnvironment(env: Environment, folder: string): Record<string, string> {
   return withoutEmpty({ ...readDotenv(folder), ...withProxies(env) });
+}
+
+/**
+ * Replaces a file of settings, which may hold a key, by renaming a new one into its place, so that no process reads half a
+ * file. If that fails, it is as before.
+ *
+ * @param mode its rights afterwards, whatever the umask is.
+ */
+export function replaceSettingsFile(file: string, text: string, mode: number): void {
+  const draft = `${file}.new`;
+  try {
+    writeFileSync(draft, text, { mode });
+    chmodSync(draft, mode);
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { replaceSettingsFile } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import { PACKAGE } from '../../core/package-folders.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
@@ -47,15 +48,10 @@ function write(file: string, text: string, force: boolean): boolean {
     if (code !== 'EEXIST') throw usageError(`${file} cannot be written: ${messageOf(error)}`);
     if (!force) throw usageError(`${file} exists already, and may hold your key; --force replaces it`);
   }
-  // Renamed into place, so that no process reads half a file.
-  const draft = `${file}.new`;
   try {
-    writeFileSync(draft, text, { mode: 0o600 });
-    chmodSync(draft, 0o600);
-    renameSync(draft, file);
+    replaceSettingsFile(file, text, 0o600);
     return true;
   } catch (error) {
-    rmSync(draft, { force: true });
     throw usageError(`${file} cannot be written: ${messageOf(error)}`);
   }
 }

@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isDeepStrictEqual, parseEnv } from 'node:util';
+import { replaceSettingsFile } from '../../core/environment.ts';
 import { messageOf, usageError } from '../../core/errors.ts';
 import type { SettingChange } from './verdict.ts';
 
@@ -53,15 +54,11 @@ export function writeSettingsFile(folder: string, changes: readonly SettingChang
   const named = resolve(folder, '.env');
   const hasFile = existsSync(named);
   const file = hasFile ? realpathSync(named) : named;
-  const draft = `${file}.new`;
   try {
     const { text, changed } = changeSettings(hasFile ? readFileSync(file, 'utf8') : '', changes);
-    writeFileSync(draft, text, { mode: hasFile ? statSync(file).mode & 0o777 : 0o600 });
-    // Renamed into place, so that no process reads half a file.
-    renameSync(draft, file);
+    replaceSettingsFile(file, text, hasFile ? statSync(file).mode & 0o777 : 0o600);
     return { file: named, changed };
   } catch (error) {
-    rmSync(draft, { force: true });
     throw usageError(`${named} cannot be changed: ${messageOf(error)}`);
   }
 }
