@@ -1,4 +1,4 @@
-import { errors, request } from 'undici';
+import { type Dispatcher, errors, request } from 'undici';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { messageOf, PipelineError } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
@@ -10,12 +10,18 @@ import { diagnose, tooLarge, unreadable } from './diagnostics.ts';
 import { checkResponse } from './envelope.ts';
 import { parseLimitation } from './limitation.ts';
 import { readResponse } from './read.ts';
-import type { Exchange, ObservedDate, Source, SourceSettings } from './types.ts';
+import type { ObservedDate, RawResponse, Source, SourceSettings } from './types.ts';
 
 export { buildUrl } from './build-request.ts';
 export type { Allowance, Limitation } from './limitation.ts';
 export { readResponse } from './read.ts';
 export type * from './types.ts';
+
+/** A response with all that came with it; its headers may quote the access key. */
+interface Received extends RawResponse {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+}
 
 /** How much is read of a response with an error status, which matters only if it is a diagnostic line. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -32,7 +38,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   let lastDate: ObservedDate | null = null;
 
   /** One GET, without redirects, whatever its status. Throws PipelineError if no complete response arrives. */
-  async function exchange(url: string, signal?: AbortSignal): Promise<Exchange> {
+  async function exchange(url: string, signal?: AbortSignal): Promise<Received> {
     const sentAt = clock.now();
     const deadline = AbortSignal.timeout(timeoutMs);
     let responding = false;
@@ -46,13 +52,7 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
       const receivedAt = clock.now();
       lastDate = Number.isNaN(said) ? null : { said, sentAt, receivedAt };
       clockOffset = correctedOffset(clockOffset, said, sentAt, receivedAt);
-      const about = {
-        status: statusCode,
-        contentType: single(headers['content-type']),
-        headers: Object.fromEntries(
-          Object.entries(headers).map(([name, value]) => [name, redact([value ?? ''].flat().join(', '))]),
-        ),
-      };
+      const about = { status: statusCode, contentType: single(headers['content-type']), headers };
       if (statusCode !== 200) {
         const none = { body: Buffer.alloc(0), bytes: 0 };
         const cap = Math.min(MAX_ERROR_BYTES, maxResponseBytes);
@@ -73,13 +73,13 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
   }
 
   /** What is wrong with a status other than 200. A known diagnostic line means the same with any status. */
-  const statusProblem = ({ status, body, headers }: Exchange): PipelineError | null =>
+  const statusProblem = ({ status, body, headers }: Received): PipelineError | null =>
     status === 200
       ? null
-      : (diagnose(body.toString('utf8'), redact) ?? statusError(status, headers['retry-after'] ?? null));
+      : (diagnose(body.toString('utf8'), redact) ?? statusError(status, single(headers['retry-after'])));
 
   /** One GET. Throws PipelineError for anything but a 200 with a complete body. */
-  async function get(url: string, signal?: AbortSignal): Promise<Exchange> {
+  async function get(url: string, signal?: AbortSignal): Promise<Received> {
     const response = await exchange(url, signal);
     const problem = statusProblem(response);
     if (problem !== null) throw problem;
@@ -129,7 +129,13 @@ export function createSource(settings: SourceSettings, log?: Logger, clock: Cloc
         problem = error;
       }
       const { accessKey: _, ...params } = Object.fromEntries(new URL(url).searchParams);
-      return { ...response, problem, params };
+      const headers = Object.fromEntries(
+        Object.entries(response.headers).map(([name, value]) => [
+          name,
+          redact([value ?? ''].flat().join(', ')),
+        ]),
+      );
+      return { ...response, headers, problem, params };
     },
     async limitation(signal) {
       const { body } = await get(buildLimitationUrl(settings), signal);

@@ -94,15 +94,11 @@ export interface ObservedDate {
   readonly receivedAt: number;
 }
 
-/** A response with all that came with it. */
-export interface Exchange extends RawResponse {
+/** A response to a request that was varied, with all that came with it. */
+export interface VariedExchange extends RawResponse {
   readonly status: number;
   /** Without the access key. */
   readonly headers: Readonly<Record<string, string>>;
-}
-
-/** A response to a request that was varied. */
-export interface VariedExchange extends Exchange {
   /** Why it is no data; null if it is. */
   readonly problem: PipelineError | null;
   /** The parameters of the request, without the access key. */

@@ -26,7 +26,7 @@ export interface MadeCall {
 }
 
 /** How far back the source serves a session, in days before the requested one. */
-export interface HistoryReach {
+interface HistoryReach {
   readonly served: number;
   /** Null if none was refused. */
   readonly refused: number | null;
@@ -44,7 +44,7 @@ export interface Made {
   readonly history: HistoryReach | null;
 }
 
-export interface Probe {
+interface Probe {
   readonly cli: Cli;
   readonly config: Config;
   readonly db: Database;

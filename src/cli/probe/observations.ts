@@ -1,4 +1,5 @@
 import type { Config } from '../../core/config.ts';
+import { groupBy } from '../../core/iterables.ts';
 import { plainName } from '../../operations/fields.ts';
 import { OPEN_POINTS, type OpenPointName } from '../../sandbox/index.ts';
 import { type Made, type MadeCall, problemText, type SentRecord } from './make-calls.ts';
@@ -68,11 +69,7 @@ export const callRow = ({ call, response, problem, records, extracted, seconds }
 
 /** What the key may request, as far as calls have shown it. */
 export function rightsOf(calls: readonly MadeCall[]) {
-  const pairs = new Map<string, MadeCall[]>();
-  for (const made of calls) {
-    const key = `${made.call.operation.name} ${made.call.requested.exchange}`;
-    pairs.set(key, [...(pairs.get(key) ?? []), made]);
-  }
+  const pairs = groupBy(calls, ({ call }) => `${call.operation.name} ${call.requested.exchange}`);
   return [...pairs.values()].map((of) => {
     const [first] = of as [MadeCall];
     const isServed = of.some(({ problem }) => problem === null);
