@@ -22,6 +22,9 @@ export const either = (words: readonly string[]): string =>
 /** `Price bands`, from `price bands`. */
 export const sentenceCase = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
+/** `12.3 %`: three digits are enough to judge a size. */
+export const percentText = (value: number): string => `${Number(value.toPrecision(3))} %`;
+
 /** `1 window`, `3 windows`. */
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;

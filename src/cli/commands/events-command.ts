@@ -1,5 +1,6 @@
 import { type PipelineError, usageError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/input.ts';
+import { percentText } from '../../core/wording.ts';
 import { EVENT_KINDS } from '../../extract/corporate-actions/purpose.ts';
 import type { Context } from '../../jobs/context.ts';
 import {
@@ -54,17 +55,14 @@ export async function refuseCodes({ db }: Pick<Context, 'db'>, symbols: readonly
   throw usageError(`--symbol: "${code}" is digits only, which is a scrip code and not a symbol; ${hint}`);
 }
 
-/** A number with few digits and without unnecessary zeros. */
-const shortNumber = (value: number, digits = 6) => String(Number(value.toPrecision(digits)));
-
 /** An event for people: its id and effect on one line, what the exchange's list says below. */
 export function eventText(event: StoredEvent): string {
   const { id, exchange, ratio, priceFactor, amount, status, statusReason, purpose, listedBy } = event;
   const moves =
     event.effect === null || priceFactor !== null
       ? null
-      : `moves the price by ${shortNumber(event.effect, 3)} % at most`;
-  const factor = priceFactor === null ? '' : `, prices × ${shortNumber(Number(priceFactor))}`;
+      : `moves the price by ${percentText(event.effect)} at most`;
+  const factor = priceFactor === null ? '' : `, prices × ${Number(Number(priceFactor).toPrecision(6))}`;
   const effect = [
     ratio === null ? null : `${ratio.replace(':', ' shares for ')}${factor}`,
     amount === null ? null : `Rs ${amount}`,

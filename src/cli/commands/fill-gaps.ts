@@ -4,7 +4,7 @@ import { type Cli, loadSettings, logNote, print, printJson } from '../cli.ts';
 import { plural } from '../output.ts';
 import { gapScope, parsedLate } from '../parse-request.ts';
 import { runRequest } from '../work-on-run.ts';
-import { type FillFlags, logAssumptions } from './gaps.ts';
+import { type FillFlags, logAssumptions, noTradingDayText } from './gaps.ts';
 
 export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFlags): Promise<void> {
   const config = await loadSettings(cli);
@@ -22,7 +22,7 @@ export async function fillGaps(cli: Cli, names: readonly string[], flags: FillFl
       if (gaps.length > 0) return gapRequest(gaps);
       logAssumptions(cli, found);
       if (flags.json === true) printJson(cli, null);
-      else if (!found.hasTradingDay) print(cli, `no trading day from ${found.from} to ${found.to}`);
+      else if (!found.hasTradingDay) print(cli, noTradingDayText(found));
       else print(cli, far === 0 ? 'nothing is missing' : 'nothing is missing that the source still has');
       return null;
     },

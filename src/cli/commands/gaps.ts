@@ -29,11 +29,15 @@ export async function listGaps(
   cli.exitCode = found.total > 0 ? EXIT.failed : EXIT.done;
 }
 
+/** What there is to say of a range in which nothing can be missing. */
+export const noTradingDayText = ({ from, to }: Pick<Gaps, 'from' | 'to'>) =>
+  `no trading day from ${from} to ${to}`;
+
 function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
   const { from, to, gaps, total, hasTradingDay } = found;
   const range = from === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];
-  if (listed.length === 0 && !hasTradingDay) return `no trading day from ${from} to ${to}`;
+  if (listed.length === 0 && !hasTradingDay) return noTradingDayText(found);
   return [
     ...(listed.length === 0 ? [] : [table(COLUMNS, listed), '']),
     total === 0

@@ -1,3 +1,4 @@
+import { percentText } from '../../core/wording.ts';
 import type { Context } from '../../jobs/context.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
 import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
@@ -70,8 +71,8 @@ function headline({ kind, operation, exchange, exchanges, from, to, subject, ite
 }
 
 /** How far a corporate action moves the price, as far as that is known. */
-export const effectText = (effect: number | null) =>
-  effect === null ? '' : `, at most ${Number(effect.toPrecision(3))} % of the price`;
+const effectText = (effect: number | null) =>
+  effect === null ? '' : `, at most ${percentText(effect)} of the price`;
 
 /** What is true where no issue is listed. */
 async function noneText({ db }: Pick<Context, 'db'>, isFiltered: boolean): Promise<string> {

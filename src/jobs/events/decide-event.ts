@@ -53,7 +53,7 @@ export async function decideEvent(
 }
 
 /** Events that a bulk decision is about, and those that it leaves to a person. */
-export interface SmallEvents {
+interface SmallEvents {
   /** The ids of the rows of each event that moves the price by less. */
   readonly small: readonly (readonly string[])[];
   /** How many events move it by as much or more, and of how many that is not known. */

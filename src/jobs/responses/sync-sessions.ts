@@ -152,7 +152,7 @@ export async function observeSessions(
 }
 
 /** A year of an exchange without calendar data, in which Monday to Friday is assumed. */
-export interface UnknownYear {
+interface UnknownYear {
   readonly exchange: string;
   readonly year: number;
 }

@@ -1,7 +1,7 @@
-import { count, plural } from '../../core/wording.ts';
+import { count, percentText, plural } from '../../core/wording.ts';
 import { type CheckedDays, listFindings, readCheckedDays } from '../../load/state/findings.ts';
 import { ISSUE_KINDS, ISSUE_NOUNS } from '../../load/state/issue-kinds.ts';
-import { countIssues, type Issue, readIssues } from '../../load/state/issues.ts';
+import { countIssues, type Issue, listIssues } from '../../load/state/issues.ts';
 import { openRejects } from '../../load/state/rejects.ts';
 import {
   predicateOf,
@@ -25,9 +25,9 @@ export async function issuesPage(context: PageContext, { query }: Requested): Pr
   const { db, config, token } = context;
   const zone = config.EOD_TIMEZONE;
   const kind = ISSUE_KINDS.find((one) => one === query.get('kind'));
-  const [counts, { issues }, rejects, { findings }, checked, changes] = await Promise.all([
+  const [counts, issues, rejects, { findings }, checked, changes] = await Promise.all([
     countIssues(db.drizzle),
-    readIssues(db.drizzle, kind === undefined ? {} : { kinds: [kind] }, LISTED),
+    listIssues(db.drizzle, kind === undefined ? {} : { kinds: [kind] }, LISTED),
     kind === 'reject' ? openRejects(db.drizzle, {}, LISTED) : [],
     kind === 'finding' ? listFindings(db.drizzle, { limit: LISTED }) : { findings: [] },
     readCheckedDays(db.drizzle),
@@ -173,7 +173,7 @@ function About({ issue }: { readonly issue: Issue }) {
 /** How large an issue is, where the row does not say so already. */
 function effectText({ kind, effect }: Issue): string | null {
   if (effect === null) return null;
-  if (kind === 'corporate_action') return `${Number(effect.toPrecision(3))} % of the price`;
+  if (kind === 'corporate_action') return `${percentText(effect)} of the price`;
   return kind === 'withdrawal' ? plural(effect, 'row') : null;
 }
 

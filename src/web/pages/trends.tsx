@@ -23,7 +23,7 @@ interface Arrival {
 }
 
 /** How late the sessions of a data set were stored. */
-export interface Lateness extends Pair {
+interface Lateness extends Pair {
   /** Sessions that were stored within AWAITED_HOURS. */
   readonly arrivals: readonly Arrival[];
   /** Number of sessions that were stored after that. */
