@@ -62,6 +62,11 @@ test('the documentation stays short: 18 pages, 24,000 words, a README of 90 line
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(90);
 });
 
+test('README.md names the two commands of a fresh machine', () => {
+  for (const command of ['npm ci && npm run demo', 'npm ci && npm test'])
+    expect(read('README.md')).toMatch(new RegExp(`^    ${command} `, 'm'));
+});
+
 test('docs/README.md lists each page once', () => {
   const listed = [...read('docs/README.md').matchAll(/\]\(([a-z-]+\.md)\)/g)].map(([, page]) => page);
   expect(listed.toSorted()).toEqual(
