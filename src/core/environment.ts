@@ -70,8 +70,8 @@ export function readEnvironment(env: Environment, folder: string): Record<string
 }
 
 /**
- * Replaces a file of settings, which may hold a key, by renaming a new one into its place, so that no process reads half a
- * file. If that fails, it is as before.
+ * Replaces a file of settings, which may hold a key, by renaming a new one, so that no process reads half a file. If that
+ * fails, it is as before.
  *
  * @param mode its rights afterwards, whatever the umask is.
  */
