@@ -158,11 +158,11 @@ COMMENT ON COLUMN market.prices_adjusted.has_unreviewed_event IS 'True before th
 -- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
 -- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are
 -- compared only if the second states the close of the first: otherwise some are missing in between.
-CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, price_factor numeric, dividend numeric)
+CREATE OR REPLACE FUNCTION etl.price_effect(exchange text, share_id text, ex_date date, price_factor numeric, kind text, is_reinvested boolean, amount numeric)
 RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT round(100 * CASE WHEN $4 IS NOT NULL THEN abs($4 - 1) ELSE (
-    SELECT CASE WHEN $5 IS NOT NULL THEN $5 / before.close_price
+    SELECT CASE WHEN ($5 IN ('dividend', 'interest') OR $6) AND $7 IS NOT NULL THEN $7 / before.close_price
              ELSE greatest(abs(nullif(first.open_price, 0) / before.close_price - 1), abs(nullif(first.close_price, 0) / before.close_price - 1)) END
       FROM (SELECT s.* FROM market.series_aliases a
              CROSS JOIN LATERAL (
@@ -182,4 +182,4 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
              ORDER BY s.trade_date, a.symbol, a.series LIMIT 1) first
      WHERE first.previous_close_price = before.close_price) END, 2)
 $$;
-COMMENT ON FUNCTION etl.price_effect(text, text, date, numeric, numeric) IS 'How far an event of a share moves its price, in percent: by its factor or dividend, or else at most as far as the price moved from the last close before it; null where that is not known.';
+COMMENT ON FUNCTION etl.price_effect(text, text, date, numeric, text, boolean, numeric) IS 'How far an event of a share moves its price, in percent: by its factor or dividend, or else at most as far as the price moved from the last close before it; null where that is not known.';

@@ -38,8 +38,7 @@ CREATE OR REPLACE VIEW etl.issues AS
          concat_ws('; ', e.purpose, e.status_reason), e.first_loaded_at
     FROM (SELECT DISTINCT ON (s.share, s.kind, s.item, s.chain, s.nth) s.*,
                  -- What is known on one exchange holds for the other.
-                 max(etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.price_factor,
-                   CASE WHEN s.kind IN ('dividend', 'interest') OR s.is_reinvested THEN s.amount END))
+                 max(etl.price_effect(s.exchange, s.instrument_id, s.ex_date, s.price_factor, s.kind, s.is_reinvested, s.amount))
                    OVER (PARTITION BY s.share, s.kind, s.item, s.chain, s.nth) AS effect
             FROM etl.events_of_shares('needs_review') s
            ORDER BY s.share, s.kind, s.item, s.chain, s.nth, (s.listed_by = s.exchange) IS TRUE DESC, s.exchange DESC, s.symbol) e

@@ -196,8 +196,8 @@ export interface EventFilter {
 }
 
 /** How far an event moves the price, as SQL; computed after the limit where nothing is sorted by it. */
-const EFFECT = `case when status = 'needs_review' then etl.price_effect(exchange, instrument_id, ex_date, price_factor,
-                   case when kind in ('dividend', 'interest') or is_reinvested then amount end) end`;
+const EFFECT = `case when status = 'needs_review' then
+                   etl.price_effect(exchange, instrument_id, ex_date, price_factor, kind, is_reinvested, amount) end`;
 
 /**
  * Events, and how many match in all: the newest ex-dates first, but of those without a decision first demergers, then what
