@@ -79,8 +79,8 @@ describe('names', () => {
     ['turnover numeric', 'Traded value. Unit: lakhs of rupees.', '_lakh at the end'],
     ['turnover_rs_crore numeric', 'Traded value. Unit: crores of rupees.', 'in the singular'],
     ['turnover_crore numeric', 'Traded value. Unit: rupees.', 'no unit at the end'],
-    ['withdrawn boolean', '', 'for booleans'],
-    ['is_new integer', '', 'for booleans'],
+    ['withdrawn boolean', '', 'only booleans'],
+    ['is_new integer', '', 'only booleans'],
     ['ticker text', '', 'symbol or scrip_code'],
     ['"tradeDate" date', '', 'snake_case'],
   ])('are found if they do not: %s', async (column, comment, problem) => {
