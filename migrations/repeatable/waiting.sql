@@ -13,6 +13,10 @@ CREATE OR REPLACE VIEW etl.doubted_windows AS
         AND (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = later.id)
           > (SELECT max(a.position) FROM etl.responses a WHERE a.window_id = w.id));
 
+CREATE OR REPLACE FUNCTION etl.changes_shares(kind text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT $1 IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') $$;
+COMMENT ON FUNCTION etl.changes_shares(text) IS 'True of the kinds of events by which prices have to be adjusted, however little the price moved on the ex-date.';
+
 -- Texts and effects are queries of their own, so that a count does not compute them.
 CREATE OR REPLACE VIEW etl.issues AS
   SELECT 'reject'::text AS kind, 1 AS priority, r.operation, r.exchange, ARRAY[r.exchange] AS exchanges, r.from_date, r.to_date,
@@ -32,7 +36,7 @@ CREATE OR REPLACE VIEW etl.issues AS
     FROM etl.doubted_windows d
   UNION ALL
   SELECT 'corporate_action'::text,
-         CASE WHEN e.kind IN ('split', 'consolidation', 'bonus', 'demerger', 'capital_reduction') OR e.effect >= 20 THEN 1
+         CASE WHEN etl.changes_shares(e.kind) OR e.effect >= 20 THEN 1
            WHEN e.effect < 5 THEN 3 ELSE 2 END,
          'CorporateEvents'::text, e.exchange, e.exchanges, e.ex_date, e.ex_date, concat_ws(' ', e.symbol, e.kind), e.event_id, 1::bigint, e.effect,
          concat_ws('; ', e.purpose, e.status_reason), e.first_loaded_at

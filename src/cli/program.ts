@@ -170,13 +170,11 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
   if (group !== undefined) return print(cli, groupText(group));
   let command = program;
   for (const name of names) {
-    const known = command.commands.map((one) => one.name());
     const found = command.commands.find((one) => one.name() === name);
     if (found === undefined) {
+      if (command === program) throw unknownCommand(name);
+      const known = command.commands.map((one) => one.name());
       const guess = didYouMean(name, known);
-      if (command === program) {
-        throw usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
-      }
       const whole = guess === '' ? ` ("eod help ${command.name()}" explains it)` : '';
       throw usageError(`unknown command '${name}' of ${command.name()}${guess}${whole}`);
     }
@@ -185,6 +183,21 @@ async function help(program: Command, cli: Cli, names: readonly string[]): Promi
     command = found;
   }
   command.outputHelp();
+}
+
+/** Names what is spelled alike, or else the verb of a command, such as `gaps fill` if `fill-gaps` was typed. */
+function unknownCommand(name: string) {
+  const words = name.toLowerCase().split('-');
+  const [verb] = COMMANDS.flatMap((command) =>
+    (command.verbs ?? [])
+      .filter(
+        (one) =>
+          words.includes(one.name) && words.every((word) => word === one.name || word === command.name),
+      )
+      .map((one) => `; did you mean ${command.name} ${one.name}?`),
+  );
+  const guess = verb ?? didYouMean(name, [...SPECIFICATIONS.keys()]);
+  return usageError(`unknown command '${name}'${guess}`, guess === '' ? 'list_commands' : undefined);
 }
 
 /** Turns `error: unknown option '--forc'\n(Did you mean --force?)` into one line. */
@@ -231,12 +244,7 @@ function meantBy(args: readonly string[]): readonly string[] {
 function mistakeOf(program: Command, cli: Cli, error: unknown): unknown {
   if (!(error instanceof CommanderError)) return error;
   const [, name = ''] = /'(.*?)'/.exec(error.message) ?? [];
-  if (error.code === 'commander.unknownCommand' && cli.command === undefined) {
-    // Commander does not guess hidden commands.
-    return usageError(
-      `unknown command '${name}'${didYouMean(name, [...SPECIFICATIONS.keys()]) || ' ("eod help --all" lists them)'}`,
-    );
-  }
+  if (error.code === 'commander.unknownCommand' && cli.command === undefined) return unknownCommand(name);
   // Commander looks for the flag among those of the list too.
   if (error.code === 'commander.unknownOption' && error.message.includes(`Did you mean ${name}?`)) {
     const list = `"eod ${cli.command}"`;

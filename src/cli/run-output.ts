@@ -125,7 +125,7 @@ function withdrawnLines({ withdrawals }: ReportedRun): string[] {
   return paragraph(
     done.sort((a, b) => Number(b.left === 0) - Number(a.left === 0)),
     ({ operation, exchange, day, gone, left }) =>
-      `withdrawn: ${[operation, exchange, day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
+      `withdrawn: ${[pairTitle({ operation, exchange }), day].filter(Boolean).join(' ')}: ${plural(gone, 'row')} not listed any more, ${left === 0 ? 'none is left' : `${count(left)} left`}`,
   );
 }
 

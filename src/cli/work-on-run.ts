@@ -148,7 +148,7 @@ async function pauseText(context: WorkContext, kind: Progress['kind']): Promise<
     return 'Postgres cannot store responses, waiting until it can';
   const until = waitsUntil(await quotaStatus(context), kind);
   if (until === null) return null;
-  return `the hour’s calls are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
+  return `the calls of the hour are used up, waiting until ${clockTime(until, context.config.EOD_TIMEZONE)}`;
 }
 
 /** What failed so far and is tried again; null if nothing is. */

@@ -37,7 +37,7 @@ export const draftCommand = (operation: string) => `eod operations draft ${opera
 
 const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
-/** The command that settles an issue, or shows what it is about so that a person can decide. */
+/** The next command for an issue: it settles it, or shows a record or a finding so that a person can decide. */
 export function issueCommand({ kind, operation, exchange, from, to, subject, id }: Issue): string {
   const days = `--from ${from} --to ${to}`;
   switch (kind) {
@@ -46,7 +46,7 @@ export function issueCommand({ kind, operation, exchange, from, to, subject, id 
         ? `eod rejects --operation ${operation} --exchange ${exchange}`
         : rejectCommand(Number(id));
     case 'withdrawal':
-      return `eod withdrawals ${id}`;
+      return `eod withdrawals accept ${id}`;
     case 'corporate_action':
       return eventCommand(id ?? '');
     case 'finding':

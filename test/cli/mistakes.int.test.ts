@@ -149,7 +149,9 @@ const COMMAND_LINES: readonly Mistake[] = [
   ],
   ['help --all backfill', 'help --all lists every command: leave out "backfill"'],
   ['gap', `unknown command 'gap'; did you mean gaps?`],
-  ['resume 7', `unknown command 'resume' ("eod help --all" lists them)`],
+  ['resume 7', `unknown command 'resume'; did you mean runs resume?`],
+  ['fill-gaps', `unknown command 'fill-gaps'; did you mean gaps fill?`],
+  ['help cancel', `unknown command 'cancel'; did you mean runs cancel?`],
   [
     'rejects --operation GetBhavCopy',
     'unknown operation "GetBhavCopy"; did you mean GetBhavCopyCM? ("eod operations" lists them)',

@@ -33,7 +33,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
       `8 rows no longer listed, and kept: Prices, bhavcopy_cm NSE ${DAY}`,
       '    8 of 20 rows of market.bhavcopy_cm were not listed any more; more than may',
       '      be withdrawn (EOD_MAX_WITHDRAW_SHARE), so none was',
-      `    eod withdrawals ${id}`,
+      `    eod withdrawals accept ${id}`,
       '',
       '1 issue: 1 withdrawal\n',
     ].join('\n'),
@@ -45,7 +45,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
       id,
       effect: 8,
       priority: 1,
-      command: `eod withdrawals ${id}`,
+      command: `eod withdrawals accept ${id}`,
     },
   ]);
   expect((await runCli(['issues', '--exchange', 'BSE'], options)).stdout).toBe(
@@ -69,7 +69,7 @@ test('what was not believed is listed with rows, and withdrawn when somebody acc
   const report = (await runJson<RunReport>(['runs', String(runId)], options)).json;
   expect(report.withdrawals).toMatchObject([{ day: DAY, state: 'accepted', gone: 8 }]);
   expect((await runCli(['runs', String(runId)], options)).stdout).toMatch(
-    /^withdrawn: GetBhavCopyCM NSE 2025-08-29: 8 rows not listed any more, 12 left$/m,
+    /^withdrawn: Prices, bhavcopy_cm NSE 2025-08-29: 8 rows not listed any more, 12\s+left$/m,
   );
   const again = await runCli(['withdrawals', 'accept', id], options);
   expect(await runCli(['withdrawals', id], options)).toMatchObject({ code: 2, stderr: again.stderr });

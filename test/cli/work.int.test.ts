@@ -182,7 +182,7 @@ describe('a run that is stopped', () => {
   test('a command that waits for the next clock hour says so', async ({ url }) => {
     const env = { ...environment(url), EOD_CALLS_PER_HOUR: '2', EOD_NIGHTLY_RESERVE: '0' };
     const backfill = startCli(['backfill', 'GetBhavCopyCM', ...RANGE], { cwd, env });
-    await backfill.output(/ · the hour’s calls are used up, waiting until \d\d:00 IST\n/);
+    await backfill.output(/ · the calls of the hour are used up, waiting until \d\d:00 IST\n/);
     backfill.signal('SIGINT');
     expect(await backfill.ended).toMatchObject({ code: 130 });
   });

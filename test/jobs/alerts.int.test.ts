@@ -95,7 +95,7 @@ describe('alerts of a run', () => {
     await (await openSetup(webhook, { instrumentsPerExchange: 40 }, later)).run(requested);
     expect(kinds(webhook.heard)).toEqual(['suspicious']);
     expect(webhook.heard[0]?.message).toMatch(
-      /^run \d+ has suspicious windows: .*rows of market.bhavcopy_cm were not listed any more/,
+      /^run \d+ has suspicious windows: Prices, bhavcopy_cm NSE .*rows of market.bhavcopy_cm were not listed any more/,
     );
   });
 
@@ -112,7 +112,9 @@ describe('alerts of a run', () => {
         sessions: [{ operation: 'GetBhavCopyCM', exchange: 'NSE', day: DAY, reason: 'not_published' }],
       },
     });
-    expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(`GetBhavCopyCM NSE ${DAY}`);
+    expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toContain(
+      `Prices, bhavcopy_cm NSE ${DAY}`,
+    );
   });
 
   test.runIf(isSlowLayer)(
@@ -135,7 +137,7 @@ describe('alerts of a run', () => {
       expect(kinds(webhook.heard)).toEqual([]);
       await runToEnd(empty, await nightlyRequest(empty, scope));
       expect(webhook.heard.find(({ kind }) => kind === 'gaps')?.message).toMatch(
-        /GetBhavCopyCM NSE .*\(the source listed nothing\)/,
+        /Prices, bhavcopy_cm NSE .*\(the source listed nothing\)/,
       );
     },
   );

@@ -146,7 +146,7 @@ const prices = (day: string, ...shares: readonly (readonly [string, number, numb
     ),
   ]);
 
-test('what moved the price by less than a percentage is ignored at once; what is larger or not known stays, largest first', async () => {
+test('what moved the price by less than a percentage is ignored at once; what is larger, not known or changes the shares stays, largest first', async () => {
   const context = await openStore();
   await importInto(context, [
     prices(
@@ -155,6 +155,8 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['LARGE', 90, 100, 100],
       ['FELL', 90, 100, 100],
       ['LATE', 90, 100, 100],
+      ['PARTED', 90, 100, 100],
+      ['DIVIDED', 90, 100, 100],
     ),
     // LATE has had a session since that is not stored.
     prices(
@@ -163,11 +165,15 @@ test('what moved the price by less than a percentage is ignored at once; what is
       ['LARGE', 100, 70, 99],
       ['FELL', 100, 99, 80],
       ['LATE', 98, 99, 99],
+      ['PARTED', 100, 99, 99],
+      ['DIVIDED', 100, 99, 99],
     ),
     newFile('events.csv', [
       'exchange,symbol,ex_date,kind,ratio,note',
       ...['SMALL', 'LARGE', 'FELL', 'LATE'].map((symbol) => `NSE,${symbol},2024-06-03,rights,,`),
       'NSE,NOBODY,2024-06-03,demerger,,',
+      'NSE,PARTED,2024-06-03,demerger,,',
+      'NSE,DIVIDED,2024-06-03,split,,',
     ]),
   ]);
   const { pool } = context.db;
@@ -177,6 +183,8 @@ test('what moved the price by less than a percentage is ignored at once; what is
       effect,
     ]);
   expect(await effects()).toEqual([
+    ['DIVIDED', 1],
+    ['PARTED', 1],
     ['NOBODY', null],
     ['LARGE', 30],
     ['FELL', 20],
@@ -184,14 +192,23 @@ test('what moved the price by less than a percentage is ignored at once; what is
     ['LATE', null],
   ]);
   const found = await smallEvents(context, 5);
-  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 2 });
+  expect(found).toEqual({ small: [['NSE:SMALL:2024-06-03:rights']], large: 2, unknown: 4 });
   await ignoreEvents(context, found.small.flat());
-  expect((await effects()).map(([symbol]) => symbol)).toEqual(['NOBODY', 'LARGE', 'FELL', 'LATE']);
+  expect((await effects()).map(([symbol]) => symbol)).toEqual([
+    'DIVIDED',
+    'PARTED',
+    'NOBODY',
+    'LARGE',
+    'FELL',
+    'LATE',
+  ]);
   expect((await smallEvents(context, 5)).small).toEqual([]);
   const { issues } = await readIssues(context.db.drizzle, { kinds: ['corporate_action'] }, 9);
   expect(issues.map(({ subject, priority, effect }) => [subject, priority, effect])).toEqual([
     ['LARGE rights', 1, 30],
     ['FELL rights', 1, 20],
+    ['DIVIDED split', 1, 1],
+    ['PARTED demerger', 1, 1],
     ['NOBODY demerger', 1, null],
     ['LATE rights', 2, null],
   ]);

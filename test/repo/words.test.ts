@@ -28,6 +28,7 @@ const INSTEAD: readonly (readonly [RegExp, string])[] = [
   [/\bnever[ _]asked\b/gi, 'not requested yet'],
   [/\bcounts? as\b(?! \()/gi, 'is taken as, is'],
   [/\b(?:is|are) for\b/gi, 'the verb that is meant: concerns, belongs to, reads'],
+  [/’/g, "the apostrophe '"],
 ];
 
 /** A sentence of a comment that is a question about what it describes. */
@@ -37,6 +38,7 @@ const QUESTION =
 /** What is meant otherwise: a person is asked, or it is an idiom. By file; `*` in each. */
 const ALLOWED: Readonly<Record<string, readonly RegExp[]>> = {
   '*': [/\bin place of\b/gi, /\binto place\b/g, /\bin one place\b/g],
+  'src/extract/diagnostics.ts': [/\['’\]/g],
   'src/cli/cli.ts': [/question/gi, /\bAsks the person\b/g],
   'src/cli/confirm.ts': [/\bAsks on a terminal\b/g],
   'src/cli/commands/completion.ts': [/\bit asks `eod complete`/g],

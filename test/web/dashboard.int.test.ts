@@ -1,9 +1,12 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { importFiles } from '../../src/jobs/import/import-files.ts';
+import { newFile } from '../jobs/import-support.ts';
 import { clockFrom } from '../reliability/support.ts';
 import { runCli, startCli } from '../support/cli.ts';
+import { openPipeline } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { DAY, logged, openDashboard, serve } from './dashboard-support.ts';
+import { clock, DAY, logged, openDashboard, serve } from './dashboard-support.ts';
 
 const { pipeline, url, actionsUrl } = await openDashboard();
 
@@ -47,6 +50,28 @@ test('Status says what is missing and why: data sets by title, in groups', async
   expect(odd).toContain(`${DAY}: suspicious`);
 });
 
+test('the coverage of a data set names "eod gaps fill" only if the source can still have what is missing', async () => {
+  const path = '/coverage/GetSeriesChange/NSE';
+  expect(await textOf(path)).toContain('eod gaps fill GetSeriesChange requests what the source still has');
+  const files = await openPipeline({ clock });
+  const paths = ['2024-05-31', '2024-06-04'].map((day) =>
+    newFile(`${day}.csv`, [
+      'TradDt,BizDt,Sgmt,Src,FinInstrmTp,FinInstrmId,ISIN,TckrSymb,SctySrs,OpnPric,HghPric,LwPric,ClsPric,LastPric,PrvsClsgPric,TtlTradgVol,TtlTrfVal,TtlNbOfTxsExctd',
+      `${day},${day},CM,NSE,STK,1,INE000000011,ABC,EQ,10,10,10,10,10,10,10,100,3`,
+    ]),
+  );
+  await importFiles(files, { paths, force: false });
+  const old = await textOf('/coverage/GetBhavCopyCM/NSE?year=2024', await serve(files));
+  expect(old).toMatch(
+    /too old for the source : \d+ sessions, .*They are too old for the source: eod import FILE loads/,
+  );
+  expect(old).not.toContain('eod gaps fill');
+  const { EOD_ACCESS_KEY: _, ...config } = pipeline.config;
+  const keyless = await textOf(path, await serve({ ...pipeline, config: config as typeof pipeline.config }));
+  expect(keyless).toContain('Without EOD_ACCESS_KEY nothing is requested: eod import FILE loads');
+  expect(keyless).not.toContain('eod gaps fill');
+});
+
 test('Data has the rows of each session, and the prices of a share, by the name of the data set', async () => {
   const text = await textOf('/data/GetBhavCopyCM');
   expect(text).toMatch(/Prices, bhavcopy_cm .* Records of each session, NSE 4 sessions, /);
@@ -70,7 +95,7 @@ test('Data has the rows of each session, and the prices of a share, by the name 
   expect((await fetch(`${url}/data/nowhere`)).status).toBe(404);
 });
 
-test('Issues lists what needs a person, each with the command that settles it; of one kind every detail', async () => {
+test('Issues lists what needs a person, each with the next command; of one kind every detail', async () => {
   const html = await (await fetch(`${url}/issues`)).text();
   const text = await textOf('/issues');
   expect(text).toMatch(/Issues 1 corporate action, 1 finding, 1 reject, 1 suspicious response[,.]/);

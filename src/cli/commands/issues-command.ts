@@ -46,7 +46,7 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
   );
 }
 
-/** An issue for people: what it is about, what is wrong, and the command that settles it. */
+/** An issue for people: what it is about, what is wrong, and the next command. */
 function issueText(issue: Issue): string {
   const { items, text } = issue;
   const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'the first: ' : ''}${text}`];

@@ -1,6 +1,7 @@
 import { usageError } from '../../core/errors.ts';
 import { contentDigest, digestUpTo, type Verification, verify } from '../../load/market/digests.ts';
 import { versionAt } from '../../load/state/loads/versions.ts';
+import { pairTitle } from '../../operations/registry.ts';
 import { type Cli, EXIT, type JsonFlag, loadSettings, print, printJson } from '../cli.ts';
 import { openReadable } from '../open-context.ts';
 import { parseMoment } from '../options.ts';
@@ -72,7 +73,7 @@ export function verificationText(found: Verification, isAsNoted: boolean | null)
     ...firstLines(
       differences,
       (one) =>
-        `state ${one.state}: load ${one.load} of ${one.operation} ${one.exchange}${one.from === null ? '' : ` ${one.from} to ${one.to}`}: ${one.problem}`,
+        `state ${one.state}: load ${one.load} of ${pairTitle(one)}${one.from === null ? '' : ` ${one.from} to ${one.to}`}: ${one.problem}`,
     ),
     ...strayRows.map(
       ({ table, rows }) => `${table}: ${plural(rows, 'row')} of no load, or of a day that it did not change`,

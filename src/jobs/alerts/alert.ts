@@ -3,6 +3,7 @@ import { pairName } from '../../core/exchanges.ts';
 import { groupBy } from '../../core/iterables.ts';
 import type { SessionState } from '../../load/state/coverage/completeness.ts';
 import { gapText } from '../../load/state/coverage/gap-reasons.ts';
+import { pairTitle } from '../../operations/registry.ts';
 
 /** `heartbeat`: a request to EOD_HEARTBEAT_URL; `test`: sent by hand and not stored. */
 type AlertKind = Config['EOD_ALERT_ON'][number] | 'heartbeat' | 'test';
@@ -51,9 +52,9 @@ type AlertedSession = Pick<SessionState, 'operation' | 'exchange' | 'day' | 'rea
 
 const nameOf = (session: AlertedSession) => `${pairName(session)} ${session.day}`;
 
-/** A session in words: `GetBhavCopyCM NSE 2025-09-12 (not requested yet)`. */
+/** A session in words: `Prices, bhavcopy_cm NSE 2025-09-12 (not requested yet)`. */
 const textOf = (session: AlertedSession) =>
-  `${nameOf(session)} (${session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason })})`;
+  `${pairTitle(session)} ${session.day} (${session.reason === null ? 'missing' : gapText({ ...session, reason: session.reason })})`;
 
 /** @param facts what else is known: `run` after which it is missing, or `workers` that were seen within the last minute. */
 export function sessionAlert(

@@ -6,7 +6,7 @@ import { failuresOfRun, refusalInRun } from '../../load/state/runs/outcomes.ts';
 import { doubtedWindowsOfRuns, reportRun } from '../../load/state/runs/reports.ts';
 import { type EndedRun, readRun } from '../../load/state/runs/runs.ts';
 import { BHAV_COPY } from '../../operations/operation.ts';
-import { isInUse } from '../../operations/registry.ts';
+import { isInUse, pairTitle } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { keyHash } from '../policy/quota.ts';
 import { type Alert, keyAlert, listText, sessionAlert } from './alert.ts';
@@ -80,7 +80,8 @@ async function completion(context: Context, run: EndedRun): Promise<Alert | null
 }
 
 async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert | null> {
-  const found = (await doubtedWindowsOfRuns(db.drizzle, [run.id])).map((window) => ({
+  const doubted = await doubtedWindowsOfRuns(db.drizzle, [run.id]);
+  const found = doubted.map((window) => ({
     what: `${window.operation} ${window.exchange} ${window.from}`,
     window: window.windowId,
     suspicious: window.reason,
@@ -89,7 +90,7 @@ async function doubtedResponses({ db }: Context, run: EndedRun): Promise<Alert |
   return {
     kind: 'suspicious',
     subject: found.map(({ what }) => what).join(', '),
-    message: `run ${run.id} has suspicious windows: ${listText(found.map(({ what, suspicious }) => `${what}: ${suspicious}`))}`,
+    message: `run ${run.id} has suspicious windows: ${listText(doubted.map((one) => `${pairTitle(one)} ${one.from}: ${one.reason}`))}`,
     facts: { run: run.id, windows: found },
   };
 }

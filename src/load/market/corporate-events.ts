@@ -200,8 +200,8 @@ const EFFECT = `case when status = 'needs_review' then
                    etl.price_effect(exchange, instrument_id, ex_date, price_factor, kind, is_reinvested, amount) end`;
 
 /**
- * Events, and how many match in all: the newest ex-dates first, but of those without a decision first demergers, then what
- * moves the price most.
+ * Events, and how many match in all: the newest ex-dates first, but of those without a decision first demergers, splits and
+ * what else changes the shares, then what moves the price most.
  */
 export async function listEvents(
   pool: Pool,
@@ -209,7 +209,7 @@ export async function listEvents(
   limit: number,
 ): Promise<{ readonly total: number; readonly events: readonly StoredEvent[] }> {
   const areUndecided = statuses?.every((status) => status === 'needs_review') === true;
-  const order = areUndecided ? "kind = 'demerger' desc, effect desc nulls last, " : '';
+  const order = areUndecided ? 'etl.changes_shares(kind) desc, effect desc nulls last, ' : '';
   const found = await pool.query<StoredEvent & { total: string }>(
     `select event_id as id, exchange, symbol, instrument_id as "instrumentId", ex_date::text as "exDate", kind, purpose,
             ratio_new || ':' || ratio_old as ratio, price_factor::text as "priceFactor", amount::text, status,
@@ -243,13 +243,17 @@ export async function idsOfEvent(pool: Pool, eventId: string): Promise<string[]>
   return rows.map(({ id }) => id);
 }
 
-/** The undecided events, with the ids of their rows, by how many percent each moves the price at most; null: not known. */
+/**
+ * The undecided events, with the ids of their rows, by how many percent each moves the price at most. Null: not known, as of
+ * a demerger or a split without a ratio: on its ex-date the market may have moved the price back.
+ */
 export async function readUndecided(
   pool: Pool,
 ): Promise<{ readonly ids: readonly string[]; readonly effect: number | null }[]> {
   const { rows } = await pool.query<{ ids: string[]; effect: number | null }>(
     `select array_agg(event_id order by event_id) as ids, max(effect)::float8 as effect
-       from (select *, ${EFFECT} as effect from etl.events_of_shares('needs_review')) e
+       from (select *, case when price_factor is not null or not etl.changes_shares(kind) then ${EFFECT} end as effect
+               from etl.events_of_shares('needs_review')) e
       group by share, kind, item, chain, nth order by 1`,
   );
   return rows;

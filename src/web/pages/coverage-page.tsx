@@ -136,14 +136,22 @@ export async function dataSetPage(context: PageContext, requested: Requested): P
         <section class="card" aria-label={`Days of ${year}`}>
           <YearCalendar days={shown} linkOf={(day) => coveragePath(pair, day)} />
         </section>
-        {set === undefined ? null : <Missing set={set} token={context.token} />}
+        {set === undefined ? null : (
+          <Missing set={set} token={context.token} hasKey={context.config.EOD_ACCESS_KEY !== undefined} />
+        )}
       </>
     ),
   };
 }
 
+interface MissingProps {
+  readonly set: DataSetDays;
+  readonly token: string | null;
+  readonly hasKey: boolean;
+}
+
 /** The missing sessions by reason, and what to do about them. */
-function Missing({ set, token }: { readonly set: DataSetDays; readonly token: string | null }) {
+function Missing({ set, token, hasKey }: MissingProps) {
   const missing = set.days.flatMap(({ day, kind, reason, detail }) =>
     kind === 'missing' && reason !== null ? [{ day, reason, detail }] : [],
   );
@@ -159,19 +167,26 @@ function Missing({ set, token }: { readonly set: DataSetDays; readonly token: st
           </li>
         ))}
       </ul>
-      <div class="actions">
-        <ActionButton
-          token={token}
-          action="/actions/fill-gaps"
-          label="Fill gaps of this data set"
-          fields={{ operation: set.operation, exchange: set.exchange }}
-        />
-        {token === null ? (
-          <span>
-            <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests them.
-          </span>
-        ) : null}
-      </div>
+      {hasKey && missing.some(({ reason }) => reason !== 'beyond_history') ? (
+        <div class="actions">
+          <ActionButton
+            token={token}
+            action="/actions/fill-gaps"
+            label="Fill gaps of this data set"
+            fields={{ operation: set.operation, exchange: set.exchange }}
+          />
+          {token === null ? (
+            <span>
+              <Command>{`${COMMANDS.fillGaps} ${set.operation}`}</Command> requests what the source still has.
+            </span>
+          ) : null}
+        </div>
+      ) : (
+        <p>
+          {hasKey ? 'They are too old for the source' : 'Without EOD_ACCESS_KEY nothing is requested'}:{' '}
+          <Command>{COMMANDS.import}</Command> loads files of the exchanges.
+        </p>
+      )}
     </Section>
   );
 }
