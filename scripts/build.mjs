@@ -37,10 +37,10 @@ const BUNDLED = /^(csv-parse|drizzle-orm|zod)(\/|$)/;
 const SOURCE = /\.tsx?$/;
 /**
  * The ways into the bundle, below src/: what the program, users and a test that starts a worker of its own import, and
- * the operations, which are imported by the names in their folders.
+ * the operations and file formats, which are imported by the names in their folders.
  */
 const ENTRIES =
-  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
+  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|extract\/files\/formats\/[\w-]+|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
 /** Its time is that at which the build was begun: sources that are newer are not in it. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dayInName, type FileSession } from '../../src/extract/files/read-file.ts';
+import { dayInName as dayIn, type FileSession } from '../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../src/extract/files/unpack.ts';
 import { zip } from '../support/zip.ts';
 
@@ -138,6 +138,8 @@ test('spaces inside the quotes of a header do not matter', async () => {
   const [session] = await read('CF-CA.csv', `${header}\n"TCS","EQ","Bonus 1:1","31-May-2012"\n`);
   expect(rowsOf(session)[0]).toMatchObject({ symbol: 'TCS', ex_date: '2012-05-31' });
 });
+
+const dayInName = (name: string) => dayIn(name, { files: ['EQ_ISINCODE_DDMMYY.CSV', 'EQDDMMYY.CSV'] });
 
 test('the day of an old BSE file is found in whatever a browser or a person makes of its name', async () => {
   const text = `${[EQ, ...EQ_ROWS].join('\n')}\n`;

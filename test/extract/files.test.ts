@@ -336,8 +336,15 @@ describe('bad files are refused as a whole', () => {
       /breaks off inside its last row/,
     ],
     ['empty', 'x.csv', '', /contains no rows/],
-    ['a web page', 'x.csv', '<!DOCTYPE html><html>Not found</html>', /is a web page or JSON/],
-    ['JSON', 'x.csv', '[{"symbol":"TCS","exDate":"09-Jun-2022"}]', /is a web page or JSON/],
+    ['a web page', 'x.csv', '<!DOCTYPE html><html>Not found</html>', /is a web page/],
+    [
+      'JSON',
+      'x.csv',
+      '[{"symbol":"TCS","exDate":"09-Jun-2022"}]',
+      /is JSON of no known format; its records have symbol,exDate/,
+    ],
+    ['JSON without records', 'x.json', '{"error":"no data"}', /is JSON without a list of records/],
+    ['broken JSON', 'x.json', '[{"symbol"', /is not a JSON document/],
     ['a header alone', 'x.csv', `${UDIFF}\n`, /contains no rows/],
     [
       'another format',

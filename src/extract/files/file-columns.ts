@@ -1,11 +1,12 @@
 import { fullYear } from '../../core/days.ts';
-import type { Field } from '../../operations/fields.ts';
+import { type Field, type Kind, numberWithoutCommas } from '../../operations/fields.ts';
+import { FILE_UNITS, type FileColumnNames, type FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed } from '../../operations/registry.ts';
 import { SOURCE_AUDIT } from '../../operations/table.ts';
 import { badFile } from '../diagnostics.ts';
 import { printable } from '../sanitize.ts';
-import { type FileFormat, FORMATS } from './formats.ts';
+import { formatOf, namesOf } from './formats.ts';
 
 /** A row of a file, by the names of its header. */
 export type FileRow = Readonly<Record<string, unknown>>;
@@ -25,6 +26,8 @@ export interface FileColumns {
   value(row: FileRow, source: string): string | null;
   /** The text of the row in a column. */
   text(row: FileRow, column: string): string | null;
+  /** True if the file has a column for a field. */
+  has(source: string): boolean;
   /** The file's column for a field, for messages; the field's name if there is none. */
   nameOf(source: string): string;
   /** The first needed column that is missing because the row breaks off; null for complete rows. */
@@ -33,61 +36,75 @@ export interface FileColumns {
   unknown(fields: readonly Field[]): string[];
 }
 
-/** Finds the names of a header as they are spelled there. */
-function namesOf(header: readonly string[]): (column: string) => string | undefined {
-  const byName = new Map(header.map((name) => [name.trim().replace(/\s+/g, ' ').toUpperCase(), name]));
-  return (column) => byName.get(column.toUpperCase());
-}
-
-/** The format that a header belongs to; undefined if it is of none. */
-export function formatOf(header: readonly string[]): FileFormat | undefined {
-  const own = namesOf(header);
-  return FORMATS.find(({ marks }) => marks.every((mark) => own(mark) !== undefined));
-}
-
 /** The segment of files that do not name it. */
 const CASH_MARKET = 'CM';
+
+/** A field that a file has. */
+interface PresentField {
+  readonly source: string;
+  readonly column: string;
+  readonly isNumber: boolean;
+  readonly read: ((text: string) => string) | undefined;
+}
 
 /**
  * Finds the format that a header belongs to, and its columns. A file has one segment, that of its first row.
  *
+ * @param file with the header of a known format, see `formatOf`.
  * @param dataSets whose files are known.
- * @param header of a known format, see `formatOf`.
  * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
 export function columnsOf(
-  header: readonly string[],
+  file: { readonly name: string; readonly header: readonly string[] },
   first: FileRow,
   dataSets: readonly DataSet[],
 ): FileColumns {
-  const own = namesOf(header);
-  const format = formatOf(header);
+  const own = namesOf(file.header);
+  const format = formatOf(file.header, file.name);
   if (format === undefined) throw new Error('a file of no known format was not refused');
   const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
   const dataSet =
-    format.dataSet === null ? dataSetOfSegment(dataSets, segment) : dataSetNamed(format.dataSet);
+    format.dataSet === null ? dataSetOfSegment(dataSets, segment) : usedDataSet(dataSets, format.dataSet);
   const needs = [...new Set([...format.marks, ...format.needs, ...keyColumns(format, dataSet)])];
   const lacking = needs.filter((column) => own(column) === undefined);
   if (lacking.length > 0) throw badFile(`the header lacks ${lacking.join(', ')}`);
   const needed = needs.map((column) => own(column) as string);
-  const readDay = format.bySession || format.exchange === null ? fileDay : listDay;
-  const presentOf = (dataSet: DataSet, fields: FileFormat['fields']) =>
-    Object.entries(fields).flatMap(([source, field]) => {
-      const column = own(field.column) ?? own(field.orColumn ?? field.column);
-      if (column === undefined) return [];
-      return [{ source, column, read: isDay(dataSet, source) ? readDay : field.read }];
-    });
-  const recordOf = (fields: ReturnType<typeof presentOf>) => (row: FileRow) => {
+  const presentOf = (dataSet: DataSet, columns: FileColumnNames) => {
+    const present = new Map<string, PresentField>();
+    for (const [name, fields] of Object.entries(columns)) {
+      const column = own(name);
+      for (const source of column === undefined ? [] : [fields].flat()) {
+        if (column === undefined || present.has(source)) continue;
+        const kind = kindOf(dataSet, source);
+        const isNumber = kind !== undefined && NUMBERS.has(kind);
+        const read = kind === 'date' ? dayReader(format) : textReader(format, source);
+        present.set(source, { source, column, isNumber, read });
+      }
+    }
+    return [...present.values()];
+  };
+  const constants = Object.entries(format.constants ?? {});
+  const recordOf = (fields: readonly PresentField[]) => (row: FileRow) => {
     const record: Record<string, string | null> = {};
-    for (const { source, column, read } of fields) record[source] = textOf(row[column], read);
+    for (const { source, column, isNumber, read } of fields) {
+      const value = row[column];
+      const isGrouped = isNumber && typeof value === 'string' && value.includes(',');
+      record[source] = textOf(isGrouped ? numberWithoutCommas(value) : value, read);
+    }
+    for (const [source, value] of constants) record[source] = value;
     return record;
   };
-  const present = presentOf(dataSet, format.fields);
+  const present = presentOf(dataSet, format.columns);
   const also =
-    format.also === undefined ? [] : presentOf(dataSetNamed(format.also.dataSet), format.also.fields);
-  const hasAll = also.length > 0 && also.length === Object.keys(format.also?.fields ?? {}).length;
-  const audit: readonly string[] = SOURCE_AUDIT;
+    format.also === undefined ? [] : presentOf(dataSetNamed(format.also.dataSet), format.also.columns);
+  const hasAll =
+    format.also !== undefined &&
+    Object.values(format.also.columns)
+      .flat()
+      .every((source) => also.some((one) => one.source === source));
   const found = new Map([...also, ...present].map((one) => [one.source, one]));
+  const known = new Set([...present.map(({ source }) => source), ...constants.map(([source]) => source)]);
+  if (format.day !== undefined) known.add(format.day.field);
   return {
     format,
     dataSet,
@@ -101,17 +118,40 @@ export function columnsOf(
       return one === undefined ? null : textOf(row[one.column], one.read);
     },
     text: (row, column) => textOf(row[own(column) ?? '']),
+    has: (source) => found.has(source),
     nameOf: (source) => found.get(source)?.column ?? source,
     missingIn: (row) => needed.find((column) => row[column] === null) ?? null,
     unknown: (fields) =>
       fields
-        .filter(({ from, column }) => from === 'response' && !audit.includes(column))
-        .filter((field) => {
-          const source = field.from === 'response' ? field.source : '';
-          return !found.has(source) || format.vague.includes(source);
-        })
+        .filter((field) => isUnknown(field, format, (source) => known.has(source)))
         .map(({ column }) => column),
   };
+}
+
+/** True if a file does not have what a column is read or computed from, or less precisely than other files. */
+function isUnknown(field: Field, { vague }: FileFormat, has: (source: string) => boolean): boolean {
+  const audit: readonly string[] = SOURCE_AUDIT;
+  if (field.from === 'request' || audit.includes(field.column)) return false;
+  if (field.from === 'response') {
+    return ![field.source, ...(field.orElse ?? [])].some(has) || vague.includes(field.source);
+  }
+  const sources: string[] = [];
+  const note = (source: string) => {
+    sources.push(source);
+    return null;
+  };
+  field.value(note, note, new Map());
+  return vague.includes(field.column) || (sources.length > 0 && !sources.some(has));
+}
+
+/** @throws PipelineError `unreadable` if this data set is not in use yet. */
+function usedDataSet(dataSets: readonly DataSet[], name: string): DataSet {
+  const found = dataSets.find((one) => one.name === name);
+  if (found !== undefined) return found;
+  throw badFile(`is of ${name}, which is not enabled`, {
+    unknownSegment: name,
+    unknownForm: `records of ${name}`,
+  });
 }
 
 function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSet {
@@ -125,22 +165,48 @@ function dataSetOfSegment(dataSets: readonly DataSet[], segment: string): DataSe
 }
 
 /** The columns that distinguish the rows of a segment: without one of them, some would be taken for others. */
-function keyColumns({ dataSet, fields }: FileFormat, { shapes }: DataSet): string[] {
+function keyColumns({ dataSet, columns }: FileFormat, { shapes }: DataSet): string[] {
   if (dataSet !== null) return [];
   const { table } = shapes[0];
-  return table.fields
-    .filter((field) => table.key.includes(field.column))
-    .flatMap((field) => (field.from === 'response' ? (fields[field.source]?.column ?? []) : []));
+  return Object.entries(columns).flatMap(([name, fields]) =>
+    [fields]
+      .flat()
+      .some((source) =>
+        table.fields.some(
+          (one) => one.from === 'response' && one.source === source && table.key.includes(one.column),
+        ),
+      )
+      ? [name]
+      : [],
+  );
 }
 
-/** True if this field of a data set is a day. */
-const isDay = ({ shapes }: DataSet, source: string) =>
-  shapes[0].table.fields.some(
-    (field) => field.from === 'response' && field.source === source && field.kind === 'date',
-  );
+const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
+
+const kindOf = ({ shapes }: DataSet, source: string): Kind | undefined =>
+  shapes[0].table.fields.find((field) => field.from === 'response' && field.source === source)?.kind;
+
+/** Lists of the exchanges may have `17/12/2020`; elsewhere slashes are from a spreadsheet. */
+const dayReader = ({ bySession, exchange }: FileFormat) =>
+  bySession || exchange === null ? fileDay : listDay;
+
+/** Converts the texts of a field to what they mean in the table; undefined if they stay as they are. */
+function textReader(
+  { units, values, anyCase }: FileFormat,
+  source: string,
+): ((text: string) => string) | undefined {
+  const unit = units?.[source];
+  // Without touching the digits.
+  if (unit !== undefined) return (text) => `${text}e${FILE_UNITS[unit]}`;
+  const meanings = values?.[source];
+  if (meanings !== undefined) return (text) => meanings[text.toUpperCase()] ?? text;
+  const spelling = anyCase?.[source];
+  if (spelling === undefined) return undefined;
+  return spelling === 'upper' ? (text) => text.toUpperCase() : (text) => text.toLowerCase();
+}
 
 /** The text of a cell; null for a blank cell and for `-`, which mean that there is no value. */
-function textOf(value: unknown, read?: FileFormat['fields'][string]['read']): string | null {
+function textOf(value: unknown, read?: PresentField['read']): string | null {
   const text = typeof value === 'string' ? value.trim() : '';
   if (text === '' || text === '-') return null;
   return read === undefined ? text : read(text);
@@ -156,12 +222,16 @@ const listDay = (text: string) => fileDay(text.replace(/^(\d+)\/(\d+)\/(\d{4})$/
 const MONTH =
   /^(?:[a-z]{3}|january|february|march|april|june|july|august|september|october|november|december)$/i;
 
+/** `Aug 19,2022`, as titles have it. */
+const MONTH_FIRST = /^([a-z]{3,9})\.? (\d{1,2}), ?(\d{4})$/i;
+
 /**
  * Converts days as files have them (`05-Feb-21`, `01 Jan 2016`, `17-12-2020`) to the forms that days of responses have.
  * In files numbers begin with the day, in responses with the month. Other texts stay as they are.
  */
-function fileDay(text: string): string {
-  const [, day = '', month = '', year = ''] = /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text) ?? [];
+export function fileDay(text: string): string {
+  const [, day = '', month = '', year = ''] =
+    /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text.replace(MONTH_FIRST, '$2-$1-$3')) ?? [];
   if (day === '') return text;
   if (MONTH.test(month)) return `${day}-${month.slice(0, 3)}-${fullYear(year)}`;
   if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;

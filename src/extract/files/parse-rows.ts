@@ -1,10 +1,11 @@
-import { PipelineError } from '../../core/errors.ts';
+import { messageOf, PipelineError } from '../../core/errors.ts';
 import { decodeText, isUtf16 } from '../body.ts';
 import { MAX_ROW_BYTES, MAX_ROWS, readCsv, readHeader } from '../csv.ts';
 import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
-import { type FileRow, formatOf } from './file-columns.ts';
+import { type FileRow, fileDay } from './file-columns.ts';
+import { FORMATS, formatOf } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
@@ -12,26 +13,108 @@ const START_BYTES = 20_000;
 /** The columns of NSE's list of changed symbols, which usually has no header. */
 const SYMBOL_CHANGES_HEADER = ['SM_NAME', 'SM_KEY_SYMBOL', 'SM_NEW_SYMBOL', 'SM_APPLICABLE_FROM'] as const;
 
+/** How a file begins: what has to be known before it is read. */
+export interface FileStart {
+  /** True if its first line is a header, and rows follow. */
+  readonly hasHeader: boolean;
+  readonly read: (text: string) => ParsedFile;
+}
+
+/** The rows of a file, and the names of its header, or those that stand for it. */
+interface ParsedFile {
+  readonly header: readonly string[];
+  readonly rows: FileRow[];
+  readonly warnings: readonly string[];
+  /** The day in its title. */
+  readonly day?: string;
+}
+
 /**
  * Stands before the readers of a file: looks at its bytes and its first lines, without making a string of anything else.
  *
- * @returns true if the file is a list of changed symbols without a header: then its first line is a row.
  * @throws PipelineError `unreadable` if its lines are too long or too many, or if it has no known format.
  */
-export function checkFile(bytes: Buffer): boolean {
+export function checkFile(bytes: Buffer, name: string): FileStart {
+  const start = startOf(bytes);
+  if (/^\s*[[{]/.test(start)) return { hasHeader: false, read: (text) => readJson(text, name) };
   const long = findLongLine(bytes, MAX_ROW_BYTES);
   if (long !== null) {
     throw badFile(`line ${long.line} has ${long.bytes} bytes; at most ${MAX_ROW_BYTES} of a line are read`);
   }
   const ends = countLineEnds(bytes);
   if (ends > MAX_ROWS) throw badFile(`has ${ends} lines; at most ${MAX_ROWS} are read`);
-  const start = startOf(bytes);
   if (start.trim() === '') throw badFile('contains no rows');
   // What the exchanges' sites send instead of a file that they do not have.
-  if (/^\s*[<[{]/.test(start)) throw badFile('is a web page or JSON, not a CSV file; download it again');
-  if (isSymbolChanges(start)) return true;
-  if (!isDeliveryPositions(start)) refuseUnknownHeader(start);
-  return false;
+  if (/^\s*</.test(start)) throw badFile('is a web page, not a CSV file; download it again');
+  if (isSymbolChanges(start)) {
+    return {
+      hasHeader: false,
+      read: (text) => ({ header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] }),
+    };
+  }
+  if (isDeliveryPositions(start)) {
+    return {
+      hasHeader: false,
+      read: (text) => ({ header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) }),
+    };
+  }
+  if (FORMATS.some(({ title }) => title?.test(firstLine(start)) === true)) {
+    return { hasHeader: false, read: (text) => readTitled(text, name) };
+  }
+  refuseUnknownHeader(start, name);
+  return { hasHeader: true, read: readWithHeader };
+}
+
+function readWithHeader(text: string): ParsedFile {
+  return { header: readHeader(text), rows: readCsv(quoteNames(text)) as FileRow[], warnings: [] };
+}
+
+/** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */
+function readTitled(text: string, name: string): ParsedFile {
+  const title = firstLine(text.replace(/^\ufeff/, ''));
+  const format = FORMATS.find((one) => one.title?.test(title) === true);
+  const day = fileDay(format?.title?.exec(title)?.[1] ?? '');
+  const rest = text.slice(text.indexOf(title) + title.length).trimStart();
+  if (format?.header !== undefined) {
+    const { header } = format;
+    const rows = rest.split(/\r\n?|\n/).flatMap((line) => {
+      const cells = line.split(',').map((cell) => cell.trim());
+      return cells.every((cell) => cell === '') ? [] : [rowOf(header, cells)];
+    });
+    return { header, rows, warnings: [], day };
+  }
+  refuseUnknownHeader(rest, name);
+  return { ...readWithHeader(rest), day };
+}
+
+const rowOf = (header: readonly string[], cells: readonly unknown[]): FileRow =>
+  Object.fromEntries(header.map((name, at) => [name, cells[at] ?? null]));
+
+/** Reads a list of records in JSON, itself or a member of an object. @throws PipelineError `unreadable` */
+function readJson(text: string, name: string): ParsedFile {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text.replace(/^\ufeff/, ''));
+  } catch (error) {
+    throw badFile(`is not a JSON document: ${messageOf(error)}`, { cause: error });
+  }
+  const isRecords = (value: unknown): value is FileRow[] =>
+    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object' && one !== null);
+  const records = [parsed, ...Object.values(parsed ?? {})].find(isRecords);
+  if (records === undefined) throw badFile('is JSON without a list of records', { unknownForm: 'JSON' });
+  const header = Object.keys(records[0] ?? {});
+  if (formatOf(header, name) === undefined) {
+    const begin = header.join(',').slice(0, 80);
+    throw badFile(`is JSON of no known format; its records have ${begin}`, { unknownForm: begin });
+  }
+  const textOf = (value: unknown) => (value === null || typeof value === 'object' ? null : String(value));
+  const rows = records.map((record) =>
+    rowOf(
+      header,
+      header.map((key) => textOf(record[key] ?? null)),
+    ),
+  );
+  return { header, rows, warnings: [] };
 }
 
 /** What separates cells in files that were saved by another program than those of the exchanges. */
@@ -51,24 +134,24 @@ const VALUE = /^-?\d[\d.]*$|^\d{1,2}[-/ ](?:\d{1,2}|[a-z]{3,9})[-/ ]\d{2,4}$|^\d
 const VALUES_OF_ROW = 3;
 
 /** @throws PipelineError that says why the header at the start of a text is of no known format, if so. */
-function refuseUnknownHeader(start: string): void {
+function refuseUnknownHeader(start: string, name: string): void {
   const header = readHeader(start);
   const values = header.filter((cell) => VALUE.test(cell.trim())).length;
-  if (formatOf(header) !== undefined) {
+  if (formatOf(header, name) !== undefined) {
     if (values < VALUES_OF_ROW) return;
     throw badFile('has a row on the line of its header; put the end of a line between them');
   }
   const lines = start.split(/\r\n?|\n/).filter((line) => line.trim() !== '');
   const [first = ''] = lines;
   const begins = lines.slice(0, LINES_BEFORE_HEADER);
-  for (const [separator, name] of OTHER_SEPARATORS) {
+  for (const [separator, separators] of OTHER_SEPARATORS) {
     const cellsOf = (line: string) =>
       line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
-    if (begins.some((line) => formatOf(cellsOf(line)) !== undefined)) {
-      throw badFile(`separates its cells by ${name}, not by commas; save it as CSV with commas`);
+    if (begins.some((line) => formatOf(cellsOf(line), name) !== undefined)) {
+      throw badFile(`separates its cells by ${separators}, not by commas; save it as CSV with commas`);
     }
   }
-  const at = begins.findIndex((line) => formatOf(readHeader(`${line}\n`)) !== undefined);
+  const at = begins.findIndex((line) => formatOf(readHeader(`${line}\n`), name) !== undefined);
   if (at > 0)
     throw badFile(`has ${at === 1 ? 'a line' : `${at} lines`} before its header; delete what is before it`);
   const begin = first.slice(0, 80);
@@ -80,28 +163,13 @@ function refuseUnknownHeader(start: string): void {
   );
 }
 
-/** The rows of a file, and the names of its header, or those that stand for it. */
-interface ParsedFile {
-  readonly header: readonly string[];
-  readonly rows: FileRow[];
-  readonly warnings: readonly string[];
-}
-
-/**
- * Parses the rows of a file.
- *
- * @param isList true if it is a list of changed symbols without a header.
- */
-export function parseRows(bytes: Buffer, isList: boolean): ParsedFile {
+/** Parses the rows of a file. */
+export function parseRows(bytes: Buffer, start: FileStart): ParsedFile {
   try {
     checkHeapRoom(bytes);
-    const text = decode(bytes);
-    if (isDeliveryPositions(text)) return { header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) };
-    if (isList) return { header: SYMBOL_CHANGES_HEADER, rows: readSymbolChanges(text), warnings: [] };
-    const rows = readCsv(quoteNames(text));
-    return { header: readHeader(text), rows: rows as FileRow[], warnings: [] };
+    return start.read(decode(bytes));
   } catch (error) {
-    if (!(error instanceof PipelineError)) throw error;
+    if (!(error instanceof PipelineError) || error.unknownForm !== undefined) throw error;
     throw badFile(error.message.replace(/^the response /, ''), { cause: error });
   }
 }

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
-import { fullYear } from '../../core/days.ts';
+import { fullYear, MONTHS } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
+import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
 import { dataSetNamed, dataSets } from '../../operations/registry.ts';
 import type { Rows } from '../../operations/rows.ts';
@@ -11,7 +12,7 @@ import { createRecordReader, type RecordReader, type RecordResult } from '../rec
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { type FileFormat, FORMATS } from './formats.ts';
+import { FORMATS } from './formats.ts';
 import { checkFile, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 
@@ -71,11 +72,11 @@ export function readCsvFile(
   known: readonly DataSet[] = dataSets,
 ): FileSession[] {
   const content = { name: keptName(name), bytes };
-  const isList = checkFile(bytes);
-  const scanned = isList
+  const start = checkFile(bytes, content.name);
+  const scanned = !start.hasHeader
     ? null
     : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
-        columnsOf: (header, first) => columnsOf(header, first, known),
+        columnsOf: (header, first) => columnsOf({ name: content.name, header }, first, known),
         exchangeOf,
         readersOf(columns, exchange) {
           const { reader, alsoReader } = newGroup(columns, exchange, timeZone);
@@ -90,21 +91,18 @@ export function readCsvFile(
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
     return sessionsOf(exchange, group, { columns, content, warnings: [] });
   }
-  const { header, rows, warnings } = parseRows(bytes, isList);
+  const { header, rows, warnings, ...titled } = parseRows(bytes, start);
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   if (first === undefined) throw badFile('contains no rows');
-  const columns = columnsOf(header, first, known);
-  const { bySession, datedByName } = columns.format;
-  const named = datedByName ? dayInName(name) : null;
-  if (bySession && columns.nameOf('tradDt') === 'tradDt' && named === null) {
-    throw badFile('has no date, neither in a column nor in a name such as EQ070421.CSV');
-  }
+  const columns = columnsOf({ name: content.name, header }, first, known);
+  const { bySession } = columns.format;
+  const named = dayOf(columns, name, titled.day);
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
   let passedOver = 0;
   const take = (row: FileRow, position: number) => {
-    if (!bySession && isBlankRow(row)) return;
+    if ((!bySession || columns.format.day !== undefined) && isBlankRow(row)) return;
     if (needed !== undefined && String(row[columns.nameOf(needed.field)] ?? '').trim() === '') {
       passedOver++;
       return;
@@ -227,7 +225,8 @@ function readRow(reader: RecordReader, source: DatedRow): ReadRow {
   const { columns, row, named } = source;
   const missing = columns.missingIn(row);
   const record = columns.record(row);
-  if (named !== null) record.tradDt ??= named;
+  const { day } = columns.format;
+  if (named !== null && day !== undefined) record[day.field] ??= named;
   const { cutTickers } = columns.format;
   const ticker = cutTickers === undefined ? null : columns.text(row, cutTickers);
   if (ticker?.endsWith('#') === true) record.symbol = ticker;
@@ -325,15 +324,69 @@ export function roundedColumns(): Record<string, number> {
 }
 
 /**
- * The day in the name of an old BSE file: `EQDDMMYY.CSV`, `EQDDMMYY_CSV.ZIP`, and what browsers and people make of these,
- * such as `EQDDMMYY (1).CSV` and `Copy of EQDDMMYY.CSV`. Null if there is none, or several.
+ * The day of a file whose rows do not have it: that of its title, else that in its name.
+ *
+ * @returns null where the rows may have it.
+ * @throws PipelineError `unreadable` if there is none.
  */
-export function dayInName(name: string): string | null {
-  const days = [
-    ...(name.split(/[\\/]/).at(-1) ?? '').matchAll(
-      /(?<![A-Z0-9])EQ(?:_ISINCODE_)?(\d{2})(\d{2})(\d{2})(?![A-Z0-9])/gi,
-    ),
-  ].map(([, day, month, year = '']) => `${fullYear(year)}-${month}-${day}`);
+function dayOf(
+  { format, dataSet, has }: FileColumns,
+  name: string,
+  titled: string | undefined,
+): string | null {
+  const { table } = dataSet.shapes[0];
+  const dated = table.fields.find(({ column }) => column === table.dateColumn);
+  const hasColumn = dated === undefined || dated.from !== 'response' || has(dated.source);
+  if (format.day === undefined) {
+    if (hasColumn) return null;
+    throw badFile(`the header lacks ${columnsFor(format, dated.source).join(' or ')}`);
+  }
+  const found = titled ?? dayInName(name, format) ?? format.day.otherwise ?? null;
+  if (found !== null || hasColumn) return found;
+  throw badFile(
+    `has no date, neither in a column nor in a name such as ${format.files.at(-1)?.replace(DAY_PARTS, (part) => EXAMPLE_DAY[part] ?? '')}`,
+  );
+}
+
+/** The columns in which files of a format have a field. */
+const columnsFor = ({ columns }: FileFormat, source: string): string[] =>
+  Object.entries(columns).flatMap(([column, fields]) => ([fields].flat().includes(source) ? [column] : []));
+
+/** How the names of files write a day. */
+const DAY_PARTS = /DD|MMM|MM|YYYY|YY/g;
+
+const EXAMPLE_DAY: Readonly<Record<string, string>> = {
+  DD: '07',
+  MM: '04',
+  MMM: 'APR',
+  YY: '21',
+  YYYY: '2021',
+};
+
+const PATTERNS: Readonly<Record<string, string>> = {
+  DD: '(?<day>\\d{2})',
+  MM: '(?<month>\\d{2})',
+  MMM: '(?<month>[A-Z]{3})',
+  YY: '(?<year>\\d{2})',
+  YYYY: '(?<year>\\d{4})',
+};
+
+/**
+ * The day in the name of a file, whatever browsers and people make of it, such as `EQDDMMYY (1).CSV` and `Copy of
+ * EQDDMMYY.CSV`. Null if there is none, or several.
+ */
+export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): string | null {
+  const inName = name.split(/[\\/]/).at(-1) ?? '';
+  const days = files.flatMap((file) => {
+    const pattern = file.replace(/\.\w+$/, '').replace(DAY_PARTS, (part) => PATTERNS[part] ?? '');
+    const matches = inName.matchAll(new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi'));
+    return [...matches].flatMap(({ groups = {} }) => {
+      const { day, month = '', year = '' } = groups;
+      if (day === undefined) return [];
+      const named = MONTHS.indexOf(month.toLowerCase()) + 1;
+      return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
+    });
+  });
   return new Set(days).size === 1 ? (days[0] ?? null) : null;
 }
 

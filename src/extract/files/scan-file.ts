@@ -157,8 +157,9 @@ function knownColumns(first: FileRow, reading: Pick<RowReading, 'columnsOf'>): F
     if (error instanceof PipelineError) return null;
     throw error;
   }
-  const { bySession, datedByName, withoutTickers, check } = columns.format;
-  return bySession && !datedByName && !withoutTickers && check === undefined ? columns : null;
+  const { bySession, day, withoutTickers, check, constants, passedOverWithout } = columns.format;
+  const others = [day, check, constants, passedOverWithout];
+  return bySession && !withoutTickers && others.every((one) => one === undefined) ? columns : null;
 }
 
 /** Rows of another segment or exchange are not scanned, so that they are parsed and their problem is reported. */

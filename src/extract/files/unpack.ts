@@ -300,7 +300,7 @@ async function readArchive(bytes: Buffer, options: ReadOptions): Promise<FileSes
  */
 export function isImportName(path: string): boolean {
   return (
-    /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|zip)(?:\.gz)?$/i.test(path) &&
+    /(?:^|[\\/])[^.\\/][^\\/]*\.(?:csv|dat|json|zip)(?:\.gz)?$/i.test(path) &&
     !/(?:^|[\\/])__MACOSX[\\/]/.test(path)
   );
 }

@@ -1,0 +1,92 @@
+import { defineFormat, type FileFormat } from '../../../operations/file-format.ts';
+
+/**
+ * A bhav copy of BSE from before July 2024. Its files have no tickers, or tickers cut to nine characters, so that two
+ * funds of one group are both called `ICICIBANK`. Therefore the code stands for a ticker until the import finds it.
+ */
+const bseEquity = (
+  code: string,
+  format: Pick<FileFormat, 'files' | 'marks' | 'needs' | 'columns'> &
+    Partial<Pick<FileFormat, 'cutTickers' | 'day'>>,
+): FileFormat =>
+  defineFormat({
+    ...format,
+    name: 'bse-equity',
+    dataSet: 'GetBhavCopyCM',
+    exchange: 'BSE',
+    columns: { ...format.columns, [code]: ['finInstrmId', 'symbol'] },
+    withoutTickers: true,
+    // Cut to twelve characters.
+    vague: ['finInstrmNm'],
+  });
+
+export default [
+  // The second has neither ISIN nor date.
+  bseEquity('SC_CODE', {
+    files: ['EQ_ISINCODE_DDMMYY.CSV', 'EQDDMMYY.CSV'],
+    day: { field: 'tradDt' },
+    marks: ['SC_CODE', 'SC_NAME', 'SC_GROUP'],
+    needs: ['OPEN', 'HIGH', 'LOW', 'CLOSE', 'LAST', 'PREVCLOSE', 'NO_TRADES', 'NO_OF_SHRS', 'NET_TURNOV'],
+    columns: {
+      SC_NAME: 'finInstrmNm',
+      SC_GROUP: 'sctySrs',
+      ISIN_CODE: 'isin',
+      TRADING_DATE: 'tradDt',
+      OPEN: 'openPrice',
+      HIGH: 'highPrice',
+      LOW: 'lowPrice',
+      CLOSE: 'closePrice',
+      LAST: 'lastPrice',
+      PREVCLOSE: 'prevClosePrice',
+      NO_TRADES: 'totalTradesNo',
+      NO_OF_SHRS: 'ttq',
+      NET_TURNOV: 'ttlTrfVal',
+    },
+  }),
+  // August to December 2022.
+  bseEquity('SCRIP_CODE', {
+    files: ['BSE_EQ_BHAVCOPY_DDMMYYYY.CSV'],
+    marks: ['SCRIP_CODE', 'SC_GROUP', 'TRADING_DATE'],
+    needs: ['OPEN PRICE', 'HIGH PRICE', 'LOW PRICE', 'CLOSING PRICE', 'NO_OF_SHRS', 'NET_TURNOV'],
+    cutTickers: 'SCRIP ID',
+    columns: {
+      SC_NAME: 'finInstrmNm',
+      SC_GROUP: 'sctySrs',
+      ISIN: 'isin',
+      TRADING_DATE: 'tradDt',
+      'OPEN PRICE': 'openPrice',
+      'HIGH PRICE': 'highPrice',
+      'LOW PRICE': 'lowPrice',
+      'CLOSING PRICE': 'closePrice',
+      LAST: 'lastPrice',
+      'PREVIOUS CLOSE PRICE': 'prevClosePrice',
+      'SETTLEMENT PRICE': 'sttlmPric',
+      NO_TRADES: 'totalTradesNo',
+      NO_OF_SHRS: 'ttq',
+      NET_TURNOV: 'ttlTrfVal',
+    },
+  }),
+  // From 2023 on, with some of the names of UDiFF files, which have no year's high.
+  bseEquity('FinInstrmId', {
+    files: ['BSE_EQ_BHAVCOPY_DDMMYYYY.CSV'],
+    marks: ['FinInstrmId', 'TradDt', 'FftyTwWkHgh'],
+    needs: ['SctySrs', 'OpnPric', 'HghPric', 'LwPric', 'ClsPric', 'TtlTradgVol', 'TtlTrfVal'],
+    cutTickers: 'TckrSymb',
+    columns: {
+      FinInstrmNm: 'finInstrmNm',
+      SctySrs: 'sctySrs',
+      ISIN: 'isin',
+      TradDt: 'tradDt',
+      OpnPric: 'openPrice',
+      HghPric: 'highPrice',
+      LwPric: 'lowPrice',
+      ClsPric: 'closePrice',
+      LastPric: 'lastPrice',
+      PrvsClsgPric: 'prevClosePrice',
+      SttlmPric: 'sttlmPric',
+      TtlNbOfTxsExctd: 'totalTradesNo',
+      TtlTradgVol: 'ttq',
+      TtlTrfVal: 'ttlTrfVal',
+    },
+  }),
+];

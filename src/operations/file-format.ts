@@ -1,0 +1,89 @@
+/** What a column of a file is called in a record: the name of a field, or of several fields with the same value. */
+type FieldNames = string | readonly string[];
+
+/** The fields by the columns of a file. Of several columns of a field, the first that a file has is read. */
+export type FileColumnNames = Readonly<Record<string, FieldNames>>;
+
+/** Units that files have instead of that of the column, as powers of ten. */
+export const FILE_UNITS = { lakhs: 5, crores: 7 } as const;
+
+/** Finds what is wrong with a record as a whole, in a field of it; null if nothing is. */
+type RecordCheck = (
+  record: Readonly<Record<string, string | null>>,
+) => { readonly path: string; readonly message: string } | null;
+
+/** What a file format may say; most say a part of it. */
+interface FormatOptions {
+  readonly name: string;
+  /**
+   * What its publisher calls such files, with DD, MM, MMM, YY and YYYY for the day: `bhDDMMYY.csv`. Where no column has
+   * the day, it is found in the name of a file by them, whatever stands before and behind.
+   */
+  readonly files: readonly [string, ...string[]];
+  /** The data set that its rows are records of; null if that depends on the segment (`DataSet.udiff`). */
+  readonly dataSet: string | null;
+  /** The exchange or segment that its rows are of; null if they name it. */
+  readonly exchange: string | null;
+  /** A header that has all of these columns is of this format; the first format in the order of names is taken … */
+  readonly marks: readonly string[];
+  /** … unless this is not in the name of the file: the header of another format is the same. */
+  readonly named?: string;
+  /** Further columns that the header must have. */
+  readonly needs?: readonly string[];
+  /** Columns that are not in `marks` or `needs` may be missing. */
+  readonly columns: FileColumnNames;
+  /** Each row is also a record of another data set, unless the header lacks one of these columns. */
+  readonly also?: { readonly dataSet: string; readonly columns: FileColumnNames };
+  /** Values that every record has, by field. */
+  readonly constants?: Readonly<Record<string, string>>;
+  /** What the texts of a field mean in the table, where that is not the text. Others stay as they are. */
+  readonly values?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Fields that are in another unit than their column. */
+  readonly units?: Readonly<Record<string, keyof typeof FILE_UNITS>>;
+  /** Fields whose case means nothing. */
+  readonly anyCase?: Readonly<Record<string, 'upper' | 'lower'>>;
+  /** Matches a line before the rows; its first group is the day, where no column has it. */
+  readonly title?: RegExp;
+  /** The names of the columns, if no header stands between the title and the rows. */
+  readonly header?: readonly string[];
+  /** The field of the day, where no column has it, and the day of a file that does not say one. */
+  readonly day?: { readonly field: string; readonly otherwise?: string };
+  /** True if its rows are about sessions, which are stored one by one. If not, a file is stored as a whole. */
+  readonly bySession?: boolean;
+  /** Of two files of a session that differ, the one whose format has the greater rank is used. */
+  readonly rank?: number;
+  /** The column that names the exchange, if `exchange` is null and it is not the one of the bhav copy. */
+  readonly exchangeColumn?: string;
+  /** Rows without this field are skipped and counted in a warning; they are not rejects. */
+  readonly passedOverWithout?: { readonly field: string; readonly because: string };
+  readonly check?: RecordCheck;
+  /** True if a file lists everything that was traded on its exchange that day. */
+  readonly complete?: boolean;
+  /** True if it identifies instruments only by number, so that tickers have to come from other data. */
+  readonly withoutTickers?: boolean;
+  /** A column with tickers cut to nine characters, of which one that ends with `#` is a whole one: that of a T+0 line. */
+  readonly cutTickers?: string;
+  /** Fields and computed columns that are cut or less precise than in other formats: a stored value is kept. */
+  readonly vague?: readonly string[];
+  /** Columns that may be `-` although there is a value: then a stored value is kept. */
+  readonly sometimesBlank?: readonly string[];
+  /** Fields that the file rounds: a stored value that differs by less than this is kept. */
+  readonly rounded?: Readonly<Record<string, number>>;
+}
+
+const DEFAULTS = {
+  needs: [],
+  bySession: true,
+  rank: 0,
+  complete: false,
+  withoutTickers: false,
+  vague: [],
+  sometimesBlank: [],
+  rounded: {},
+} as const;
+
+/** A format of the exchanges' files: how a file is recognized, and which fields its columns are. */
+export type FileFormat = FormatOptions & Required<Pick<FormatOptions, keyof typeof DEFAULTS>>;
+
+/** Declares a file format. */
+export const defineFormat = (format: FormatOptions): FileFormat => ({ ...DEFAULTS, ...format });
