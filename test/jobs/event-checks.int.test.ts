@@ -31,10 +31,10 @@ describe('checks of corporate events', () => {
   beforeAll(async () => {
     context = await openStore();
     const { db } = context;
-    const first = 'GAPA GAPB KNOW BAND OPEN LOST FLAT BOTH CASH MOVE SAME WAIT ONLY'.split(' ');
+    const first = 'GAPA GAPB KNOW BAND THIN DAYS NEWS LOST FLAT BOTH CASH MOVE SAME WAIT ONLY'.split(' ');
     await loadBhav(
       db,
-      first.map((symbol) => line(symbol, FIRST, [99, 100, 100])),
+      first.map((symbol) => line(symbol, FIRST, [99, 100, 100], { turnover: '100' })),
     );
     await loadBhav(db, [
       line('GAPA', SECOND, [100, 20.5, 19.9], { isin: 'INEGAPA01029' }),
@@ -42,7 +42,10 @@ describe('checks of corporate events', () => {
       line('KNOW', SECOND, [100, 50, 51]),
       // At its band, and with a tick beyond it.
       line('BAND', SECOND, [100, 80, 79.96]),
-      line('OPEN', SECOND, [100, 130, 101]),
+      // The first trade of a fund that few trade; a move within the session; a move over night, of whatever cause.
+      line('THIN', SECOND, [100, 130, 101]),
+      line('DAYS', SECOND, [100, 110, 140]),
+      line('NEWS', SECOND, [100, 112, 140], { trade_count: 893_152, turnover: '2500' }),
       // The close before is another one: a session is missing here.
       line('LOST', SECOND, [51, 50, 51]),
       line('FLAT', SECOND, [100, 99, 101]),
@@ -85,9 +88,8 @@ describe('checks of corporate events', () => {
   test('name gaps beyond the price bands that no event explains, with what speaks for one', async () => {
     expect(await found('unexplained_gap')).toEqual([
       `${SECOND} GAPA EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 20.5, close 19.9; as if prices before were to be multiplied by 1:5; ISIN INEGAPA01011 before, INEGAPA01029 after`,
-      `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71; as if prices before were to be multiplied by 2:3`,
-      // The open alone: a price of a moment, or of another share count.
-      `${SECOND} OPEN EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 130, close 101`,
+      `${SECOND} GAPB EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 70, close 71`,
+      `${SECOND} NEWS EQ: within 20 % of 100 (close of ${FIRST}), or an event; open 112, close 140; 893152 trades; turnover 25.0 times that of the 20 sessions before`,
     ]);
   });
 
@@ -112,7 +114,7 @@ describe('checks of corporate events', () => {
     ]);
     expect((await found('unexplained_gap')).map((text) => text.slice(11, 18))).toEqual([
       'GAPB EQ',
-      'OPEN EQ',
+      'NEWS EQ',
     ]);
   });
 });

@@ -3,11 +3,24 @@ import { type Check, lineName, PRECEDING_DAYS } from './quality-check.ts';
 /** The widest price band of shares, in percent; some shares have none. */
 const WIDEST_BAND = 20;
 
+/**
+ * An event moves the open and the close. A price that moved further than the band alone is a stray price, as of funds that few
+ * trade, or a move within the session, as of shares without a band, whose open moves by at most so many percent.
+ */
+const NARROW_BAND = 10;
+
 /** Bands are rounded to the tick; the coarsest one, in rupees. */
 const TICK = '0.05';
 
-/** A factor that differs from a ratio by less than this share of it is about that ratio. */
-const ABOUT = '0.08';
+/**
+ * A price that differs from the close before times a ratio by at most ABOUT of it fits that ratio: the open, or the close
+ * beside an open that is NEAR it where ratios lie far apart, which is below a half and above two.
+ */
+const ABOUT = '0.03';
+const NEAR = '0.15';
+
+/** How many sessions before a day say what is usual of a share. */
+const USUAL_SESSIONS = 20;
 
 /** An event that moves the price by less than this share cannot be distinguished from the usual moves of a day. */
 const VISIBLE = '0.15';
@@ -35,7 +48,8 @@ const isShare = (
 const MOVES = `
   select * from (
     select b.exchange, b.trade_date, b.symbol, b.series, ${lineName('b')} as line, a.instrument_id, b.open_price, b.close_price, b.isin,
-           b.previous_close_price, lag(b.close_price) over share as before_close, lag(b.trade_date) over share as before_date,
+           b.previous_close_price, b.trade_count, b.turnover, avg(b.turnover) over (share rows between ${USUAL_SESSIONS} preceding and 1 preceding) as usual_turnover,
+           lag(b.close_price) over share as before_close, lag(b.trade_date) over share as before_date,
            lag(b.isin) over share as before_isin
       from market.bhavcopy_cm b
       join market.series_aliases a on a.exchange = b.exchange and a.symbol = b.symbol and a.series = b.series
@@ -50,9 +64,14 @@ const eventsOfShares = (...statuses: ('applied' | 'needs_review')[]) => `(
    where status in ('${statuses.join("', '")}') and instrument_id is not null
    order by exchange, instrument_id, ex_date, kind, item, symbol)`;
 
-/** True if this price has left the widest band in this direction. */
-const beyond = (price: string, sign: '+' | '-') =>
-  `${price} ${sign === '+' ? '>' : '<'} m.before_close ${sign} (m.before_close * ${WIDEST_BAND} / 100 + ${TICK})`;
+/** True if both prices of the session have left the narrow band in this direction, and one of them the widest. */
+const areBeyond = (sign: '+' | '-') => {
+  const [compared, furthest, nearest] =
+    sign === '+' ? ['>', 'greatest', 'least'] : ['<', 'least', 'greatest'];
+  const limit = (band: number) => `m.before_close ${sign} (m.before_close * ${band} / 100 + ${TICK})`;
+  return `${furthest}(m.open_price, m.close_price) ${compared} ${limit(WIDEST_BAND)}
+          and ${nearest}(m.open_price, m.close_price) ${compared} ${limit(NARROW_BAND)}`;
+};
 
 /** The last value of a column before a day, and the first from it on, where they differ. */
 const changed = (label: string, column: string, table: string, ofShare: string, day: string) => `(
@@ -67,7 +86,7 @@ const unexplainedGap: Check = {
   name: 'unexplained_gap',
   severity: 'warning',
   operation: 'GetBhavCopyCM',
-  rule: `Open and close of a share each lie within ${WIDEST_BAND} % of its last close, or an event of that day is known.`,
+  rule: `Open or close of a share lies within ${NARROW_BAND} % of its last close, or both within ${WIDEST_BAND} %, or an event of that day is known.`,
   dated: true,
   sql: `
     select m.exchange, m.trade_date as date, m.line as instrument,
@@ -76,14 +95,17 @@ const unexplainedGap: Check = {
              (select 'as if prices before were to be multiplied by ' || r.ratio
                 from (select ratio, split_part(ratio, ':', 1)::numeric / split_part(ratio, ':', 2)::numeric as factor
                         from unnest(string_to_array('${RATIOS}', ' ')) as ratio) as r
-               where abs(sqrt(m.open_price * m.close_price) / (m.before_close * r.factor) - 1) <= ${ABOUT}
-               order by abs(ln(sqrt(m.open_price * m.close_price) / (m.before_close * r.factor))) limit 1),
+               where abs(m.open_price / (m.before_close * r.factor) - 1) <= ${ABOUT}
+                  or r.factor not between 0.51 and 1.99 and abs(m.close_price / (m.before_close * r.factor) - 1) <= ${ABOUT}
+                     and abs(m.open_price / (m.before_close * r.factor) - 1) <= ${NEAR}
+               order by abs(ln(m.open_price / (m.before_close * r.factor))) limit 1),
+             m.trade_count || ' trades',
+             'turnover ' || round(m.turnover / nullif(m.usual_turnover, 0), 1) || ' times that of the ${USUAL_SESSIONS} sessions before',
              case when m.isin <> m.before_isin then format('ISIN %s before, %s after', m.before_isin, m.isin) end,
              ${changed('face value', 'face_value', 'market.financial_ratios', 't.exchange = m.exchange and upper(t.symbol) = m.symbol', 'as_of_date')},
              ${changed('issued shares', 'total_issued_shares', 'market.consolidated_pledge', 't.exchange = m.exchange and t.scrip_id = m.symbol', 'trade_date')}) as found
       from (${MOVES}) as m
-     where (${beyond('m.open_price', '+')} or ${beyond('m.close_price', '+')}
-         or ${beyond('m.open_price', '-')} or ${beyond('m.close_price', '-')})
+     where (${areBeyond('+')} or ${areBeyond('-')})
        and not exists (
          select from market.corporate_events e
           where e.exchange = m.exchange and e.instrument_id = m.instrument_id
