@@ -135,10 +135,23 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION market.adjusted_prices(date, boolean) IS 'All sessions until the given day, with prices and quantities adjusted for the applied splits, consolidations and bonuses whose ex-date is after the session and not after that day: what was known on that day. With total_return, dividends and the distributions of trusts are reinvested as well, each at the last close before its ex-date.';
 
+-- A list of a user's own may have single events of any time.
+CREATE OR REPLACE VIEW etl.event_lists AS
+  SELECT l.exchange, min(l.ex_date) AS known_from
+    FROM (SELECT n.exchange, n.ex_date FROM market.corporate_action_notices n WHERE n.stated_kind = ''
+          UNION ALL SELECT a.exchange, a.prov_xdate FROM market.corporate_actions a) AS l
+   GROUP BY l.exchange;
+COMMENT ON VIEW etl.event_lists IS 'From which ex-date on the lists of corporate actions of each exchange are loaded.';
+COMMENT ON COLUMN etl.event_lists.exchange IS 'Exchange.';
+COMMENT ON COLUMN etl.event_lists.known_from IS 'The first ex-date of its lists.';
+
 CREATE OR REPLACE VIEW market.prices_adjusted AS
-  SELECT instrument_id, exchange, symbol, series, isin, trade_date, round(open_price, 4) AS open_price, round(high_price, 4) AS high_price,
-         round(low_price, 4) AS low_price, round(close_price, 4) AS close_price, traded_quantity, price_factor, unadjusted_close_price, has_unreviewed_event
-    FROM market.adjusted_prices();
+  SELECT p.instrument_id, p.exchange, p.symbol, p.series, p.isin, p.trade_date, round(p.open_price, 4) AS open_price, round(p.high_price, 4) AS high_price,
+         round(p.low_price, 4) AS low_price, round(p.close_price, 4) AS close_price, p.traded_quantity, p.price_factor, p.unadjusted_close_price,
+         p.has_unreviewed_event, coalesce(p.trade_date < l.known_from, true) AS is_before_event_lists
+    FROM market.adjusted_prices() p
+    -- Left out where nobody selects the column.
+    LEFT JOIN etl.event_lists l ON l.exchange = p.exchange;
 COMMENT ON VIEW market.prices_adjusted IS 'market.adjusted_prices as of today, its prices rounded to 4 decimals.';
 COMMENT ON COLUMN market.prices_adjusted.instrument_id IS 'The share: market.instruments.instrument_id, the same through renames.';
 COMMENT ON COLUMN market.prices_adjusted.exchange IS 'Exchange.';
@@ -154,6 +167,7 @@ COMMENT ON COLUMN market.prices_adjusted.traded_quantity IS 'Shares traded, adju
 COMMENT ON COLUMN market.prices_adjusted.price_factor IS 'What prices of the day were multiplied by.';
 COMMENT ON COLUMN market.prices_adjusted.unadjusted_close_price IS 'Closing price as printed. Unit: rupees.';
 COMMENT ON COLUMN market.prices_adjusted.has_unreviewed_event IS 'True before the ex-date of an event of the share that needs review: it may have to be adjusted by it, e.g. by a demerger.';
+COMMENT ON COLUMN market.prices_adjusted.is_before_event_lists IS 'True before the first ex-date of the loaded lists of corporate actions of the exchange, also if none is loaded: the price is not adjusted for splits and bonuses of that time, which are not known.';
 
 -- What is known of how far an event moves the price of a share: by its factor or, as a part of the last close before it, by
 -- its dividend; else at most as far as the price moved, to the open or to the close of its first session. Sessions are

@@ -1,7 +1,12 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { decideEvent, ignoreEvents, smallEvents } from '../../src/jobs/events/decide-event.ts';
+import { checkQuality } from '../../src/jobs/quality/check-quality.ts';
+import { exportTable } from '../../src/load/export/export-table.ts';
 import { listEvents } from '../../src/load/market/corporate-events.ts';
+import { listFindings } from '../../src/load/state/findings.ts';
 import { readIssues } from '../../src/load/state/issues.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { importInto, newFile, openStore } from './import-support.ts';
 
 const HEADER =
@@ -122,7 +127,7 @@ test.each(['NSE', 'BSE'])(
   },
 );
 
-test('whether an event needs review is not looked for where nobody selects it', async () => {
+test('what lists of events say is not looked for where nobody selects it', async () => {
   const { db } = await openStore();
   const plan = async (columns: string) =>
     (
@@ -133,7 +138,73 @@ test('whether an event needs review is not looked for where nobody selects it', 
       .map((row) => row['QUERY PLAN'])
       .join();
   expect(await plan('has_unreviewed_event')).toContain('needs_review');
-  expect(await plan('trade_date, close_price, price_factor')).not.toContain('needs_review');
+  expect(await plan('is_before_event_lists')).toContain('corporate_action_notices');
+  expect(await plan('trade_date, close_price, price_factor')).not.toMatch(/needs_review|notices/);
+});
+
+test('prices before the first list of the exchange are marked, found by checks, and warned of by exports', async () => {
+  const context = await openStore();
+  await importInto(context, [
+    prices('2024-05-31', ['TCS', 90, 100, 100]),
+    prices('2024-06-03', ['TCS', 100, 99, 99]),
+  ]);
+  const marked = async () =>
+    (
+      await context.db.pool.query(
+        'select trade_date::text as day from market.prices_adjusted where is_before_event_lists order by 1',
+      )
+    ).rows.map(({ day }) => day);
+  const findings = async () => {
+    await checkQuality(context, { from: '2024-06-03', to: '2024-06-03' });
+    return (await listFindings(context.db.drizzle, { check: 'before_event_lists', limit: 9 })).findings;
+  };
+  const notices = async (choice: { from?: string; exchanges?: string[] }) => {
+    const fileFor = () => join(temporaryFolder(), 'prices.csv');
+    const request = { table: 'prices_adjusted', format: 'csv', byYear: false, doubles: true } as const;
+    const all = { ...request, ...choice, fileFor, onPartial: () => undefined };
+    return (
+      await exportTable(
+        context.db,
+        all,
+        { timeoutMs: 0, signal: new AbortController().signal },
+        () => undefined,
+      )
+    ).notices;
+  };
+  // Without any list; a list of a user's own is none of the exchange.
+  const own = newFile('own.csv', [
+    'exchange,symbol,ex_date,kind,ratio,note',
+    'NSE,TCS,2001-01-01,bonus,1:1,',
+  ]);
+  await importInto(context, [own]);
+  expect(await marked()).toEqual(['2024-05-31', '2024-06-03']);
+  expect(await findings()).toEqual([]);
+  expect(await notices({})).toEqual([
+    'no list of corporate actions of NSE is loaded: its prices are not adjusted',
+  ]);
+
+  const list = (name: string, day: string) =>
+    newFile(name, [
+      'SYMBOL,COMPANY NAME,SERIES,PURPOSE,FACE VALUE,EX-DATE,RECORD DATE,BOOK CLOSURE START DATE,BOOK CLOSURE END DATE',
+      `TCS,TCS LTD,EQ,Bonus 1:1,1,${day},${day},-,-`,
+    ]);
+  await importInto(context, [list('CF-CA-2.csv', '03-Jun-2024')]);
+  expect(await marked()).toEqual(['2024-05-31']);
+  expect(await findings()).toMatchObject([
+    {
+      exchange: 'NSE',
+      date: '2024-06-03',
+      found: 'the first ex-date is 2024-06-03: earlier adjusted prices lack the splits and bonuses before it',
+    },
+  ]);
+  expect(await notices({})).toEqual([
+    'the loaded lists of corporate actions of NSE begin on 2024-06-03: earlier prices are not adjusted for what was before (is_before_event_lists)',
+  ]);
+  expect(await notices({ from: '2024-06-03' })).toEqual([]);
+  expect(await notices({ exchanges: ['BSE'] })).toEqual([]);
+
+  await importInto(context, [list('CF-CA-1.csv', '31-May-2024')]);
+  expect([await marked(), await findings(), await notices({})]).toEqual([[], [], []]);
 });
 
 /** A session of NSE: symbol, previous close, open and close of each share. */

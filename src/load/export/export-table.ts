@@ -96,7 +96,11 @@ export function exportTable(
         table: `${relation.schema}.${relation.name}`,
         rows,
         files: kept.map(({ file, rows, bytes }) => ({ file, rows, bytes })),
-        notices: missing.length === 0 ? write.notices : [...write.notices, notice],
+        notices: [
+          ...write.notices,
+          ...(missing.length === 0 ? [] : [notice]),
+          ...(await beforeEventLists(client, relation, request)),
+        ],
       };
     } finally {
       for (const partial of partials) await rm(partial, { force: true });
@@ -204,6 +208,29 @@ export function copied(client: PoolClient, statement: string, onBytes: (bytes: n
     yield Buffer.concat(pieces);
   }
   return { chunks: chunks(), rowCount: () => stream.rowCount };
+}
+
+/** How prices lack events that are not known, a sentence for each exchange. */
+async function beforeEventLists(
+  client: ClientBase,
+  relation: Relation,
+  { from, exchanges }: RowChoice,
+): Promise<string[]> {
+  if (relation.columns.every(({ name }) => name !== 'is_before_event_lists')) return [];
+  const { rows } = await client.query<{ exchange: string; from: string | null }>(
+    `select e.exchange, l.known_from::text as from
+       from (select distinct exchange from market.instruments) e left join etl.event_lists l using (exchange)
+      where ($1::text[] is null or e.exchange = any ($1)) and exists (
+        select from market.bhavcopy_cm b where b.exchange = e.exchange and b.trade_date >= coalesce($2, '-infinity'::date)
+           and b.trade_date < coalesce(l.known_from, 'infinity'))
+      order by 1`,
+    [exchanges ?? null, from ?? null],
+  );
+  return rows.map(({ exchange, from: known }) =>
+    known === null
+      ? `no list of corporate actions of ${exchange} is loaded: its prices are not adjusted`
+      : `the loaded lists of corporate actions of ${exchange} begin on ${known}: earlier prices are not adjusted for what was before (is_before_event_lists)`,
+  );
 }
 
 /** The chosen symbols that none of the chosen rows has. */

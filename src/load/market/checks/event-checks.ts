@@ -178,4 +178,23 @@ const sameEventDiffers: Check = {
     having not bool_or(b.ex_date = n.ex_date and b.what = n.what)`,
 };
 
-export const eventChecks: readonly Check[] = [unexplainedGap, factorWithoutGap, sameEventDiffers];
+const beforeEventLists: Check = {
+  name: 'before_event_lists',
+  severity: 'warning',
+  operation: 'CorporateEvents',
+  rule: 'Where lists of corporate actions of an exchange are loaded, they begin no later than its prices: adjusted prices before them lack the splits and bonuses of that time.',
+  dated: false,
+  sql: `
+    select l.exchange, l.known_from as date, '' as instrument, format('lists of corporate actions from %s on, as prices', p.first) as expected,
+           format('the first ex-date is %s: earlier adjusted prices lack the splits and bonuses before it', l.known_from) as found
+      from etl.event_lists l
+     cross join lateral (select min(b.trade_date) as first from market.bhavcopy_cm b where b.exchange = l.exchange) p
+     where p.first < l.known_from`,
+};
+
+export const eventChecks: readonly Check[] = [
+  unexplainedGap,
+  factorWithoutGap,
+  sameEventDiffers,
+  beforeEventLists,
+];
