@@ -1058,6 +1058,80 @@ CREATE TABLE "market_history"."total_trade_highlights" (
 	CONSTRAINT "total_trade_highlights_history_pkey" PRIMARY KEY("exchange","trade_date","trade_highlight","revision")
 );
 --> statement-breakpoint
+CREATE TABLE "market"."company_pledges" (
+	"exchange" text NOT NULL,
+	"company_name" text NOT NULL,
+	"ordinal" integer NOT NULL,
+	"trade_date" date NOT NULL,
+	"broadcast_at" timestamp with time zone,
+	"shareholding_date" date,
+	"total_issued_shares" bigint,
+	"total_promoter_holding_shares" bigint,
+	"total_promoter_holding_percent" numeric,
+	"total_public_holding" bigint,
+	"encumbered_last_quarter_shares" bigint,
+	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
+	"encumbered_last_quarter_of_total_shares_percent" numeric,
+	"encumbered_last_quarter_value" numeric,
+	"depository_pledged_shares" bigint,
+	"depository_demat_shares" bigint,
+	"depository_pledged_percent" numeric,
+	"depository_pledged_value" numeric,
+	"collateral_shares" bigint,
+	"nbfc_collateral_promoter_shares" bigint,
+	"nbfc_collateral_non_promoter_shares" bigint,
+	"disclosed_on" date,
+	"disclosure_from" date,
+	"disclosure_to" date,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "company_pledges_pkey" PRIMARY KEY("exchange","company_name","ordinal","trade_date")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."company_pledges" (
+	"exchange" text NOT NULL,
+	"company_name" text NOT NULL,
+	"ordinal" integer NOT NULL,
+	"trade_date" date NOT NULL,
+	"broadcast_at" timestamp with time zone,
+	"shareholding_date" date,
+	"total_issued_shares" bigint,
+	"total_promoter_holding_shares" bigint,
+	"total_promoter_holding_percent" numeric,
+	"total_public_holding" bigint,
+	"encumbered_last_quarter_shares" bigint,
+	"encumbered_last_quarter_of_promoter_shares_percent" numeric,
+	"encumbered_last_quarter_of_total_shares_percent" numeric,
+	"encumbered_last_quarter_value" numeric,
+	"depository_pledged_shares" bigint,
+	"depository_demat_shares" bigint,
+	"depository_pledged_percent" numeric,
+	"depository_pledged_value" numeric,
+	"collateral_shares" bigint,
+	"nbfc_collateral_promoter_shares" bigint,
+	"nbfc_collateral_non_promoter_shares" bigint,
+	"disclosed_on" date,
+	"disclosure_from" date,
+	"disclosure_to" date,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "company_pledges_history_pkey" PRIMARY KEY("exchange","company_name","ordinal","trade_date","revision")
+);
+--> statement-breakpoint
 CREATE TABLE "market"."corporate_action_notices" (
 	"exchange" text NOT NULL,
 	"symbol" text NOT NULL,
@@ -1218,6 +1292,50 @@ CREATE TABLE "market_history"."deliveries" (
 	CONSTRAINT "deliveries_history_pkey" PRIMARY KEY("exchange","symbol","series","trade_date","revision")
 );
 --> statement-breakpoint
+CREATE TABLE "market"."industry_classification" (
+	"exchange" text NOT NULL,
+	"basic_industry_code" text NOT NULL,
+	"macro_sector_code" text,
+	"macro_sector" text,
+	"sector_code" text,
+	"sector" text,
+	"industry_code" text,
+	"industry" text,
+	"basic_industry" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	CONSTRAINT "industry_classification_pkey" PRIMARY KEY("exchange","basic_industry_code")
+);
+--> statement-breakpoint
+CREATE TABLE "market_history"."industry_classification" (
+	"exchange" text NOT NULL,
+	"basic_industry_code" text NOT NULL,
+	"macro_sector_code" text,
+	"macro_sector" text,
+	"sector_code" text,
+	"sector" text,
+	"industry_code" text,
+	"industry" text,
+	"basic_industry" text,
+	"source_received_at" timestamp with time zone,
+	"source_saved_at" timestamp with time zone,
+	"first_loaded_at" timestamp with time zone NOT NULL,
+	"last_changed_at" timestamp with time zone NOT NULL,
+	"revision" integer NOT NULL,
+	"run_id" bigint NOT NULL,
+	"load_id" bigint NOT NULL,
+	"valid_from" timestamp with time zone NOT NULL,
+	"valid_to" timestamp with time zone NOT NULL,
+	"withdrawn" boolean NOT NULL,
+	"replaced_by_load_id" bigint NOT NULL,
+	CONSTRAINT "industry_classification_history_pkey" PRIMARY KEY("exchange","basic_industry_code","revision")
+);
+--> statement-breakpoint
 CREATE TABLE "market"."symbol_changes" (
 	"exchange" text NOT NULL,
 	"changed_on" date NOT NULL,
@@ -1309,12 +1427,16 @@ CREATE INDEX "top_gainers_losers_history_day_idx" ON "market_history"."top_gaine
 CREATE INDEX "top_gainers_losers_history_withdrawn_idx" ON "market_history"."top_gainers_losers" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "total_trade_highlights_history_day_idx" ON "market_history"."total_trade_highlights" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "total_trade_highlights_history_withdrawn_idx" ON "market_history"."total_trade_highlights" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "company_pledges_history_day_idx" ON "market_history"."company_pledges" USING btree ("exchange","trade_date");--> statement-breakpoint
+CREATE INDEX "company_pledges_history_withdrawn_idx" ON "market_history"."company_pledges" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "corporate_action_notices_history_day_idx" ON "market_history"."corporate_action_notices" USING btree ("exchange","ex_date");--> statement-breakpoint
 CREATE INDEX "corporate_action_notices_history_withdrawn_idx" ON "market_history"."corporate_action_notices" USING btree ("exchange","ex_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "corporate_events_history_day_idx" ON "market_history"."corporate_events" USING btree ("exchange","ex_date");--> statement-breakpoint
 CREATE INDEX "corporate_events_history_withdrawn_idx" ON "market_history"."corporate_events" USING btree ("exchange","ex_date") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "deliveries_history_day_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date");--> statement-breakpoint
 CREATE INDEX "deliveries_history_withdrawn_idx" ON "market_history"."deliveries" USING btree ("exchange","trade_date") WHERE withdrawn;--> statement-breakpoint
+CREATE INDEX "industry_classification_history_day_idx" ON "market_history"."industry_classification" USING btree ("exchange");--> statement-breakpoint
+CREATE INDEX "industry_classification_history_withdrawn_idx" ON "market_history"."industry_classification" USING btree ("exchange") WHERE withdrawn;--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_day_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on");--> statement-breakpoint
 CREATE INDEX "symbol_changes_history_withdrawn_idx" ON "market_history"."symbol_changes" USING btree ("exchange","changed_on") WHERE withdrawn;--> statement-breakpoint
 CREATE VIEW "etl"."open_rejects" AS (select operation, exchange, from_date, to_date, sum(rejects)::bigint as rejects, min(reject_id) as reject_id, min(first_seen_at) as first_seen_at

@@ -170,7 +170,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
        WHERE o.precedence < 2
     ) n ON n.name = k.name
    WHERE c.allotted_from <= day
-   ORDER BY n.exchange, n.instrument_id, c.allotted_from DESC, k.name, c.exchange
+   -- Imported lists have a level or two.
+   ORDER BY n.exchange, n.instrument_id, c.basic_industry IS NULL, c.sector IS NULL, c.allotted_from DESC, k.name, c.exchange
 $$;
 COMMENT ON FUNCTION market.classification_on(date) IS 'Macro-economic sector, sector, industry and basic industry of each instrument on a day, of both exchanges: the last classification that was allotted by then. One row an instrument; symbol, isin and company_name are those of the classification.';
 
@@ -277,6 +278,35 @@ COMMENT ON COLUMN market.pledge_changes.depository_pledged_percent_change IS 'Ho
 COMMENT ON COLUMN market.pledge_changes.encumbered_last_quarter_of_promoter_shares_percent IS 'Promoter shares encumbered at the end of the last quarter, as a share of promoter shares. Unit: percent.';
 COMMENT ON COLUMN market.pledge_changes.encumbered_last_quarter_of_promoter_shares_percent_change IS 'How much more. Unit: percentage points.';
 COMMENT ON COLUMN market.pledge_changes.total_promoter_holding_percent IS 'Promoter holding as a share of those issued. Unit: percent.';
+
+CREATE OR REPLACE FUNCTION etl.plain_company_name(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT regexp_replace(replace(regexp_replace(upper(name), '\mLIMITED\M', 'LTD', 'g'), '&', 'AND'), '[^A-Z0-9]+', '', 'g')
+$$;
+COMMENT ON FUNCTION etl.plain_company_name(text) IS 'A name of a company as it is compared: in capitals, with LTD for LIMITED, without spaces and marks.';
+
+CREATE OR REPLACE VIEW market.company_pledge_symbols AS
+  SELECT p.exchange, p.company_name, p.ordinal, p.trade_date, n.symbol
+    FROM (SELECT exchange, company_name, ordinal, trade_date, etl.plain_company_name(company_name) AS name,
+                 count(*) OVER (PARTITION BY exchange, trade_date, etl.plain_company_name(company_name)) AS namesakes
+            FROM market.company_pledges) p
+    LEFT JOIN (
+      SELECT exchange, name, min(symbol) AS symbol
+        FROM (SELECT o.exchange, etl.plain_company_name(o.name) AS name, i.symbol
+                FROM etl.observed_aliases o JOIN market.instruments i USING (exchange, instrument_id)
+               WHERE o.name <> '' AND i.symbol IS NOT NULL
+              UNION
+              SELECT exchange, etl.plain_company_name(company_name), symbol FROM market.sectoral_classification
+               WHERE company_name IS NOT NULL AND symbol IS NOT NULL) known
+       GROUP BY exchange, name HAVING count(DISTINCT symbol) = 1) n
+      ON n.exchange = p.exchange AND n.name = p.name AND p.namesakes = 1;
+
+COMMENT ON VIEW market.company_pledge_symbols IS 'The ticker symbol of each row of market.company_pledges, by the name of its company.';
+COMMENT ON COLUMN market.company_pledge_symbols.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.company_pledge_symbols.company_name IS 'Name of the company.';
+COMMENT ON COLUMN market.company_pledge_symbols.ordinal IS 'Position among companies of the same name and day.';
+COMMENT ON COLUMN market.company_pledge_symbols.trade_date IS 'Day on which the exchange published it.';
+COMMENT ON COLUMN market.company_pledge_symbols.symbol IS 'Ticker symbol it was last seen under; null where no stored name is the same, several securities have it, or several companies of the list.';
 
 CREATE OR REPLACE VIEW market.band_hits AS
   SELECT p.instrument_id, c.exchange, c.symbol, c.series, c.trade_date, c.band, p.close_price, p.return_percent,

@@ -176,3 +176,6 @@ export const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', '
 /** A year of two digits is one from 1990 on. */
 export const fullYear = (year: string): string =>
   year.length === 4 ? year : `${Number(year) >= 90 ? 19 : 20}${year}`;
+
+/** The day of lists that say of none since when they hold: before all data, so that it holds on every day. */
+export const UNKNOWN_DAY = '1900-01-01';

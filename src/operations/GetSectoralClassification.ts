@@ -1,3 +1,4 @@
+import { UNKNOWN_DAY } from '../core/days.ts';
 import { date, int4, text } from './fields.ts';
 import { defineOperation } from './operation.ts';
 import { sampleOf } from './sample.ts';
@@ -23,7 +24,12 @@ const table = defineTable({
       absent: '',
     }),
     int4('scripCode', 'scrip_code', 'Security code of the exchange; 0 when left out.', { absent: 0 }),
-    date('allotedFrom', 'allotted_from', 'Day from which the classification holds.', { required: true }),
+    date(
+      'allotedFrom',
+      'allotted_from',
+      `Day from which the classification holds; ${UNKNOWN_DAY} in imported lists that do not say it.`,
+      { required: true },
+    ),
     text('symbol', 'symbol', 'Ticker symbol.'),
     text('companyName', 'company_name', 'Name of the company.'),
     text('meiCode', 'macro_sector_code', 'Code of the macro-economic sector.'),

@@ -24,7 +24,7 @@ interface FormatOptions {
   readonly dataSet: string | null;
   /** The exchange or segment that its rows are of; null if they name it. */
   readonly exchange: string | null;
-  /** A header that has all of these columns is of this format; the first format in the order of names is taken … */
+  /** A header that has all of these columns is of this format, or of one that is recognized by more of its columns … */
   readonly marks: readonly string[];
   /** … unless this is not in the name of the file: the header of another format is the same. */
   readonly named?: string;
@@ -42,6 +42,8 @@ interface FormatOptions {
   readonly units?: Readonly<Record<string, keyof typeof FILE_UNITS>>;
   /** Fields whose case means nothing. */
   readonly anyCase?: Readonly<Record<string, 'upper' | 'lower'>>;
+  /** True if `&` is written as `&amp;`. */
+  readonly isHtml?: boolean;
   /** Matches a line before the rows; its first group is the day, where no column has it. */
   readonly title?: RegExp;
   /** The names of the columns, if no header stands between the title and the rows. */
@@ -52,6 +54,8 @@ interface FormatOptions {
   readonly bySession?: boolean;
   /** Of two files of a session that differ, the one whose format has the greater rank is used. */
   readonly rank?: number;
+  /** Rows are read in the order of this number, where their position distinguishes them: files have any order. */
+  readonly greatestFirst?: string;
   /** The column that names the exchange, if `exchange` is null and it is not the one of the bhav copy. */
   readonly exchangeColumn?: string;
   /** Rows without this field are skipped and counted in a warning; they are not rejects. */

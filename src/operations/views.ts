@@ -1,6 +1,7 @@
 /** The views of the schema `market` (migrations/repeatable): a table cannot have the name of one. */
 export const VIEWS: readonly string[] = [
   'band_hits',
+  'company_pledge_symbols',
   'financial_ratios_wide',
   'instrument_aliases',
   'instruments',

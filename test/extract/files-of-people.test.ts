@@ -285,7 +285,7 @@ describe('a refusal names the true reason', () => {
   const row = 'ACC,EQ,1,1,1,1,1,1,1,1,04-JAN-2021,1,INE1';
   const text = `${CM}\n${row}\n`;
   const title =
-    '""Participant wise Open Interest (no. of contracts) as on Aug 19,2022"",,,\nClient Type,Long,Short\n';
+    '""Category wise turnover as on Aug 19,2022"",,,\nClient Type,Long,Short\n';
 
   test.each([
     ['semicolons', text.replaceAll(',', ';'), /separates its cells by semicolons, not by commas/],
@@ -320,7 +320,7 @@ describe('a refusal names the true reason', () => {
     [
       'a title in doubled quotes',
       title,
-      /is not a file of a known format; its header begins """Participant wise/,
+      /is not a file of a known format; its header begins """Category wise/,
     ],
   ])('%s', async (_, content, reason) => {
     expect(await problemOf('x.csv', content)).toMatch(reason);

@@ -1,4 +1,4 @@
-import { fullYear } from '../../core/days.ts';
+import { fullYear, MONTHS } from '../../core/days.ts';
 import { type Field, type Kind, numberWithoutCommas } from '../../operations/fields.ts';
 import { FILE_UNITS, type FileColumnNames, type FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -87,9 +87,10 @@ export function columnsOf(
   const recordOf = (fields: readonly PresentField[]) => (row: FileRow) => {
     const record: Record<string, string | null> = {};
     for (const { source, column, isNumber, read } of fields) {
-      const value = row[column];
-      const isGrouped = isNumber && typeof value === 'string' && value.includes(',');
-      record[source] = textOf(isGrouped ? numberWithoutCommas(value) : value, read);
+      let value = row[column];
+      if (isNumber && typeof value === 'string' && value.includes(',')) value = numberWithoutCommas(value);
+      if (format.isHtml === true && typeof value === 'string') value = value.replaceAll('&amp;', '&');
+      record[source] = textOf(value, read);
     }
     for (const [source, value] of constants) record[source] = value;
     return record;
@@ -232,8 +233,8 @@ const MONTH_FIRST = /^([a-z]{3,9})\.? (\d{1,2}), ?(\d{4})$/i;
 export function fileDay(text: string): string {
   const [, day = '', month = '', year = ''] =
     /^(\d{1,2})[- ](\w{1,9})[- ](\d{4}|\d{2})$/.exec(text.replace(MONTH_FIRST, '$2-$1-$3')) ?? [];
-  if (day === '') return text;
-  if (MONTH.test(month)) return `${day}-${month.slice(0, 3)}-${fullYear(year)}`;
-  if (!/^\d{1,2}$/.test(month) || year.length !== 4) return text;
-  return `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
+  const named = MONTH.test(month) ? MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1 : 0;
+  const isNumber = /^\d{1,2}$/.test(month) && year.length === 4;
+  if (named === 0 && !isNumber) return text;
+  return `${fullYear(year)}-${String(named || month).padStart(2, '0')}-${day.padStart(2, '0')}`;
 }

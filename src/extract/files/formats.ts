@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CODE } from '../../core/package-folders.ts';
-import { plainName } from '../../operations/fields.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 
 const FOLDER = join(CODE, 'extract', 'files', 'formats');
@@ -22,15 +21,18 @@ export const FORMATS: readonly FileFormat[] = (
   )
 ).flat();
 
+/** A name of which only letters and digits count. */
+const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
+
 /**
- * Finds the names of a header as they are spelled there: in any case, and if no name is so, with other separators.
+ * Finds the names of a header as they are spelled there: in any case, and if no name is so, with other spaces and marks.
  */
 export function namesOf(header: readonly string[]): (column: string) => string | undefined {
   const spelled = (name: string) => name.trim().replace(/\s+/g, ' ').toUpperCase();
   // Of a repeated name, the first column is read.
   const byName = new Map(header.map((name) => [spelled(name), name] as const).reverse());
-  const byPlainName = new Map(header.map((name) => [plainName(name.trim()), name] as const).reverse());
-  return (column) => byName.get(spelled(column)) ?? byPlainName.get(plainName(column));
+  const byBareName = new Map(header.map((name) => [bare(name), name] as const).reverse());
+  return (column) => byName.get(spelled(column)) ?? byBareName.get(bare(column));
 }
 
 /** The format that a header belongs to, of several the one that is recognized by most; undefined if it is of none. */

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { fullYear, MONTHS } from '../../core/days.ts';
+import { fullYear, MONTHS, UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -94,10 +94,15 @@ export function readCsvFile(
   const { header, rows, warnings, ...titled } = parseRows(bytes, start);
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
-  if (first === undefined) throw badFile('contains no rows');
-  const columns = columnsOf({ name: content.name, header }, first, known);
+  if (first === undefined && titled.day === undefined) throw badFile('contains no rows');
+  const columns = columnsOf({ name: content.name, header }, first ?? {}, known);
   const { bySession } = columns.format;
   const named = dayOf(columns, name, titled.day);
+  // Its title says of which day it lists nothing.
+  if (first === undefined) {
+    const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
+    return sessionsOf(exchangeOf(columns, {}), none, { columns, content, warnings });
+  }
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
   let passedOver = 0;
@@ -131,7 +136,13 @@ export function readCsvFile(
   const whole = rows.filter((row) => !Array.isArray(row));
   const isBlank = (row: FileRow) => String(row[lastName] ?? '').trim() === '';
   const endsBlank = lastName === '' || (whole.length > 0 && whole.every(isBlank));
-  rows.forEach((row, position) => {
+  const ordered = [...rows.entries()];
+  const by = columns.format.greatestFirst;
+  if (by !== undefined) {
+    const amount = (row: FileRow) => Number(columns.value(row, by) ?? 0);
+    ordered.sort(([, a], [, b]) => amount(b) - amount(a));
+  }
+  ordered.forEach(([position, row]) => {
     const joined = Array.isArray(row) ? splitJoinedRows(row, header, { isRow: isRowOf, endsBlank }) : null;
     for (const one of joined ?? [row]) take(one, position);
   });
@@ -246,7 +257,8 @@ function readAlso(reader: RecordReader | null, source: SourceRow): ReadRow | nul
 
 function resultOf(result: RecordResult, source: SourceRow): ReadRow {
   if (result.table !== null) {
-    return { row: result.row, day: String(result.row[result.table.dateColumn ?? '']) };
+    const { dateColumn } = result.table;
+    return { row: result.row, day: dateColumn === null ? UNKNOWN_DAY : String(result.row[dateColumn]) };
   }
   const { columns } = source;
   return rejectOf(
@@ -302,25 +314,27 @@ function sessionsOf(
     joined: at === 0 ? joined : 0,
     withoutTickers: format.withoutTickers,
     unknown: columns.unknown(dataSet.shapes[0].table.fields),
-    rounded: roundedIn(format),
+    rounded: roundedIn(format, dataSet),
     sometimesBlank: format.sometimesBlank,
   }));
 }
 
 /** The columns that files of a format round, and by how much. */
-function roundedIn(format: FileFormat): Record<string, number> {
-  if (format.dataSet === null) return {};
-  const { fields } = dataSetNamed(format.dataSet).shapes[0].table;
+function roundedIn({ rounded }: FileFormat, { shapes }: DataSet): Record<string, number> {
+  const { fields } = shapes[0].table;
   const columnOf = (source: string) =>
     fields.find((field) => field.from === 'response' && field.source === source)?.column ?? source;
-  return Object.fromEntries(
-    Object.entries(format.rounded).map(([source, within]) => [columnOf(source), within]),
-  );
+  return Object.fromEntries(Object.entries(rounded).map(([source, within]) => [columnOf(source), within]));
 }
 
 /** The columns that files of any format round, and by how much. */
 export function roundedColumns(): Record<string, number> {
-  return Object.fromEntries(FORMATS.flatMap((format) => Object.entries(roundedIn(format))));
+  return Object.fromEntries(
+    FORMATS.flatMap((format) => {
+      const dataSet = dataSets.find(({ name }) => name === format.dataSet);
+      return dataSet === undefined ? [] : Object.entries(roundedIn(format, dataSet));
+    }),
+  );
 }
 
 /**

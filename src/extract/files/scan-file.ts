@@ -157,8 +157,9 @@ function knownColumns(first: FileRow, reading: Pick<RowReading, 'columnsOf'>): F
     if (error instanceof PipelineError) return null;
     throw error;
   }
-  const { bySession, day, withoutTickers, check, constants, passedOverWithout } = columns.format;
-  const others = [day, check, constants, passedOverWithout];
+  const { bySession, day, withoutTickers, check, constants, passedOverWithout, greatestFirst } =
+    columns.format;
+  const others = [day, check, constants, passedOverWithout, greatestFirst];
   return bySession && !withoutTickers && others.every((one) => one === undefined) ? columns : null;
 }
 

@@ -348,7 +348,9 @@ async function prepare(
   onPrepared: (operation: Operation) => void,
 ): Promise<boolean> {
   const { operations } = await allOperations(config.EOD_OPERATIONS_DIR);
-  const operation = operations.find((one) => one.operation.udiff?.segment === segment)?.operation;
+  const operation = operations.find(
+    ({ operation: one }) => one.udiff?.segment === segment || one.name === segment,
+  )?.operation;
   if (operation === undefined) return false;
   try {
     await migrateDatabase(db, config, { names: [operation.name], to: 'filled', by: requesterName() });

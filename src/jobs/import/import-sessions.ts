@@ -230,6 +230,8 @@ async function openFileWindows(
       from: day,
       to,
       params: { file: content.name, ...(rank === null ? {} : { rank: String(rank) }) },
+      // A list says nothing of the days between those of its rows.
+      filtered: rank === null,
     })),
   });
 }

@@ -1,3 +1,4 @@
+import { UNKNOWN_DAY } from '../../../core/days.ts';
 import type { Naming, TableDefinition } from '../../../operations/table.ts';
 import { quote } from '../merge/merge-sql.ts';
 
@@ -140,7 +141,7 @@ function dayOf(table: TableDefinition, naming: Naming, row: string): string {
     const field = table.fields.find((one) => one.column === column);
     return field?.kind === 'datetime'
       ? `(${row}.${quote(column)} at time zone '${ZONE}')::date`
-      : `${row}.${quote(column)}`;
+      : `nullif(${row}.${quote(column)}, date '${UNKNOWN_DAY}')`;
   });
   return `coalesce(${days.join(', ')})${naming.dayBefore === true ? ' - 1' : ''}`;
 }

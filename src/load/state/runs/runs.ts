@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import type { DayRange } from '../../../core/days.ts';
+import { type DayRange, UNKNOWN_DAY } from '../../../core/days.ts';
 import type { RunKind, RunRequest, RunState, Target, Transitions } from '../request.ts';
 import { isoText, takeId } from '../schema/columns.ts';
 import { runs, windows } from '../schema/work.ts';
@@ -110,7 +110,7 @@ export async function setRunRange(db: NodePgDatabase, runId: number): Promise<bo
       last: sql`max(${windows.to_date})`.as('last'),
     })
     .from(windows)
-    .where(eq(windows.run_id, runId))
+    .where(and(eq(windows.run_id, runId), gt(windows.from_date, UNKNOWN_DAY)))
     .as('range');
   const set = await db
     .update(runs)

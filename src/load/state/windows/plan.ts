@@ -77,7 +77,8 @@ interface FileWindows {
   readonly file: string | null;
   /** SHA-256 of its bytes. */
   readonly hash: string | null;
-  readonly sessions: readonly Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to' | 'params'>[];
+  readonly sessions: readonly (Pick<NewWindow, 'operation' | 'exchange' | 'from' | 'to' | 'params'> &
+    Partial<Pick<NewWindow, 'filtered'>>)[];
 }
 
 /** A window that a session of a file has. */
@@ -101,10 +102,10 @@ export async function insertFileWindows(
   const inserted = await db.execute<{ id: number }>(sql`
     with inserted as (
       insert into ${windows}
-        (id, run_id, operation, exchange, from_date, to_date, params, state, attempts, source_file, source_hash, started_at)
-      select s.id, r.id, s.operation, s.exchange, s."from", s."to", s.params, ${state}, 1, ${file}, ${hash}, clock_timestamp()
+        (id, run_id, operation, exchange, from_date, to_date, params, is_filtered, state, attempts, source_file, source_hash, started_at)
+      select s.id, r.id, s.operation, s.exchange, s."from", s."to", s.params, coalesce(s.filtered, false), ${state}, 1, ${file}, ${hash}, clock_timestamp()
         from ${runs} r, jsonb_to_recordset(${rows}::jsonb)
-               as s(id bigint, operation text, exchange text, "from" date, "to" date, params jsonb)
+               as s(id bigint, operation text, exchange text, "from" date, "to" date, params jsonb, filtered boolean)
        where r.id = ${runId} and r.state = 'running'
       on conflict (id) do nothing returning id
     )
@@ -113,10 +114,10 @@ export async function insertFileWindows(
   return inserted.rows.map(({ id }, at) => ({
     id,
     runId,
+    filtered: false,
     ...(sessions[at] as (typeof sessions)[number]),
     instruments: [],
     variant: '',
-    filtered: false,
   }));
 }
 

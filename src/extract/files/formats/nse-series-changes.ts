@@ -1,0 +1,18 @@
+import { defineFormat } from '../../../operations/file-format.ts';
+
+/** NSE's list of moves to another series. */
+export default defineFormat({
+  name: 'nse-series-changes',
+  files: ['series_change.csv'],
+  dataSet: 'GetSeriesChange',
+  exchange: 'NSE',
+  bySession: false,
+  marks: ['SYMBOL', 'FROM SERIES', 'TO SERIES', 'CHANGE DATE'],
+  columns: {
+    SYMBOL: 'scripId',
+    SECURITY: 'scripName',
+    'FROM SERIES': 'prevSeries',
+    'TO SERIES': 'toSeries',
+    'CHANGE DATE': 'changeDate',
+  },
+});

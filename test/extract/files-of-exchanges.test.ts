@@ -1,0 +1,261 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { FORMATS, formatOf } from '../../src/extract/files/formats.ts';
+import { type FileSession, readCsvFile } from '../../src/extract/files/read-file.ts';
+import { loadDeclared, tablesTakenBy } from '../../src/operations/declared.ts';
+import { builtIn, dataSets } from '../../src/operations/registry.ts';
+
+const fixture = (name: string) => readFileSync(new URL(`../fixtures/files/${name}`, import.meta.url));
+
+/** Also those of the catalogue. */
+const { operations } = await loadDeclared(undefined, tablesTakenBy(builtIn));
+const KNOWN = [...dataSets, ...operations.map(({ operation }) => operation)];
+
+const read = (name: string, content: string | Buffer) =>
+  readCsvFile(name, Buffer.from(content), 'Asia/Kolkata', KNOWN);
+
+const facts = (sessions: readonly FileSession[]) =>
+  sessions.map(
+    ({ format, dataSet, exchange, day, rows, rejects }) =>
+      `${format}: ${dataSet} ${exchange} ${day}, ${rows.length} rows, ${rejects.length} rejects`,
+  );
+
+const rowsOf = (name: string, content: string | Buffer) => [...(read(name, content)[0]?.rows ?? [])];
+
+test('securities at a price band: both bands of one security, the day in the name, headers of all years', () => {
+  const file = fixture('bh011220.csv');
+  expect(facts(read('in/bh011220.csv', file))).toEqual([
+    'nse-price-bands: GetCircuitBreakers NSE 2020-12-01, 204 rows, 0 rejects',
+  ]);
+  expect(rowsOf('bh011220.csv', file).filter(({ symbol }) => symbol === 'ARCOTECH')).toMatchObject([
+    { series: 'EQ', band: 'H' },
+    { series: 'EQ', band: 'L' },
+  ]);
+  const row = 'M&M,EQ, MAHINDRA ,H';
+  for (const [name, text] of [
+    ['bh04012010.csv', `SYMBOL,SR,SECURITY,HIGH/LOW,INDEX FLAG\r\n${row}, \r\n, , , , \r\n`],
+    ['PR040110/Bh040110.csv', `Symbol,Series,Security,High/Low,Index Flag,\n${row},9,\n`],
+    ['bh04012010 (1).csv', `SYMBOL , SERIES,SECURITY,HIGH / LOW\n${row}\n`],
+  ] as const) {
+    expect(facts(read(name, text)), name).toEqual([
+      'nse-price-bands: GetCircuitBreakers NSE 2010-01-04, 1 rows, 0 rejects',
+    ]);
+    expect(rowsOf(name, text)).toMatchObject([
+      { scrip_id: 'M&M', series: 'EQ', scrip_name: 'MAHINDRA', band: 'H' },
+    ]);
+  }
+  expect(() => read('bands.csv', file)).toThrow('neither in a column nor in a name such as bh07042021.csv');
+});
+
+test('derivatives before July 2024: contracts, units of open interest, and lakhs as rupees', () => {
+  const text =
+    'INSTRUMENT,SYMBOL,EXPIRY_DT,STRIKE_PR,OPTION_TYP,OPEN,HIGH,LOW,CLOSE,SETTLE_PR,CONTRACTS,VAL_INLAKH,OPEN_INT,CHG_IN_OI,TIMESTAMP,\n' +
+    'FUTIDX,BANKNIFTY,30-Jun-2022,0,XX,33850,33888.65,33234,33431.4,33431.4,145086,1212748.71,2836425,212475,13-JUN-2022,\n' +
+    'OPTSTK,ZYDUSLIFE,25-Aug-2022,495,PE,0,0,0,118.05,138.65,0,0,0,0,13-JUN-2022,\n';
+  expect(facts(read('x.csv', text))).toEqual([
+    'nse-fo-bhav: GetBhavCopyFO NFO 2022-06-13, 2 rows, 0 rejects',
+  ]);
+  expect(rowsOf('x.csv', text)).toMatchObject([
+    {
+      symbol: 'BANKNIFTY',
+      instrument_type: 'IDF',
+      expiry_date: '2022-06-30',
+      option_type: '',
+      traded_quantity: 145_086,
+      turnover: '1212748.71e5',
+      open_interest: 2_836_425,
+      open_interest_change: 212_475,
+    },
+    { instrument_type: 'STO', strike_price: 495, option_type: 'PE', traded_quantity: 0 },
+  ]);
+  expect(read('x.csv', text)[0]?.unknown).toContain('board_lot_quantity');
+});
+
+test('series changes, also with other spellings of the header', () => {
+  const expected = [
+    { change_date: '2021-08-20', scrip_id: 'MRO-TEK', symbol: 'MRO-TEK', prev_series: 'EQ', to_series: 'BE' },
+  ];
+  expect(rowsOf('series_change.csv', fixture('series_change.csv'))).toMatchObject(expected);
+  expect(
+    rowsOf(
+      'x.csv',
+      'SYMBOL,SECURITY,FROM_SERIES,TO_SERIES,CHANGE_DATE,REMARKS,\nMRO-TEK,M,EQ,BE,20/08/2021,,\n',
+    ),
+  ).toMatchObject(expected);
+});
+
+test('lists of companies have the levels that they say; their day is that in the name, if there is one', () => {
+  expect(facts(read('ind_nifty500list.csv', fixture('ind_nifty500list.csv')))).toEqual([
+    'nse-constituents: GetSectoralClassification NSE 1900-01-01, 80 rows, 0 rejects',
+  ]);
+  expect(rowsOf('ind_nifty500list_01092025.csv', fixture('ind_nifty500list.csv'))[0]).toMatchObject({
+    isin: 'INE466L01038',
+    scrip_code: 0,
+    allotted_from: '2025-09-01',
+    symbol: '360ONE',
+    sector: 'Financial Services',
+    industry: null,
+  });
+  expect(facts(read('ListOfScrips.csv', fixture('ListOfScrips.csv')))).toEqual([
+    'bse-scrips: GetSectoralClassification BSE 1900-01-01, 81 rows, 0 rejects',
+  ]);
+  const rows = rowsOf('ListOfScrips.csv', fixture('ListOfScrips.csv'));
+  expect(rows[1]).toMatchObject({
+    isin: 'INE208C01017',
+    scrip_code: 500_003,
+    symbol: 'AEGISLOG',
+    sector: null,
+    industry: 'Oil Marketing & Distribution',
+  });
+  expect(rows.find(({ scrip_code }) => scrip_code === 500_158)).toMatchObject({ isin: '', industry: null });
+  const newer =
+    'Security Code,Issuer Name,Security Id,Security Name,Status,Group,Face Value,ISIN No,Industry,Instrument,Sector Name,Industry New Name,Igroup Name,ISubgroup Name\n500002,ABB India Limited,ABB,ABB India,Active,A,2.00,INE117A01022,Heavy Electrical Equipment,Equity,Industrials,Capital Goods,Electrical Equipment,Heavy Electrical Equipment\n';
+  expect(rowsOf('Equity.csv', newer)).toMatchObject([
+    {
+      company_name: 'ABB India Limited',
+      macro_sector: 'Industrials',
+      sector: 'Capital Goods',
+      industry: 'Electrical Equipment',
+      basic_industry: 'Heavy Electrical Equipment',
+    },
+  ]);
+  expect(
+    rowsOf('nse_industry_classification.csv', fixture('nse_industry_classification.csv')).at(-1),
+  ).toMatchObject({
+    basic_industry_code: 'IN120101001',
+    sector_code: 'IN1201',
+    macro_sector: 'Diversified',
+    basic_industry: 'Diversified',
+  });
+});
+
+const PLEDGES = JSON.parse(fixture('corporate-pledgedata.json').toString()) as {
+  data: Record<string, string | null>[];
+};
+
+/** The same list as CSV, which has fewer columns, and another order. */
+function pledgesAsCsv(): string {
+  const encumbered = 'PROMOTER SHARES ENCUMBERED AS OF LAST QUARTER';
+  const pledged = 'NO. OF SHARES PLEDGED IN THE DEPOSITORY SYSTEM';
+  const columns = [
+    ['NAME OF COMPANY', 'comName'],
+    ['TOTAL NO. OF ISSUED SHARES A+B+C', 'totIssuedShares'],
+    ['TOTAL PROMOTER HOLDING NO. OF SHARES (A)', 'totPromoterHolding'],
+    ['TOTAL PROMOTER HOLDING % A /(A+B+C)', 'percPromoterHolding'],
+    ['TOTAL PUBLIC HOLDING B', 'totPublicHolding'],
+    [`${encumbered} NO. OF SHARES (X)`, 'totPromoterShares'],
+    [`${pledged} NO. OF SHARES PLEDGED`, 'numSharesPledged'],
+    [`${pledged} TOTAL NO. OF DEMAT SHARES`, 'totDematShares'],
+    ['Values(Rs. Cr.)', 'noOfSecPledgeShare'],
+    ['BROADCAST DATE', 'broadcastDt'],
+  ] as const;
+  const cell = (value: string | null) => (value === null ? '' : `"${value}"`);
+  return [
+    `\ufeff${columns.map(([name]) => `"${name}"`).join(',')}`,
+    ...PLEDGES.data
+      .toReversed()
+      .map((record) => columns.map(([, key]) => cell(record[key] ?? null)).join(',')),
+  ].join('\n');
+}
+
+test('pledges come as JSON and CSV, with the same position among companies of one name', () => {
+  const json = rowsOf('corporate-pledgedata.json', fixture('corporate-pledgedata.json'));
+  expect(json).toHaveLength(PLEDGES.data.length);
+  expect(json.filter(({ company_name }) => company_name === 'Future Enterprises Limited')).toMatchObject([
+    { ordinal: 1, trade_date: '2026-08-13', total_issued_shares: 454_930_401 },
+    { ordinal: 2, total_issued_shares: 39_374_679, encumbered_last_quarter_value: null },
+  ]);
+  expect(json.find(({ company_name }) => company_name === '20 Microns Limited')).toMatchObject({
+    broadcast_at: '2026-08-13 16:32:07+05:30',
+    shareholding_date: '2026-06-30',
+    total_promoter_holding_percent: '45.04',
+    depository_pledged_value: '31.347',
+    disclosed_on: '2015-03-31',
+  });
+  const [session] = read('CF-SAST-Pledged-Data-14-Aug-2026.csv', pledgesAsCsv());
+  expect(session?.unknown).toEqual(expect.arrayContaining(['shareholding_date', 'disclosed_on']));
+  const known = (rows: typeof json) =>
+    rows.map((row) =>
+      Object.entries(row).filter(([column, value]) => value !== null && !session?.unknown.includes(column)),
+    );
+  expect(known([...(session?.rows ?? [])])).toEqual(known(json));
+});
+
+test('open interest of participants has its day in the title, else in the name', () => {
+  const file = fixture('fao_participant_oi_19082022.csv').toString();
+  const expected = ['nse-participants: GetFIIDII NSE 2022-08-19, 5 rows, 0 rejects'];
+  expect(facts(read('any.csv', file))).toEqual(expected);
+  const untitled = file.slice(file.indexOf('\n') + 1);
+  expect(facts(read('fao_participant_oi_19082022 (2).csv', untitled))).toEqual(expected);
+  const rows = rowsOf('any.csv', file);
+  expect(rows.at(-1)).toMatchObject({
+    client_type: 'TOTAL',
+    published_at: null,
+    future_stock_short: 2_847_477,
+    option_stock_put_short: 913_553,
+    total_long: 13_564_832,
+    total_short: 13_564_832,
+  });
+  expect(read('any.csv', file)[0]?.unknown).toEqual(
+    expect.arrayContaining(['published_at', 'future_index_net_position', 'option_stock_signal']),
+  );
+  const quoted = file.replace(/^""(.*)"",+/, '"$1"');
+  expect(facts(read('any.csv', quoted))).toEqual(expected);
+});
+
+test('index closes, deals, new highs, and securities under ban', () => {
+  const index =
+    'Index Name,Index Date,Open Index Value,High Index Value,Low Index Value,Closing Index Value,Points Change,Change(%),Volume,Turnover (Rs. Cr.),P/E,P/B,Div Yield\nNifty 50,03-07-2026,24500.1,24700.55,24450,24650.25,150.15,.61,300,1,2,3,4\nIndia VIX,03-07-2026,-,-,-,12.5,-,-,-,-,-,-,-\n';
+  expect(rowsOf('ind_close_all_03072026.csv', index)).toMatchObject([
+    {
+      exchange: 'NSE_IDX',
+      index_code: 'Nifty 50',
+      trade_date: '2026-07-03',
+      close_value: '24650.25',
+      change_percent: '.61',
+    },
+    { index_code: 'India VIX', open_value: null, close_value: '12.5' },
+  ]);
+  const deals =
+    'Date,Symbol,Security Name,Client Name,Buy/Sell,Quantity Traded,Trade Price / Wght. Avg. Price,Remarks\n07-OCT-2026,RELIANCE,Reliance Industries Limited,A FUND,BUY,"70,00,000","1,400.50",-\n07-OCT-2026,RELIANCE,Reliance Industries Limited,B FUND,SELL,7000000,1400.50,-\n';
+  expect(rowsOf('bulk.csv', deals)).toMatchObject([
+    {
+      deal_date: '2026-10-07',
+      symbol: 'RELIANCE',
+      client_name: 'A FUND',
+      deal_type: 'B',
+      traded_quantity: 7_000_000,
+    },
+    { client_name: 'B FUND', deal_type: 'S', deal_price: '1400.50' },
+  ]);
+  expect(read('Block-Deals-01-10-2026-to-31-10-2026.csv', deals)[0]?.dataSet).toBe('GetBlockDeals');
+  expect(() => read('deals.csv', deals)).toThrow('is not a file of a known format');
+  const highs = 'SECURITY,NEW,PREVIOUS,NEW_STATUS\nAcme Technologies Limited,120.00,110.00,H\n';
+  expect(rowsOf('HL070826.csv', highs)).toMatchObject([
+    { trade_date: '2026-08-07', scrip_name: 'Acme Technologies Limited', band: 'H', new_price: '120.00' },
+  ]);
+  const ban = 'Securities in Ban For Trade Date 09-JUL-2026: \r\n1,GNFC\r\n2,M&M\r\n';
+  expect(rowsOf('fo_secban.csv', ban)).toMatchObject([
+    { trade_date: '2026-07-09', symbol: 'GNFC' },
+    { trade_date: '2026-07-09', symbol: 'M&M' },
+  ]);
+  expect(facts(read('fo_secban.csv', 'Securities in Ban For Trade Date 31-JUL-2026: NIL\n'))).toEqual([
+    'nse-bans: GetBannedSecurities NSE 2026-07-31, 0 rows, 0 rejects',
+  ]);
+});
+
+test('no header is of two formats, and each column of a format is a field', () => {
+  for (const format of FORMATS) {
+    const { name, named = '', marks, needs, columns, dataSet } = format;
+    const header = [...marks, ...needs, ...Object.keys(columns)];
+    expect(formatOf(header, named)?.name).toBe(name);
+    const sources = KNOWN.filter(
+      (one) => one.name === dataSet || (dataSet === null && one.udiff !== undefined),
+    ).flatMap(({ shapes }) =>
+      shapes[0].table.fields.flatMap((field) =>
+        field.from === 'response' ? [field.source, ...(field.orElse ?? [])] : [],
+      ),
+    );
+    expect(sources, name).toEqual(expect.arrayContaining(Object.values(columns).flat()));
+  }
+});
