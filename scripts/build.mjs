@@ -40,7 +40,7 @@ const SOURCE = /\.tsx?$/;
  * the operations and file formats, which are imported by the names in their folders.
  */
 const ENTRIES =
-  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|extract\/files\/formats\/[\w-]+|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
+  /^(cli\/(main|cli|lifecycle|open-context)|jobs\/worker\/worker|(extract\/files\/formats|operations\/catalogue\/files)\/[\w-]+|operations\/(public|(catalogue\/|files\/)?[A-Z]\w*))\.ts$/;
 /** Written by npm when it has changed the packages. */
 const INSTALLED = at('node_modules', '.package-lock.json');
 /** Its time is that at which the build was begun: sources that are newer are not in it. */

@@ -67,8 +67,10 @@ interface FormatOptions {
   readonly withoutTickers?: boolean;
   /** A column with tickers cut to nine characters, of which one that ends with `#` is a whole one: that of a T+0 line. */
   readonly cutTickers?: string;
-  /** Fields and computed columns that are cut or less precise than in other formats: a stored value is kept. */
+  /** Fields that are cut or less precise than in other formats: a stored value is kept. */
   readonly vague?: readonly string[];
+  /** Computed columns of which it says nothing, though it has what they are computed from. */
+  readonly without?: readonly string[];
   /** Columns that may be `-` although there is a value: then a stored value is kept. */
   readonly sometimesBlank?: readonly string[];
   /** Fields that the file rounds: a stored value that differs by less than this is kept. */
@@ -82,6 +84,7 @@ const DEFAULTS = {
   complete: false,
   withoutTickers: false,
   vague: [],
+  without: [],
   sometimesBlank: [],
   rounded: {},
 } as const;

@@ -60,7 +60,13 @@ describe('the order of files of a session', () => {
   });
 
   test('knows the better of two formats of an exchange', () => {
-    const ranks = new Map(FORMATS.filter(({ bySession }) => bySession).map(({ name, rank }) => [name, rank]));
+    const of = ['GetBhavCopyCM', 'Deliveries', null];
+    const ranks = new Map(
+      FORMATS.filter(({ bySession, dataSet }) => bySession && of.includes(dataSet)).map(({ name, rank }) => [
+        name,
+        rank,
+      ]),
+    );
     const sorted = [...ranks].sort(([, a], [, b]) => a - b).map(([name]) => name);
     expect(sorted.filter((name) => name !== 'bse-equity')).toEqual([
       'nse-full',

@@ -5,7 +5,7 @@ import { type FileSession, readCsvFile } from '../../src/extract/files/read-file
 import { loadDeclared, tablesTakenBy } from '../../src/operations/declared.ts';
 import { builtIn, dataSets } from '../../src/operations/registry.ts';
 
-const fixture = (name: string) => readFileSync(new URL(`../fixtures/files/${name}`, import.meta.url));
+const fixture = (name: string) => readFileSync(new URL(`../fixtures/lists/${name}`, import.meta.url));
 
 /** Also those of the catalogue. */
 const { operations } = await loadDeclared(undefined, tablesTakenBy(builtIn));

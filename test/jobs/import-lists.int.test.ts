@@ -15,7 +15,7 @@ const FILES = [
   'corporate-pledgedata.json',
   'fao_participant_oi_19082022.csv',
   'fo13JUN2022bhav.csv.zip',
-].map((name) => fixture(`files/${name}`));
+].map((name) => fixture(`lists/${name}`));
 
 const TABLES = [
   'circuit_breakers',
@@ -47,9 +47,9 @@ test('lists and derivatives are loaded to the row, in any order; what they fill 
   const report = await importInto(context, FILES, { onPrepared: ({ name }) => created.push(name) });
   expect(report).toMatchObject({ state: 'completed', rejected: 0, left: 0 });
   expect(created.sort()).toEqual(['GetBhavCopyFO', 'GetFIIDII']);
-  const lines = (name: string) => cellsOf(fixture(`files/${name}`)).slice(1);
+  const lines = (name: string) => cellsOf(fixture(`lists/${name}`)).slice(1);
   const bands = [...lines('bh011220.csv'), ...lines('bh021220.csv')];
-  const fo = (await csvOf(fixture('files/fo13JUN2022bhav.csv.zip'))).toString().trim().split('\n').slice(1);
+  const fo = (await csvOf(fixture('lists/fo13JUN2022bhav.csv.zip'))).toString().trim().split('\n').slice(1);
   const sum = (at: number) => fo.reduce((sum, line) => sum + Number(line.split(',')[at]), 0);
   const [counts] = await query(
     context,
@@ -67,7 +67,7 @@ test('lists and derivatives are loaded to the row, in any order; what they fill 
             (select sum(turnover) / 1e5 from market.bhavcopy_fo)::float8 as lakhs`,
   );
   const pledges = (
-    JSON.parse(readFileSync(fixture('files/corporate-pledgedata.json'), 'utf8')) as {
+    JSON.parse(readFileSync(fixture('lists/corporate-pledgedata.json'), 'utf8')) as {
       data: { numSharesPledged: string }[];
     }
   ).data;

@@ -130,7 +130,7 @@ export function columnsOf(
 }
 
 /** True if a file does not have what a column is read or computed from, or less precisely than other files. */
-function isUnknown(field: Field, { vague }: FileFormat, has: (source: string) => boolean): boolean {
+function isUnknown(field: Field, { vague, without }: FileFormat, has: (source: string) => boolean): boolean {
   const audit: readonly string[] = SOURCE_AUDIT;
   if (field.from === 'request' || audit.includes(field.column)) return false;
   if (field.from === 'response') {
@@ -142,7 +142,7 @@ function isUnknown(field: Field, { vague }: FileFormat, has: (source: string) =>
     return null;
   };
   field.value(note, note, new Map());
-  return vague.includes(field.column) || (sources.length > 0 && !sources.some(has));
+  return without.includes(field.column) || (sources.length > 0 && !sources.some(has));
 }
 
 /** @throws PipelineError `unreadable` if this data set is not in use yet. */

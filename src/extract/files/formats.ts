@@ -4,20 +4,26 @@ import { pathToFileURL } from 'node:url';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 
-const FOLDER = join(CODE, 'extract', 'files', 'formats');
+/** Those of the catalogue are beside its operations, which a database need not have enabled. */
+const FOLDERS = [join(CODE, 'extract', 'files', 'formats'), join(CODE, 'operations', 'catalogue', 'files')];
 
-/** The formats that come with eod: those that the files of a folder declare, one or several each. */
+/** The formats that a module declares, one or several. */
+async function declaredIn(path: string): Promise<readonly FileFormat[]> {
+  const module = (await import(pathToFileURL(path).href)) as {
+    default: FileFormat | readonly FileFormat[];
+  };
+  return [module.default].flat();
+}
+
+/** The formats that come with eod. */
 export const FORMATS: readonly FileFormat[] = (
   await Promise.all(
-    readdirSync(FOLDER)
-      .filter((file) => /^[\w-]+\.(ts|js)$/.test(file))
-      .sort()
-      .map(async (file) => {
-        const { default: declared } = (await import(pathToFileURL(join(FOLDER, file)).href)) as {
-          default: FileFormat | readonly FileFormat[];
-        };
-        return declared;
-      }),
+    FOLDERS.flatMap((folder) =>
+      readdirSync(folder)
+        .filter((file) => /^[\w-]+\.(ts|js)$/.test(file))
+        .sort()
+        .map((file) => declaredIn(join(folder, file))),
+    ),
   )
 ).flat();
 

@@ -18,12 +18,7 @@ export const publishedAt = derived(
   'published_at',
   'datetime',
   'When the exchange published the record: the time of day in the field of the day.',
-  (get, read) => {
-    const sent = get('Date');
-    // Files have the day alone. A number is a moment.
-    const isDay = typeof sent === 'string' && !/^[\d.]+$|\d:\d/.test(sent);
-    return isDay ? null : (read('Date', 'datetime') as string | null);
-  },
+  (_get, read) => read('Date', 'datetime') as string | null,
 );
 
 const RUPEES = { unit: 'rupees' } as const;

@@ -10,8 +10,7 @@ const ENCUMBERED = 'Promoter shares encumbered at the end of the last quarter';
 
 const table = defineTable({
   name: 'company_pledges',
-  comment:
-    "Promoter holdings and pledged shares by name of company, from NSE's list. It has neither symbol nor ISIN, and names are not unique; market.company_pledge_symbols has the symbols.",
+  comment: "Promoter holdings and pledged shares by name of company, from NSE's list; names are not unique.",
   key: ['exchange', 'company_name', 'ordinal', 'trade_date'],
   fields: [
     text('comName', 'company_name', 'Name of the company.', { required: true }),

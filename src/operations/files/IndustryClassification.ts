@@ -4,8 +4,7 @@ import { defineTable } from '../table.ts';
 
 const table = defineTable({
   name: 'industry_classification',
-  comment:
-    "The exchanges' classification of industries, one row a basic industry, from NSE's list. Codes are hierarchical: each extends the one above.",
+  comment: "NSE's classification of industries, one row a basic industry; each code extends the one above.",
   key: ['exchange', 'basic_industry_code'],
   fields: [
     text('basicIndustryCode', 'basic_industry_code', 'Code of the basic industry.', { required: true }),

@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../../file-format.ts';
 
 /** Closing values of NSE's indices. Turnover, ratios and yield have no field. */
 export default defineFormat({

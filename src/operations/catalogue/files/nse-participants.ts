@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../../file-format.ts';
 
 const kinds = ['Call Long', 'Put Long', 'Call Short', 'Put Short'];
 
@@ -11,7 +11,7 @@ export default defineFormat({
   title: /participant wise open interest.* as on ([a-z]{3,9}\.? \d{1,2}, ?\d{4})/i,
   day: { field: 'Date' },
   // Their day has no time.
-  vague: ['published_at'],
+  without: ['published_at'],
   marks: ['Client Type', 'Future Index Long', 'Total Long Contracts'],
   columns: {
     'Client Type': 'ClientType',

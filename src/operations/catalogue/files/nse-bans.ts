@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../../file-format.ts';
 
 /** Securities in which NSE allows no new positions in derivatives: a title with the day, then numbered symbols. */
 export default defineFormat({
@@ -10,7 +10,7 @@ export default defineFormat({
   header: ['NUMBER', 'SYMBOL'],
   day: { field: 'Date' },
   // Their day has no time.
-  vague: ['published_at'],
+  without: ['published_at'],
   marks: ['NUMBER', 'SYMBOL'],
   columns: { SYMBOL: 'Symbol' },
 });

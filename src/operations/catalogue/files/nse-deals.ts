@@ -1,4 +1,4 @@
-import { defineFormat } from '../../../operations/file-format.ts';
+import { defineFormat } from '../../file-format.ts';
 
 const PRICE = 'Trade Price / Wght. Avg. Price';
 
