@@ -163,13 +163,13 @@ test('pledges come as JSON and CSV, with the same position among companies of on
   expect(json).toHaveLength(PLEDGES.data.length);
   expect(json.filter(({ company_name }) => company_name === 'Future Enterprises Limited')).toMatchObject([
     { ordinal: 1, trade_date: '2026-08-13', total_issued_shares: 454_930_401 },
-    { ordinal: 2, total_issued_shares: 39_374_679, encumbered_last_quarter_value: null },
+    { ordinal: 2, total_issued_shares: 39_374_679, encumbered_last_quarter_value_crore: null },
   ]);
   expect(json.find(({ company_name }) => company_name === '20 Microns Limited')).toMatchObject({
     broadcast_at: '2026-08-13 16:32:07+05:30',
     shareholding_date: '2026-06-30',
     total_promoter_holding_percent: '45.04',
-    depository_pledged_value: '31.347',
+    depository_pledged_value_crore: '31.347',
     disclosed_on: '2015-03-31',
   });
   const [session] = read('CF-SAST-Pledged-Data-14-Aug-2026.csv', pledgesAsCsv());

@@ -284,8 +284,7 @@ describe('two rows on one line', () => {
 describe('a refusal names the true reason', () => {
   const row = 'ACC,EQ,1,1,1,1,1,1,1,1,04-JAN-2021,1,INE1';
   const text = `${CM}\n${row}\n`;
-  const title =
-    '""Category wise turnover as on Aug 19,2022"",,,\nClient Type,Long,Short\n';
+  const title = '""Category wise turnover as on Aug 19,2022"",,,\nClient Type,Long,Short\n';
 
   test.each([
     ['semicolons', text.replaceAll(',', ';'), /separates its cells by semicolons, not by commas/],

@@ -21,6 +21,7 @@ const SINGULAR: readonly string[] = [
   'market.bhavcopy_cm',
   'market.consolidated_pledge',
   'market.financial_ratios_wide',
+  'market.industry_classification',
   'market.prices_adjusted',
   'market.sectoral_classification',
 ];

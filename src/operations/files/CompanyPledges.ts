@@ -52,7 +52,7 @@ const table = defineTable({
       `${ENCUMBERED}, as a share of all shares.`,
       PERCENT,
     ),
-    numeric('noOfPledgeShare', 'encumbered_last_quarter_value', `${ENCUMBERED}: their value.`, CRORES),
+    numeric('noOfPledgeShare', 'encumbered_last_quarter_value_crore', `${ENCUMBERED}: their value.`, CRORES),
     int8('numSharesPledged', 'depository_pledged_shares', 'Shares pledged in the depository system.', SHARES),
     int8('totDematShares', 'depository_demat_shares', 'All dematerialised shares.', SHARES),
     numeric(
@@ -61,7 +61,7 @@ const table = defineTable({
       'Pledged as a share of dematerialised shares.',
       PERCENT,
     ),
-    numeric('noOfSecPledgeShare', 'depository_pledged_value', 'Value of the shares pledged there.', CRORES),
+    numeric('noOfSecPledgeShare', 'depository_pledged_value_crore', 'Value of the shares pledged there.', CRORES),
     int8('sharesCollateral', 'collateral_shares', 'Shares that are collateral.', SHARES),
     int8(
       'nbfcPromoShare',
