@@ -42,6 +42,8 @@ interface FormatOptions {
   readonly units?: Readonly<Record<string, keyof typeof FILE_UNITS>>;
   /** Fields whose case means nothing. */
   readonly anyCase?: Readonly<Record<string, 'upper' | 'lower'>>;
+  /** True if days are written `17/12/2020`; elsewhere, slashes are from a spreadsheet that may put the month first. */
+  readonly hasSlashes?: boolean;
   /** True if `&` is written as `&amp;`. */
   readonly isHtml?: boolean;
   /** Matches a line before the rows; its first group is the day, where no column has it. */

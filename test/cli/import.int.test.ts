@@ -66,12 +66,22 @@ describe('eod import', () => {
       rejected: 0,
       withdrawn: 0,
       tables: { bhavcopy_cm: 60 },
+      formats: [
+        {
+          format: 'bse-equity',
+          sessions: 1,
+          records: 60,
+          rejected: 0,
+          passedOver: 0,
+          tables: ['bhavcopy_cm'],
+        },
+      ],
       form: null,
       leftOut: [],
     });
     const full = join(cwd, 'archive', 'old', 'sec_bhavdata_full_14112024.csv');
     expect((await runCli(['import', full, '--force'], options)).stdout).toMatch(
-      /^1 file: 1 loaded, 0 skipped, 0 not imported\nrecords: 50 of market\.bhavcopy_cm, 50 of market\.deliveries$/m,
+      /^1 file: 1 loaded, 0 skipped, 0 not imported\nformat .* in market\nnse-full +1 +100 +0 +0 {2}bhavcopy_cm, deliveries$/m,
     );
 
     const again = await runCli(['import', join(cwd, 'archive')], options);

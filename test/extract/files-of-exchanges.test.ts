@@ -199,6 +199,14 @@ test('open interest of participants has its day in the title, else in the name',
   expect(read('any.csv', file)[0]?.unknown).toEqual(
     expect.arrayContaining(['published_at', 'future_index_net_position', 'option_stock_signal']),
   );
+  // The volumes of participants have the same columns.
+  for (const [name, text] of [
+    ['fao_participant_vol_19082022.csv', file.replace('Open Interest', 'Trading Volumes')],
+    ['fao_participant_vol_19082022.csv', untitled],
+    ['any.csv', untitled],
+  ] as const) {
+    expect(() => read(name, text)).toThrow('is not a file of a known format');
+  }
   const quoted = file.replace(/^""(.*)"",+/, '"$1"');
   expect(facts(read('any.csv', quoted))).toEqual(expected);
 });
@@ -229,7 +237,15 @@ test('index closes, deals, new highs, and securities under ban', () => {
     { client_name: 'B FUND', deal_type: 'S', deal_price: '1400.50' },
   ]);
   expect(read('Block-Deals-01-10-2026-to-31-10-2026.csv', deals)[0]?.dataSet).toBe('GetBlockDeals');
-  expect(() => read('deals.csv', deals)).toThrow('is not a file of a known format');
+  expect(read('deals.csv', deals)[0]?.dataSet).toBe('GetBulkDeals');
+  expect(() => read('deals.csv', deals.replaceAll(/,(?:Remarks|-)$/gm, ''))).toThrow(
+    'not a file of a known format',
+  );
+  const ofBse =
+    'Deal Date,Security Code,Security Name,Client Name,Deal Type *,Quantity,Price **\n07/10/2026,500325,RELIANCE,A FUND,B,7000,1400.50\n';
+  expect(rowsOf('Block_07Oct2026.csv', ofBse)).toMatchObject([
+    { exchange: 'BSE', deal_date: '2026-10-07', scrip_code: 500_325, deal_type: 'B', deal_price: '1400.50' },
+  ]);
   const highs = 'SECURITY,NEW,PREVIOUS,NEW_STATUS\nAcme Technologies Limited,120.00,110.00,H\n';
   expect(rowsOf('HL070826.csv', highs)).toMatchObject([
     { trade_date: '2026-08-07', scrip_name: 'Acme Technologies Limited', band: 'H', new_price: '120.00' },
@@ -248,7 +264,7 @@ test('no header is of two formats, and each column of a format is a field', () =
   for (const format of FORMATS) {
     const { name, named = '', marks, needs, columns, dataSet } = format;
     const header = [...marks, ...needs, ...Object.keys(columns)];
-    expect(formatOf(header, named)?.name).toBe(name);
+    expect(formatOf(header, named, true)?.name).toBe(name);
     const sources = KNOWN.filter(
       (one) => one.name === dataSet || (dataSet === null && one.udiff !== undefined),
     ).flatMap(({ shapes }) =>

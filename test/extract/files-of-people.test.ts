@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dayInName as dayIn, type FileSession } from '../../src/extract/files/read-file.ts';
+import { dayInName as dayIn } from '../../src/extract/files/formats.ts';
+import type { FileSession } from '../../src/extract/files/read-file.ts';
 import { readExchangeFile } from '../../src/extract/files/unpack.ts';
 import { zip } from '../support/zip.ts';
 

@@ -1,7 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Context } from '../../src/jobs/context.ts';
 import { migrateDatabase } from '../../src/load/migrate.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { zip } from '../support/zip.ts';
 import { cellsOf, csvOf, fixture, importInto, openStore, query, test } from './import-support.ts';
 import { replay } from './replay-support.ts';
 
@@ -112,3 +115,66 @@ test('lists and derivatives are loaded to the row, in any order; what they fill 
   await replay(other, {}, { rebuild: true });
   expect(await stored(other)).toEqual(first);
 }, 180_000);
+
+test('the daily archive of NSE fills what it can, and says what it leaves out', async ({ context }) => {
+  const folder = temporaryFolder();
+  const archive = join(folder, 'PR011220.zip');
+  const bands = readFileSync(fixture('lists/bh011220.csv'));
+  writeFileSync(
+    archive,
+    zip([
+      { name: 'bh011220.csv', text: bands },
+      { name: 'HL011220.csv', text: 'SECURITY,NEW,PREVIOUS,NEW_STATUS\nACME LTD,120.00,110.00,H\n' },
+      {
+        name: 'Bc011220.csv',
+        text: 'SERIES,SYMBOL,SECURITY,RECORD_DT,BC_STRT_DT,BC_END_DT,EX_DT,ND_STRT_DT,ND_END_DT,PURPOSE\nEQ,ACC,ACC Ltd, , , ,02/12/2020, , ,BONUS 1:1\nN1,ACC,ACC Ltd, , , , , , ,REDEMPTION\n',
+      },
+      {
+        name: 'Gl011220.csv',
+        text: 'GAIN_LOSS,SECURITY,CLOSE_PRIC,PREV_CL_PR,PERCENT_CG\nG,ACC,1549,1540,0.58\n',
+      },
+      { name: 'Readme.txt', text: 'x' },
+    ]),
+  );
+  writeFileSync(
+    join(folder, 'fo_secban_31072026.csv'),
+    'Securities in Ban For Trade Date 31-JUL-2026: NIL\n',
+  );
+  const before = readFileSync(archive);
+  const report = await importInto(context, [folder]);
+  expect(report.state).toBe('completed');
+  const [file, ban] = report.files;
+  expect(file?.formats.map(({ format, records, passedOver }) => [format, records, passedOver])).toEqual([
+    ['nse-price-bands', 204, 0],
+    ['nse-highs-lows', 1, 0],
+    ['nse-actions-daily', 1, 1],
+  ]);
+  expect(file?.leftOut).toMatchObject([{ form: 'GAIN_LOSS,SECURITY,CLOSE_PRIC,PREV_CL_PR,PERCENT_CG' }]);
+  expect(ban).toMatchObject({ state: 'loaded', rows: 0, sessions: [{ exchange: 'NSE', day: '2026-07-31' }] });
+  expect(readFileSync(archive).equals(before)).toBe(true);
+  expect(await query(context, `select count(*)::int from market.circuit_breakers`)).toEqual([{ count: 204 }]);
+  expect(await query(context, `select scrip_name, band, new_price from market.new_highs_lows`)).toEqual([
+    { scrip_name: 'ACME LTD', band: 'H', new_price: '120.00' },
+  ]);
+  expect(
+    await query(context, `select state from etl.coverage where operation = 'GetBannedSecurities'`),
+  ).toEqual([{ state: 'empty' }]);
+});
+
+test('a pledge has the symbol of its company, unless several have the name', async ({ context }) => {
+  await importInto(context, [
+    fixture('lists/corporate-pledgedata.json'),
+    fixture('lists/ind_nifty500list.csv'),
+  ]);
+  const named = await query<{ company_name: string; symbol: string | null }>(
+    context,
+    `select company_name, symbol from market.company_pledge_symbols where company_name ~ '^(ABB|Future E|20 M)' order by 1`,
+  );
+  expect(named).toEqual([
+    // No other file names it.
+    { company_name: '20 Microns Limited', symbol: null },
+    { company_name: 'ABB India Limited', symbol: 'ABB' },
+    { company_name: 'Future Enterprises Limited', symbol: null },
+    { company_name: 'Future Enterprises Limited', symbol: null },
+  ]);
+});

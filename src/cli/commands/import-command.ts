@@ -1,6 +1,6 @@
 import { findFiles } from '../../jobs/import/files.ts';
 import { type ImportReport, importFiles } from '../../jobs/import/import-files.ts';
-import type { FileDifference, FileReport } from '../../jobs/import/import-sessions.ts';
+import type { FileDifference, FileReport, FormatReport } from '../../jobs/import/import-sessions.ts';
 import { type Cli, EXIT, type JsonFlag, logStderr, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
 import { type Column, columnsOf, count, firstLines, MOST_LISTED, plural, table } from '../output.ts';
@@ -67,7 +67,7 @@ function importText(report: ImportReport, timeZone: string): string {
     runText(report.left > 0 ? report : { ...report, error: null }, timeZone),
     '',
     `${plural(files.length, 'file')}: ${inState('loaded')} loaded, ${inState('skipped')} skipped, ${unknown === 0 ? '' : `${unknown} of unknown form, `}${inState('failed')} not imported`,
-    ...tablesText(files),
+    ...formatsText(files),
     ...(shown.length === 0
       ? []
       : [
@@ -78,14 +78,32 @@ function importText(report: ImportReport, timeZone: string): string {
   ].join('\n');
 }
 
-/** How many records came for each table, if files filled several. */
-function tablesText(files: readonly FileReport[]): string[] {
-  const sums = new Map<string, number>();
-  for (const { tables } of files) {
-    for (const [name, rows] of Object.entries(tables)) sums.set(name, (sums.get(name) ?? 0) + rows);
+interface FormatSums extends Omit<FormatReport, 'sessions' | 'tables'> {
+  readonly files: number;
+  readonly tables: ReadonlySet<string>;
+}
+
+const formatColumns: Column<FormatSums>[] = [
+  ...columnsOf<FormatSums>('format', 'files', 'records', 'rejected'),
+  { head: 'passed over', cell: ({ passedOver }) => passedOver },
+  { head: 'in market', cell: ({ tables }) => [...tables].join(', ') },
+];
+
+/** What came of files of each format. */
+function formatsText(files: readonly FileReport[]): string[] {
+  const sums = new Map<string, FormatSums>();
+  for (const { format, tables, ...one } of files.flatMap(({ formats }) => formats)) {
+    const before = sums.get(format);
+    sums.set(format, {
+      format,
+      files: (before?.files ?? 0) + 1,
+      records: (before?.records ?? 0) + one.records,
+      rejected: (before?.rejected ?? 0) + one.rejected,
+      passedOver: (before?.passedOver ?? 0) + one.passedOver,
+      tables: new Set([...(before?.tables ?? []), ...tables]),
+    });
   }
-  if (sums.size < 2) return [];
-  return [`records: ${Array.from(sums, ([name, rows]) => `${count(rows)} of market.${name}`).join(', ')}`];
+  return sums.size === 0 ? [] : [table(formatColumns, [...sums.values()])];
 }
 
 /** The files of unknown form, a line for each form. */

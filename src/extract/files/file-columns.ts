@@ -55,12 +55,12 @@ interface PresentField {
  * @throws PipelineError `unreadable` for unknown segments, and for headers that lack a needed column.
  */
 export function columnsOf(
-  file: { readonly name: string; readonly header: readonly string[] },
+  file: { readonly name: string; readonly header: readonly string[]; readonly isTitled: boolean },
   first: FileRow,
   dataSets: readonly DataSet[],
 ): FileColumns {
   const own = namesOf(file.header);
-  const format = formatOf(file.header, file.name);
+  const format = formatOf(file.header, file.name, file.isTitled);
   if (format === undefined) throw new Error('a file of no known format was not refused');
   const segment = textOf(first[own('Sgmt') ?? '']) ?? CASH_MARKET;
   const dataSet =
@@ -187,9 +187,9 @@ const NUMBERS: ReadonlySet<Kind> = new Set(['int2', 'int4', 'int8', 'numeric']);
 const kindOf = ({ shapes }: DataSet, source: string): Kind | undefined =>
   shapes[0].table.fields.find((field) => field.from === 'response' && field.source === source)?.kind;
 
-/** Lists of the exchanges may have `17/12/2020`; elsewhere slashes are from a spreadsheet. */
-const dayReader = ({ bySession, exchange }: FileFormat) =>
-  bySession || exchange === null ? fileDay : listDay;
+/** Lists of the exchanges may have slashes without saying so. */
+const dayReader = ({ bySession, exchange, hasSlashes = !bySession && exchange !== null }: FileFormat) =>
+  hasSlashes ? listDay : fileDay;
 
 /** Converts the texts of a field to what they mean in the table; undefined if they stay as they are. */
 function textReader(

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { fullYear, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 
@@ -41,12 +42,63 @@ export function namesOf(header: readonly string[]): (column: string) => string |
   return (column) => byName.get(spelled(column)) ?? byBareName.get(bare(column));
 }
 
-/** The format that a header belongs to, of several the one that is recognized by most; undefined if it is of none. */
-export function formatOf(header: readonly string[], fileName: string): FileFormat | undefined {
+/** How the names of files write a day. */
+const DAY_PARTS = /DD|MMM|MM|YYYY|YY/g;
+
+const EXAMPLE_DAY: Readonly<Record<string, string>> = {
+  DD: '07',
+  MM: '04',
+  MMM: 'APR',
+  YY: '21',
+  YYYY: '2021',
+};
+
+const PATTERNS: Readonly<Record<string, string>> = {
+  DD: '(?<day>\\d{2})',
+  MM: '(?<month>\\d{2})',
+  MMM: '(?<month>[A-Z]{3})',
+  YY: '(?<year>\\d{2})',
+  YYYY: '(?<year>\\d{4})',
+};
+
+/**
+ * The day in the name of a file, whatever browsers and people make of it, such as `EQDDMMYY (1).CSV` and `Copy of
+ * EQDDMMYY.CSV`. Null if there is none, or several.
+ */
+export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): string | null {
+  const inName = name.split(/[\\/]/).at(-1) ?? '';
+  const days = files.flatMap((file) => {
+    const pattern = file.replace(/\.\w+$/, '').replace(DAY_PARTS, (part) => PATTERNS[part] ?? '');
+    const matches = inName.matchAll(new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi'));
+    return [...matches].flatMap(({ groups = {} }) => {
+      const { day, month = '', year = '' } = groups;
+      if (day === undefined) return [];
+      const named = MONTHS.indexOf(month.toLowerCase()) + 1;
+      return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
+    });
+  });
+  return new Set(days).size === 1 ? (days[0] ?? null) : null;
+}
+
+/** A name of a file of a format. */
+export const exampleName = ({ files }: FileFormat): string =>
+  (files.at(-1) ?? '').replace(DAY_PARTS, (part) => EXAMPLE_DAY[part] ?? '');
+
+/**
+ * The format that a header belongs to, of several the one that is recognized by most; undefined if it is of none. A
+ * title distinguishes files of one header: without it, their name has to.
+ */
+export function formatOf(
+  header: readonly string[],
+  fileName: string,
+  isTitled = false,
+): FileFormat | undefined {
   const own = namesOf(header);
   const inName = fileName.toLowerCase();
-  const isOf = ({ marks, named }: FileFormat) =>
-    marks.every((mark) => own(mark) !== undefined) && (named === undefined || inName.includes(named));
-  const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 1);
+  const isOf = (format: FileFormat) =>
+    format.marks.every((mark) => own(mark) !== undefined) &&
+    (format.named === undefined || inName.includes(format.named)) &&
+    (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
+  const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
   return FORMATS.filter(isOf).sort((a, b) => telling(b) - telling(a))[0];
 }

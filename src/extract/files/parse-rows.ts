@@ -83,7 +83,7 @@ function readTitled(text: string, name: string): ParsedFile {
     });
     return { header, rows, warnings: [], day };
   }
-  refuseUnknownHeader(rest, name);
+  if (formatOf(readHeader(rest), name, true) === undefined) refuseUnknownHeader(rest, name);
   return { ...readWithHeader(rest), day };
 }
 

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { fullYear, MONTHS, UNKNOWN_DAY } from '../../core/days.ts';
+import { UNKNOWN_DAY } from '../../core/days.ts';
 import { EXCHANGES, exchangeNamed } from '../../core/exchanges.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
 import type { DataSet } from '../../operations/operation.ts';
@@ -12,7 +12,7 @@ import { createRecordReader, type RecordReader, type RecordResult } from '../rec
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { FORMATS } from './formats.ts';
+import { dayInName, exampleName, FORMATS } from './formats.ts';
 import { checkFile, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 
@@ -50,6 +50,8 @@ export interface FileSession {
   readonly rounded: Readonly<Record<string, number>>;
   /** Columns that it may leave blank although there is a value: then the stored value is kept. */
   readonly sometimesBlank: readonly string[];
+  /** How many lines of the file are about nothing that is stored, and were skipped. */
+  readonly passedOver: number;
   /** Problems of the file that are not fatal. */
   readonly warnings: readonly string[];
   /** The same object for all sessions of a file; `readCsvFile` of its name and bytes returns the same sessions. */
@@ -76,7 +78,8 @@ export function readCsvFile(
   const scanned = !start.hasHeader
     ? null
     : scanFile(bytes.at(-1) === 0x1a ? bytes.subarray(0, -1) : bytes, timeZone, {
-        columnsOf: (header, first) => columnsOf({ name: content.name, header }, first, known),
+        columnsOf: (header, first) =>
+          columnsOf({ name: content.name, header, isTitled: false }, first, known),
         exchangeOf,
         readersOf(columns, exchange) {
           const { reader, alsoReader } = newGroup(columns, exchange, timeZone);
@@ -89,19 +92,20 @@ export function readCsvFile(
   if (scanned !== null) {
     const { columns, exchange, day, rows, also, rejects } = scanned;
     const group = { byDay: new Map([[day, rows]]), alsoByDay: new Map([[day, also]]), rejects, joined: 0 };
-    return sessionsOf(exchange, group, { columns, content, warnings: [] });
+    return sessionsOf(exchange, group, { columns, content, warnings: [], passedOver: 0 });
   }
   const { header, rows, warnings, ...titled } = parseRows(bytes, start);
   // A row that is a list of cells is several rows, or none.
   const first = rows.find((row) => !Array.isArray(row)) ?? rows[0];
   if (first === undefined && titled.day === undefined) throw badFile('contains no rows');
-  const columns = columnsOf({ name: content.name, header }, first ?? {}, known);
+  const isTitled = titled.day !== undefined;
+  const columns = columnsOf({ name: content.name, header, isTitled }, first ?? {}, known);
   const { bySession } = columns.format;
   const named = dayOf(columns, name, titled.day);
   // Its title says of which day it lists nothing.
   if (first === undefined) {
     const none = { byDay: new Map([[named ?? '', []]]), alsoByDay: new Map(), rejects: [], joined: 0 };
-    return sessionsOf(exchangeOf(columns, {}), none, { columns, content, warnings });
+    return sessionsOf(exchangeOf(columns, {}), none, { columns, content, warnings, passedOver: 0 });
   }
   const groups = new Map<string, OpenGroup>();
   const needed = columns.format.passedOverWithout;
@@ -147,8 +151,13 @@ export function readCsvFile(
     for (const one of joined ?? [row]) take(one, position);
   });
   const skipped = passedOver === 0 ? [] : [`lines skipped: ${passedOver}; they ${needed?.because}`];
-  return [...groups].flatMap(([exchange, group]) =>
-    sessionsOf(exchange, group, { columns, content, warnings: [...warnings, ...skipped] }),
+  return [...groups].flatMap(([exchange, group], at) =>
+    sessionsOf(exchange, group, {
+      columns,
+      content,
+      warnings: [...warnings, ...skipped],
+      passedOver: at === 0 ? passedOver : 0,
+    }),
   );
 }
 
@@ -283,9 +292,9 @@ function addRow(byDay: Map<string, Row[]>, { row, day }: { readonly row: Row; re
 function sessionsOf(
   exchange: string,
   { byDay, alsoByDay, rejects, joined }: Group,
-  file: Pick<FileSession, 'content' | 'warnings'> & { readonly columns: FileColumns },
+  file: Pick<FileSession, 'content' | 'warnings' | 'passedOver'> & { readonly columns: FileColumns },
 ): FileSession[] {
-  const { columns, content, warnings } = file;
+  const { columns, content, warnings, passedOver } = file;
   const { format, dataSet } = columns;
   const days = [...byDay].sort(([, a], [, b]) => b.length - a.length);
   if (days.length === 0) {
@@ -309,6 +318,7 @@ function sessionsOf(
         ? null
         : { table: dataSetNamed(format.also.dataSet).shapes[0].table, rows: alsoByDay.get(day) ?? [] },
     warnings: at === 0 ? warnings : [],
+    passedOver: at === 0 ? passedOver : 0,
     content,
     rejects: at === 0 ? rejects : [],
     complete: format.complete && days.length === 1 && joined === 0,
@@ -358,52 +368,12 @@ function dayOf(
   }
   const found = titled ?? dayInName(name, format) ?? format.day.otherwise ?? null;
   if (found !== null || hasColumn) return found;
-  throw badFile(
-    `has no date, neither in a column nor in a name such as ${format.files.at(-1)?.replace(DAY_PARTS, (part) => EXAMPLE_DAY[part] ?? '')}`,
-  );
+  throw badFile(`has no date, neither in a column nor in a name such as ${exampleName(format)}`);
 }
 
 /** The columns in which files of a format have a field. */
 const columnsFor = ({ columns }: FileFormat, source: string): string[] =>
   Object.entries(columns).flatMap(([column, fields]) => ([fields].flat().includes(source) ? [column] : []));
-
-/** How the names of files write a day. */
-const DAY_PARTS = /DD|MMM|MM|YYYY|YY/g;
-
-const EXAMPLE_DAY: Readonly<Record<string, string>> = {
-  DD: '07',
-  MM: '04',
-  MMM: 'APR',
-  YY: '21',
-  YYYY: '2021',
-};
-
-const PATTERNS: Readonly<Record<string, string>> = {
-  DD: '(?<day>\\d{2})',
-  MM: '(?<month>\\d{2})',
-  MMM: '(?<month>[A-Z]{3})',
-  YY: '(?<year>\\d{2})',
-  YYYY: '(?<year>\\d{4})',
-};
-
-/**
- * The day in the name of a file, whatever browsers and people make of it, such as `EQDDMMYY (1).CSV` and `Copy of
- * EQDDMMYY.CSV`. Null if there is none, or several.
- */
-export function dayInName(name: string, { files }: Pick<FileFormat, 'files'>): string | null {
-  const inName = name.split(/[\\/]/).at(-1) ?? '';
-  const days = files.flatMap((file) => {
-    const pattern = file.replace(/\.\w+$/, '').replace(DAY_PARTS, (part) => PATTERNS[part] ?? '');
-    const matches = inName.matchAll(new RegExp(`(?<![A-Z0-9])${pattern}(?![A-Z0-9])`, 'gi'));
-    return [...matches].flatMap(({ groups = {} }) => {
-      const { day, month = '', year = '' } = groups;
-      if (day === undefined) return [];
-      const named = MONTHS.indexOf(month.toLowerCase()) + 1;
-      return `${fullYear(year)}-${named === 0 ? month : String(named).padStart(2, '0')}-${day}`;
-    });
-  });
-  return new Set(days).size === 1 ? (days[0] ?? null) : null;
-}
 
 /** Lists may end with empty lines, or with U+001A, which DOS used to mark the end of a file. */
 const isBlankRow = (row: FileRow) =>

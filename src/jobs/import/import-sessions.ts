@@ -37,6 +37,20 @@ import { type ImportFile, readImportFile } from './files.ts';
 /** At most this many differences are listed for one session of a file. */
 const MAX_LISTED = 10;
 
+/** What a file had of one format. An archive may have files of several. */
+export interface FormatReport {
+  readonly format: string;
+  /** Sessions, or lists. */
+  readonly sessions: number;
+  /** Records of sessions that were loaded; a line may have two. */
+  readonly records: number;
+  readonly rejected: number;
+  /** Lines that are about nothing that is stored. */
+  readonly passedOver: number;
+  /** The tables that it fills. */
+  readonly tables: readonly string[];
+}
+
 /** The result for one file. */
 export interface FileReport extends Omit<RecordCounts, 'fetched'> {
   readonly file: string;
@@ -47,6 +61,8 @@ export interface FileReport extends Omit<RecordCounts, 'fetched'> {
   readonly rows: number;
   /** Number of records for each table, without rejects: a line may be a price and a delivery. */
   readonly tables: Readonly<Record<string, number>>;
+  /** The same by format, with what was passed over. */
+  readonly formats: readonly FormatReport[];
   /** `unknown`: it has no known format. */
   readonly state: 'loaded' | 'skipped' | 'unknown' | 'failed';
   /** Why it was not loaded. */
@@ -93,6 +109,7 @@ export function notLoaded(
     rows: 0,
     ...NO_RECORDS,
     tables: {},
+    formats: [],
     state,
     error,
     form,
@@ -159,6 +176,7 @@ export async function importSessions(
   const readKept = createResponseReader(context);
   const sums = { rows: 0, ...NO_RECORDS };
   const tables: Record<string, number> = {};
+  const formats = new Map<string, FormatReport>();
   const differences: FileDifference[] = [];
   const problems: string[] = [];
   let cancelled = windows.length === 0;
@@ -183,6 +201,7 @@ export async function importSessions(
     if (problem !== null) problems.push(`${session.exchange} ${session.day}: ${problem}`);
     sums.rows += counts.fetched;
     for (const { table, rows } of recordsOf(session)) tables[table.name] = (tables[table.name] ?? 0) + rows;
+    formats.set(session.format, addToFormat(formats.get(session.format), session));
     for (const name of Object.keys(NO_RECORDS) as (keyof typeof NO_RECORDS)[]) sums[name] += counts[name];
     // New and unchanged rows are not differences.
     if (counts.updated + counts.withdrawn === 0) continue;
@@ -200,12 +219,25 @@ export async function importSessions(
     sessions: sessions.map(({ exchange, day }) => ({ exchange, day })),
     ...sums,
     tables,
+    formats: [...formats.values()],
     state: problems.length === 0 ? 'loaded' : 'failed',
     error: problems.length === 0 ? null : problems.join('; '),
     form: null,
     leftOut: [],
   };
   return { report, differences, cancelled };
+}
+
+function addToFormat(before: FormatReport | undefined, session: FileSession): FormatReport {
+  const found = recordsOf(session);
+  return {
+    format: session.format,
+    sessions: (before?.sessions ?? 0) + 1,
+    records: (before?.records ?? 0) + found.reduce((sum, { rows }) => sum + rows, 0),
+    rejected: (before?.rejected ?? 0) + session.rejects.length,
+    passedOver: (before?.passedOver ?? 0) + session.passedOver,
+    tables: [...new Set([...(before?.tables ?? []), ...found.map(({ table }) => table.name)])],
+  };
 }
 
 /**
