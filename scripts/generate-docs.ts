@@ -236,7 +236,9 @@ function assumptionTable(): string {
 }
 
 const ETL_SCHEMA = 'src/load/state/schema';
-const VIEWS = ['instruments', 'prices', 'views'].map((name) => `migrations/repeatable/${name}.sql`);
+const VIEWS = ['instruments', 'prices', 'views', 'views_computed'].map(
+  (name) => `migrations/repeatable/${name}.sql`,
+);
 
 /** The tables of the schema etl that people query; the others serve the work itself. */
 const READ_BY_PEOPLE =

@@ -2,6 +2,9 @@
 export const VIEWS: readonly string[] = [
   'band_hits',
   'company_pledge_symbols',
+  'computed_band_hits',
+  'computed_gainers_losers',
+  'computed_trade_totals',
   'financial_ratios_wide',
   'instrument_aliases',
   'instruments',

@@ -61,7 +61,12 @@ const table = defineTable({
       'Pledged as a share of dematerialised shares.',
       PERCENT,
     ),
-    numeric('noOfSecPledgeShare', 'depository_pledged_value_crore', 'Value of the shares pledged there.', CRORES),
+    numeric(
+      'noOfSecPledgeShare',
+      'depository_pledged_value_crore',
+      'Value of the shares pledged there.',
+      CRORES,
+    ),
     int8('sharesCollateral', 'collateral_shares', 'Shares that are collateral.', SHARES),
     int8(
       'nbfcPromoShare',

@@ -1,0 +1,70 @@
+-- What the service and the exchanges state of a session, computed from prices for those who have only the bhav copies. The
+-- names begin with computed, and no row of the tables beside them comes from here. This file is applied by `eod migrate`
+-- whenever it changes, after the views that it uses.
+
+-- Lines of shares; those for same-day settlement repeat the close of another line.
+CREATE OR REPLACE FUNCTION etl.is_share_line(isin text, symbol text, series text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT $3 <> 'T0' AND $2 NOT LIKE '%#' AND CASE WHEN $1 IS NULL THEN $3 NOT IN ('GB', 'GS', 'F', 'G', 'E', 'IF') AND $3 !~ '^[NYZ][0-9A-Z]$'
+                                            ELSE $1 ~ '^IN[E9].{4}01' END
+$$;
+COMMENT ON FUNCTION etl.is_share_line(text, text, text) IS 'True of a line of a share, by its ISIN or, where its file has none, its series; lines for same-day settlement are not.';
+
+CREATE OR REPLACE VIEW market.computed_gainers_losers AS
+  SELECT m.exchange, m.trade_date, m.is_loser, m.rank, m.instrument_id, m.symbol, m.series, m.name, m.close_price, m.adjusted_previous_close_price,
+         m.return_percent, m.traded_quantity, m.turnover
+    FROM (SELECT p.*, p.return_percent < 0 AS is_loser,
+                 row_number() OVER (PARTITION BY p.exchange, p.trade_date, p.return_percent < 0
+                                    ORDER BY abs(p.return_percent) DESC, p.symbol, p.series) AS rank
+            FROM market.prices p WHERE p.return_percent <> 0 AND etl.is_share_line(p.isin, p.symbol, p.series)) AS m
+   WHERE m.rank <= 10;
+COMMENT ON VIEW market.computed_gainers_losers IS 'Computed from market.prices: the ten shares of each exchange and session that rose most, and the ten that fell most. market.top_gainers_losers has what the source states.';
+COMMENT ON COLUMN market.computed_gainers_losers.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.computed_gainers_losers.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_gainers_losers.is_loser IS 'True of those that fell.';
+COMMENT ON COLUMN market.computed_gainers_losers.rank IS '1 for the largest change of the session, among those that rose or among those that fell.';
+COMMENT ON COLUMN market.computed_gainers_losers.instrument_id IS 'The instrument: market.instruments.instrument_id.';
+COMMENT ON COLUMN market.computed_gainers_losers.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.computed_gainers_losers.series IS 'Series (NSE) or group (BSE) of that day.';
+COMMENT ON COLUMN market.computed_gainers_losers.name IS 'Name of that day; null where the file of the day has none.';
+COMMENT ON COLUMN market.computed_gainers_losers.close_price IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.computed_gainers_losers.adjusted_previous_close_price IS 'Close of the session before, as in market.prices. Unit: rupees.';
+COMMENT ON COLUMN market.computed_gainers_losers.return_percent IS 'Change against adjusted_previous_close_price. Unit: percent.';
+COMMENT ON COLUMN market.computed_gainers_losers.traded_quantity IS 'Total traded quantity. Unit: shares.';
+COMMENT ON COLUMN market.computed_gainers_losers.turnover IS 'Total traded value. Unit: rupees.';
+
+CREATE OR REPLACE VIEW market.computed_trade_totals AS
+  SELECT b.exchange, b.trade_date, count(*) AS line_count, sum(b.trade_count) AS trade_count, sum(b.traded_quantity) AS traded_quantity,
+         sum(b.turnover) AS turnover
+    FROM market.bhavcopy_cm b GROUP BY b.exchange, b.trade_date;
+COMMENT ON VIEW market.computed_trade_totals IS 'Computed from market.bhavcopy_cm: the sums of all lines of each exchange and session. market.total_trade_highlights has what the source states.';
+COMMENT ON COLUMN market.computed_trade_totals.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.computed_trade_totals.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_trade_totals.line_count IS 'Number of lines, which are a symbol and a series each.';
+COMMENT ON COLUMN market.computed_trade_totals.trade_count IS 'Number of trades; null where the files of the day have none.';
+COMMENT ON COLUMN market.computed_trade_totals.traded_quantity IS 'Total traded quantity. Unit: shares.';
+COMMENT ON COLUMN market.computed_trade_totals.turnover IS 'Total traded value. Unit: rupees.';
+
+-- Limits are rounded to the tick, of 0.05 rupees at most, towards the close before; where that is as far as two bands lie
+-- apart, nothing is computed.
+CREATE OR REPLACE VIEW market.computed_band_hits AS
+  SELECT p.instrument_id, p.exchange, p.symbol, p.series, p.trade_date, l.band, l.band_percent, p.close_price, p.adjusted_previous_close_price
+    FROM market.prices p
+   CROSS JOIN LATERAL (
+     SELECT CASE WHEN v.change > 0 THEN 'H' ELSE 'L' END AS band, abs(v.change) AS band_percent
+       FROM (VALUES (2), (5), (10), (20), (-2), (-5), (-10), (-20)) AS v(change)
+      WHERE p.close_price = CASE WHEN v.change > 0 THEN p.high_price ELSE p.low_price END
+        AND sign(v.change) * (p.adjusted_previous_close_price * (1 + v.change / 100.0) - p.close_price) BETWEEN 0 AND 0.05
+        AND abs(p.adjusted_previous_close_price * v.change / 100.0) > 0.1
+      ORDER BY abs(p.adjusted_previous_close_price * (1 + v.change / 100.0) - p.close_price) LIMIT 1) AS l
+   WHERE p.close_price IN (p.high_price, p.low_price) AND etl.is_share_line(p.isin, p.symbol, p.series);
+COMMENT ON VIEW market.computed_band_hits IS 'Computed from market.prices: shares that closed at the limit of a usual price band, the highest or lowest price of the session. Which band a share has is not known; market.circuit_breakers has what the source states.';
+COMMENT ON COLUMN market.computed_band_hits.instrument_id IS 'The instrument: market.instruments.instrument_id.';
+COMMENT ON COLUMN market.computed_band_hits.exchange IS 'Exchange.';
+COMMENT ON COLUMN market.computed_band_hits.symbol IS 'Ticker symbol of that day.';
+COMMENT ON COLUMN market.computed_band_hits.series IS 'Series (NSE) or group (BSE) of that day.';
+COMMENT ON COLUMN market.computed_band_hits.trade_date IS 'Session.';
+COMMENT ON COLUMN market.computed_band_hits.band IS 'Limit at which it closed: H upper, L lower.';
+COMMENT ON COLUMN market.computed_band_hits.band_percent IS 'Band of that limit. Unit: percent.';
+COMMENT ON COLUMN market.computed_band_hits.close_price IS 'Closing price. Unit: rupees.';
+COMMENT ON COLUMN market.computed_band_hits.adjusted_previous_close_price IS 'Close of the session before, as in market.prices. Unit: rupees.';
