@@ -3,6 +3,9 @@ import type { Issue } from '../load/state/issues.ts';
 
 const week = exampleDays();
 
+/** A word as a shell reads it: ids of events have symbols in them, such as M&M. */
+const quoted = (word: string) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
 /** The commands that pages mention. No other file of the dashboard contains one, and a test checks that each exists. */
 export const COMMANDS = {
   up: 'eod up',
@@ -30,12 +33,10 @@ export const refetchCommand = (operation: string, exchange: string, day: string)
 export const rejectCommand = (id: number) => `eod rejects ${id}`;
 
 /** The command that decides what a corporate event does to prices. */
-export const eventCommand = (id: string) => `eod events set ${id} --factor A:B`;
+export const eventCommand = (id: string) => `eod events set ${quoted(id)} --factor A:B`;
 
 /** The command that proposes declarations of the fields which no column of an operation reads. */
 export const draftCommand = (operation: string) => `eod operations draft ${operation}`;
-
-const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** The next command for an issue: it settles it, or shows a record or a finding so that a person can decide. */
 export function issueCommand({ kind, operation, exchange, from, to, subject, id }: Issue): string {

@@ -98,6 +98,15 @@ test('what pages show people to type are commands with flags that they have', as
   }
 });
 
+test('a command with the symbol of an event can be pasted into a shell', () => {
+  expect(typed.eventCommand('BSE:M&M:2025-08-29:split')).toBe(
+    "eod events set 'BSE:M&M:2025-08-29:split' --factor A:B",
+  );
+  expect(typed.eventCommand('NSE:ITC:2025-08-29:split')).toBe(
+    'eod events set NSE:ITC:2025-08-29:split --factor A:B',
+  );
+});
+
 test('only the command line names commands and flags', async () => {
   const { commands, flags } = await vocabulary();
   expect(commands).toContain('backfill');
