@@ -44,7 +44,13 @@ function exampleText(line: string): string {
   if (whole.length <= pageWidth()) return whole;
   const [command = '', comment] = line.split(/\s+# /);
   const lines = comment === undefined ? [] : [wrap(`  # ${comment}`).replaceAll('\n    ', '\n  # ')];
-  let rest = `  $ ${command}`;
+  return [...lines, commandText(`  $ ${command}`)].join('\n');
+}
+
+/** Breaks a command that is wider than the page into several lines, as a shell reads them, so that it can be pasted. */
+export function commandText(line: string): string {
+  const lines: string[] = [];
+  let rest = line;
   while (rest.length > pageWidth()) {
     const start = rest.search(/\S/) + 2;
     const last = (text: string) => rest.lastIndexOf(text, pageWidth() - 2);

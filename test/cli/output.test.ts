@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { print } from '../../src/cli/cli.ts';
+import { commandText } from '../../src/cli/options.ts';
 import {
   bold,
   clockTime,
@@ -137,6 +138,15 @@ describe('what is wider than the page', () => {
 
   test('goes on below the second column of a line that has one', () => {
     expect(wrap(`given by    ${words}`).split('\n')[1]).toMatch(/^ {12}word/);
+  });
+
+  test('is broken as a shell reads it where it is a command', () => {
+    const command = 'eod backfill GetBhavCopyCM --exchange BSE --from 2025-08-29 --to 2025-08-29 --force';
+    const printed = commandText(`    ${command}`);
+    expect(printed.split('\n').map((line) => line.length <= 80)).toEqual([true, true]);
+    expect(wrap(printed)).toBe(printed);
+    expect(printed.replace(/ \\\n +/g, ' ').trim()).toBe(command);
+    expect(commandText('    eod issues')).toBe('    eod issues');
   });
 
   test('stays whole where it is one word', () => {

@@ -7,7 +7,7 @@ import { titleOf } from '../../operations/registry.ts';
 import { issueCommand } from '../../web/commands.ts';
 import { type Cli, type JsonFlag, print, printJson } from '../cli.ts';
 import { openContext } from '../open-context.ts';
-import { parseChoices, parseExchanges } from '../options.ts';
+import { commandText, parseChoices, parseExchanges } from '../options.ts';
 import { count, plural, rangeText, wrap } from '../output.ts';
 import { readUnchecked } from './findings-command.ts';
 
@@ -50,7 +50,9 @@ export async function listIssues(cli: Cli, flags: Flags): Promise<void> {
 function issueText(issue: Issue): string {
   const { items, text } = issue;
   const reason = text === null || text === '' ? [] : [`    ${items > 1 ? 'the first: ' : ''}${text}`];
-  return [wrap([headline(issue), ...reason].join('\n')), `    ${issueCommand(issue)}`].join('\n');
+  return [wrap([headline(issue), ...reason].join('\n')), commandText(`    ${issueCommand(issue)}`)].join(
+    '\n',
+  );
 }
 
 function headline({ kind, operation, exchange, exchanges, from, to, subject, items, effect }: Issue): string {
