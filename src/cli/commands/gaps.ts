@@ -35,7 +35,7 @@ export const noTradingDayText = ({ from, to }: Pick<Gaps, 'from' | 'to'>) =>
 
 function gapsText(found: Omit<Gaps, 'pending'>, pending: readonly Gap[]): string {
   const { from, to, gaps, total, hasTradingDay } = found;
-  const range = from === null ? '' : `, ${from} to ${to}`;
+  const range = from === null || to === null ? '' : `, ${from} to ${to}`;
   const listed = [...gaps, ...pending];
   if (listed.length === 0 && !hasTradingDay) return noTradingDayText(found);
   return [
