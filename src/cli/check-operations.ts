@@ -1,12 +1,19 @@
 import { existsSync, statSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { buildUrl } from '../extract/build-request.ts';
 import { readResponse } from '../extract/read.ts';
 import type { Extracted, Reject, SourceSettings } from '../extract/types.ts';
 import type { DeclarationProblem } from '../operations/check-declaration.ts';
-import { type DeclaredFile, findDeclared, readDeclared, tablesTakenBy } from '../operations/declared.ts';
+import {
+  type DeclaredFile,
+  FORMATS_FOLDER,
+  findDeclared,
+  readDeclared,
+  readFormats,
+  tablesTakenBy,
+} from '../operations/declared.ts';
 import type { Requested } from '../operations/fields.ts';
 import { type Operation, tablesFilledBy } from '../operations/operation.ts';
 import { allOperations, builtIn, namedBy } from '../operations/registry.ts';
@@ -89,6 +96,12 @@ export async function checkOperations(cli: Cli, named: readonly string[], flags:
 
   const check = async (one: Named, saved: Buffer | undefined): Promise<Checked> => {
     const isFile = 'path' in one;
+    if (isFile && basename(dirname(one.path)) === FORMATS_FOLDER) {
+      const read = await readFormats(one.path);
+      const found = 'problem' in read ? [{ level: 'error' as const, text: read.problem }] : [];
+      const isGood = found.length === 0;
+      return { name: one.name, file: one.path, isGood, problems: found, ...NOTHING_READ };
+    }
     const others = [...builtIn, ...all.map(({ operation }) => operation)].filter(
       ({ name }) => name !== one.name,
     );

@@ -1,18 +1,21 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { clockOf, today } from '../core/clock.ts';
 import { messageOf, usageError } from '../core/errors.ts';
 import { didYouMean } from '../core/input.ts';
 import { draftDeclaration, draftFields, readSavedResponse } from '../extract/draft/draft.ts';
+import { draftFormat } from '../extract/draft/draft-format.ts';
 import { readKeptResponse } from '../load/state/responses/responses.ts';
 import { readUnreadFields } from '../load/state/responses/schema-changes.ts';
-import { findDeclared, tablesTakenBy } from '../operations/declared.ts';
+import { FORMATS_FOLDER, findDeclared, tablesTakenBy } from '../operations/declared.ts';
 import { allOperations, builtIn, namedBy, operations as used } from '../operations/registry.ts';
 import { type Cli, loadSettings, logNote, print, writeOut } from './cli.ts';
 import { openReadable } from './open-context.ts';
 
 interface DraftFlags {
   readonly name?: string;
+  /** True if it is a file to import, not a response. */
+  readonly file?: boolean;
   readonly print?: boolean;
 }
 
@@ -31,11 +34,17 @@ export function readNamed(cli: Cli, file: string): Buffer {
  * the lines for the fields of its kept responses that no column reads.
  */
 export async function draftOperation(cli: Cli, file: string, flags: DraftFlags): Promise<void> {
-  if (/^[A-Z]\w*$/i.test(file) && flags.name === undefined && !existsSync(resolve(cli.cwd, file))) {
+  if (
+    flags.file !== true &&
+    /^[A-Z]\w*$/i.test(file) &&
+    flags.name === undefined &&
+    !existsSync(resolve(cli.cwd, file))
+  ) {
     await draftUnread(cli, file);
     return;
   }
-  const name = flags.name ?? basename(file).replace(/\..*$/s, '');
+  const named = basename(file).replace(/\..*$/s, '');
+  const name = flags.name ?? (flags.file === true ? nameOfFormat(named) : named);
   if (!/^[A-Z]\w{0,99}$/.test(name)) {
     throw usageError(
       `"${name}" is not the name of an operation, which begins with a capital letter: give the name with --name, such as --name GetVoting`,
@@ -60,25 +69,30 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
     throw usageError(`${file}: ${messageOf(error)}`);
   }
   const others = operations.filter((one) => one !== other);
-  const text = draftDeclaration({
+  const input = {
     ...response,
     name,
     known: operations.filter(({ from }) => from !== 'folder').map(({ operation }) => operation),
     taken: [...tablesTakenBy([...builtIn, ...others.map(({ operation }) => operation)]).keys()],
     timeZone: config.EOD_TIMEZONE,
     today: today(clockOf(config), config.EOD_TIMEZONE),
-  });
+  };
+  const text =
+    flags.file === true ? draftFormat({ ...input, fileName: basename(file) }) : draftDeclaration(input);
   if (flags.print === true) {
     await writeOut(cli, text);
     return;
   }
-  const path = findDeclared(name, folder)?.path ?? join(folder, `${name}.mjs`);
+  const path =
+    flags.file === true
+      ? join(folder, FORMATS_FOLDER, `${name}.mjs`)
+      : (findDeclared(name, folder)?.path ?? join(folder, `${name}.mjs`));
   const shown = relative(cli.cwd, path);
   if (existsSync(path)) {
     throw usageError(`${shown} is there already: remove it, or print the draft with --print and compare`);
   }
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text, { flag: 'wx' });
   } catch (error) {
     throw usageError(`${shown} cannot be written: ${messageOf(error)}`);
@@ -86,6 +100,13 @@ export async function draftOperation(cli: Cli, file: string, flags: DraftFlags):
   print(cli, `wrote ${shown}: ${text.split('guessed: ').length - 1} guesses are marked`);
   logNote(cli, `correct them, then: eod operations check ${shown}`);
 }
+
+/** `weekly_01092025` is `Weekly`. */
+const nameOfFormat = (fileName: string) =>
+  fileName
+    .split(/[^A-Za-z]+/)
+    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
+    .join('');
 
 /** Prints the lines for the fields that no column reads. @throws PipelineError `usage` */
 async function draftUnread(cli: Cli, named: string): Promise<void> {

@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { messageOf, PipelineError, usageError } from '../core/errors.ts';
 import { CODE } from '../core/package-folders.ts';
 import type { DeclarationProblem } from './check-declaration.ts';
+import { type FileFormat, formatProblems } from './file-format.ts';
 import { type DataSet, type Operation, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -203,13 +204,15 @@ export const isBroken = (found: Operation | BrokenFile): found is BrokenFile => 
 export interface DeclaredOperations {
   readonly operations: readonly Declared[];
   readonly broken: readonly BrokenFile[];
+  /** The data sets that only files of the user's formats fill. */
+  readonly fileSets: readonly DataSet[];
 }
 
 /** Imports every operation of the catalogue and of the user's folder; see `readDeclared` for `taken`. */
 export async function loadDeclared(
   folder: string | undefined,
   taken: TakenTables,
-): Promise<DeclaredOperations> {
+): Promise<Omit<DeclaredOperations, 'fileSets'>> {
   const files = declaredFiles(folder);
   const names = files.map(({ name }) => name);
   const operations: Declared[] = [];
@@ -222,6 +225,58 @@ export async function loadDeclared(
     else operations.push({ operation: found, from: file.from });
   }
   return { operations, broken };
+}
+
+/** The formats of files that a folder declares, with the data sets that only they fill. */
+export interface DeclaredFormats {
+  readonly formats: readonly FileFormat[];
+  readonly dataSets: readonly DataSet[];
+  readonly broken: readonly BrokenFile[];
+}
+
+/** The folder with formats of files in the folder of the user. */
+export const FORMATS_FOLDER = 'files';
+
+/** Imports a module and checks the formats that it declares; never throws for what is in it. */
+export async function readFormats(path: string): Promise<readonly FileFormat[] | BrokenFile> {
+  letModulesImport();
+  const refuse = (problem: string): BrokenFile => ({ name: basename(path), problem: `${path}: ${problem}` });
+  let module: { readonly default?: unknown };
+  try {
+    module = await import(pathToFileURL(path).href);
+  } catch (error) {
+    return refuse(importProblem(path, error));
+  }
+  const declared = [module.default].flat();
+  const [problem] = declared.flatMap(formatProblems);
+  return problem === undefined ? (declared as FileFormat[]) : refuse(problem);
+}
+
+/** Imports every module with formats in the user's folder; see `readDeclared` for `taken`. */
+export async function loadFormats(folder: string | undefined, taken: TakenTables): Promise<DeclaredFormats> {
+  const own = folder === undefined ? '' : join(folder, FORMATS_FOLDER);
+  const formats: FileFormat[] = [];
+  const dataSets: DataSet[] = [];
+  const broken: BrokenFile[] = [];
+  for (const file of own === ''
+    ? []
+    : namesIn(own).filter((name) => /^[\w-]+\.(?:mjs|js|mts|ts)$/.test(name))) {
+    const path = join(own, file);
+    const read = await readFormats(path);
+    const sets = 'problem' in read ? [] : read.flatMap(({ declares }) => declares ?? []);
+    const filled = sets.flatMap((set) => tablesFilledBy(set).map((table) => ({ table, by: set.name })));
+    const other = filled.find(({ table }) => (taken.get(table.name)?.table ?? table) !== table);
+    if ('problem' in read) broken.push(read);
+    else if (other !== undefined) {
+      const problem = `${path}: its table ${other.table.name} is one of ${taken.get(other.table.name)?.by}: give it another name`;
+      broken.push({ name: file, problem });
+    } else {
+      for (const one of filled) taken.set(one.table.name, one);
+      for (const format of read) formats.push(format);
+      for (const set of sets) dataSets.push(set);
+    }
+  }
+  return { formats, dataSets, broken };
 }
 
 /** A function of a declaration has failed. The message names operation, file and function. */

@@ -1,3 +1,5 @@
+import type { DataSet } from './operation.ts';
+
 /** What a column of a file is called in a record: the name of a field, or of several fields with the same value. */
 type FieldNames = string | readonly string[];
 
@@ -20,8 +22,11 @@ interface FormatOptions {
    * the day, it is found in the name of a file by them, whatever stands before and behind.
    */
   readonly files: readonly [string, ...string[]];
-  /** The data set that its rows are records of; null if that depends on the segment (`DataSet.udiff`). */
-  readonly dataSet: string | null;
+  /**
+   * The data set that its rows are records of, by name, or a set of its own, as `defineFileSet` returns it; null if that
+   * depends on the segment (`DataSet.udiff`).
+   */
+  readonly dataSet: string | DataSet | null;
   /** The exchange or segment that its rows are of; null if they name it. */
   readonly exchange: string | null;
   /** A header that has all of these columns is of this format, or of one that is recognized by more of its columns … */
@@ -92,7 +97,46 @@ const DEFAULTS = {
 } as const;
 
 /** A format of the exchanges' files: how a file is recognized, and which fields its columns are. */
-export type FileFormat = FormatOptions & Required<Pick<FormatOptions, keyof typeof DEFAULTS>>;
+export type FileFormat = Omit<FormatOptions, 'dataSet'> &
+  Required<Pick<FormatOptions, keyof typeof DEFAULTS>> & {
+    readonly dataSet: string | null;
+    /** The set of its own. */
+    readonly declares?: DataSet;
+  };
 
 /** Declares a file format. */
-export const defineFormat = (format: FormatOptions): FileFormat => ({ ...DEFAULTS, ...format });
+export function defineFormat({ dataSet, ...format }: FormatOptions): FileFormat {
+  const own = typeof dataSet === 'object' ? dataSet : null;
+  if (own === null) return { ...DEFAULTS, ...format, dataSet: dataSet as string | null };
+  return { ...DEFAULTS, ...format, dataSet: own.name, declares: own };
+}
+
+/** What is wrong with a declared format, which may be a value of any type: a sentence each (pure). */
+export function formatProblems(declared: unknown): string[] {
+  const isTexts = (value: unknown) =>
+    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string' && one !== '');
+  if (typeof declared !== 'object' || declared === null || !('marks' in declared)) {
+    return ['it declares no format: export what defineFormat({…}) returns'];
+  }
+  const { name, files, marks, columns, exchange, dataSet, declares } = declared as Partial<FileFormat>;
+  const problems = [
+    ...(typeof name === 'string' && name !== '' ? [] : ['name: use a text']),
+    ...(isTexts(files) ? [] : ["files: list names such as 'weeklyDDMMYY.csv'"]),
+    ...(isTexts(marks) ? [] : ['marks: list columns by which a header is recognized']),
+    ...(exchange === null || typeof exchange === 'string' ? [] : ["exchange: use a code such as 'NSE'"]),
+    ...(typeof dataSet === 'string' ? [] : ['dataSet: use the name of a data set, or defineFileSet({…})']),
+  ];
+  if (typeof columns !== 'object' || columns === null) return [...problems, 'columns: use { COLUMN: field }'];
+  const { table } = declares?.shapes[0] ?? {};
+  const sources = table?.fields.flatMap((field) => (field.from === 'response' ? [field.source] : []));
+  const unknown = Object.entries(columns).flatMap(([column, fields]) =>
+    [fields]
+      .flat()
+      .flatMap((field) =>
+        sources === undefined || sources.includes(field)
+          ? []
+          : [`columns: ${column} is ${field}, which is no field of ${dataSet}`],
+      ),
+  );
+  return [...problems, ...unknown];
+}

@@ -18,6 +18,7 @@ export {
   text,
   withoutCommas,
 } from './fields.ts';
+export { defineFormat } from './file-format.ts';
 export type {
   InstrumentRequest,
   Operation,
@@ -26,6 +27,6 @@ export type {
   Schedule,
   Shape,
 } from './operation.ts';
-export { defineOperation } from './operation.ts';
+export { defineFileSet, defineOperation } from './operation.ts';
 export type { Row, TableDefinition } from './table.ts';
 export { defineTable } from './table.ts';

@@ -13,8 +13,10 @@ import {
   importDeclared,
   isBroken,
   loadDeclared,
+  loadFormats,
   tablesTakenBy,
 } from './declared.ts';
+import type { FileFormat } from './file-format.ts';
 import { type DataSet, type Operation, type Shape, tablesFilledBy } from './operation.ts';
 import type { TableDefinition } from './table.ts';
 
@@ -41,6 +43,7 @@ const requested: Operation[] = [];
 const stored: Operation[] = [];
 const known: DataSet[] = [];
 const filled: TableDefinition[] = [];
+const declaredFormats: FileFormat[] = [];
 let folderInUse: string | undefined;
 let brokenInUse: readonly BrokenFile[] = [];
 
@@ -54,6 +57,9 @@ export const dataSets: readonly DataSet[] = known;
 
 /** Every table of the schema `market`, each once. */
 export const tables: readonly TableDefinition[] = filled;
+
+/** The formats of files that the user's folder declares. */
+export const ownFormats: readonly FileFormat[] = declaredFormats;
 
 /** The data sets that every database has. */
 export const builtIn: readonly DataSet[] = [...defaults, ...fileSets];
@@ -107,7 +113,11 @@ export async function useOperations(used: readonly UsedOperation[], folder?: str
   const leftOut: LeftOut[] = [];
   const broken: BrokenFile[] = [];
   const taken = tablesTakenBy(builtIn);
+  const own = await loadFormats(folder, taken);
+  for (const { name, problem } of own.broken) leftOut.push({ name, problem });
+  const filledByFiles = own.dataSets.filter((set) => used.some(({ name }) => name === set.name));
   for (const { name, isEnabled } of used) {
+    if (filledByFiles.some((set) => set.name === name)) continue;
     const file = findDeclared(name, folder);
     const found = file === undefined ? undefined : await importDeclared(file, taken);
     if (found === undefined) leftOut.push({ name, problem: null });
@@ -117,21 +127,26 @@ export async function useOperations(used: readonly UsedOperation[], folder?: str
     } else loaded.push({ operation: found, isEnabled });
   }
   brokenInUse = broken;
-  setUsed(loaded);
+  fill(declaredFormats, own.formats);
+  setUsed(loaded, filledByFiles);
   return leftOut;
 }
 
-function setUsed(further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[]): void {
+function setUsed(
+  further: readonly { readonly operation: Operation; readonly isEnabled: boolean }[],
+  filledByFiles: readonly DataSet[] = [],
+): void {
   const byName = (a: DataSet, b: DataSet) => (a.name < b.name ? -1 : 1);
   const of = (isEnabled: boolean) =>
     further.filter((one) => one.isEnabled === isEnabled).map(({ operation }) => operation);
   const enabled = [...defaults, ...of(true)].sort(byName);
   const all = [...enabled, ...of(false).sort(byName)];
-  const isSame = requested.length === enabled.length && stored.length === all.length;
-  if (isSame && all.every((one, position) => one === stored[position])) return;
+  const sets = [...all, ...fileSets, ...filledByFiles];
+  const isSame = requested.length === enabled.length && known.length === sets.length;
+  if (isSame && sets.every((one, position) => one === known[position])) return;
   fill(requested, enabled);
   fill(stored, all);
-  fill(known, [...all, ...fileSets]);
+  fill(known, sets);
   fill(filled, new Set(known.flatMap(tablesFilledBy)));
   version += 1;
 }
@@ -145,9 +160,15 @@ setUsed([]);
 
 /** Every operation that can be requested: the defaults, the catalogue, and those of the user's folder. */
 export async function allOperations(folder?: string): Promise<DeclaredOperations> {
-  const { operations: further, broken } = await loadDeclared(folder, tablesTakenBy(builtIn));
+  const taken = tablesTakenBy(builtIn);
+  const { operations: further, broken } = await loadDeclared(folder, taken);
+  const formats = await loadFormats(folder, taken);
   const all = [...defaults.map((operation) => ({ operation, from: 'default' as const })), ...further];
-  return { operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)), broken };
+  return {
+    operations: all.sort((a, b) => (a.operation.name < b.operation.name ? -1 : 1)),
+    broken: [...broken, ...formats.broken],
+    fileSets: formats.dataSets,
+  };
 }
 
 /** True if this is a data set in use. Windows and responses of others may be stored, whose file is missing. */

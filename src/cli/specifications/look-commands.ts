@@ -184,6 +184,7 @@ export const lookCommands: readonly Specification[] = [
         ],
         options: [
           new Option('--name <operation>', 'the name by which the source is called, if the file has another'),
+          new Option('--file', 'declare the format of this file, which is imported, and its table'),
           new Option('--print', 'print the declaration; else it is a new file in EOD_OPERATIONS_DIR'),
         ],
         run: async () => (await import('../draft-operation.ts')).draftOperation,

@@ -9,7 +9,7 @@ import { openResponse } from '../envelope.ts';
 import { printable } from '../sanitize.ts';
 import { type GuessedColumn, guessColumns, type SavedRecord } from './guess-columns.ts';
 
-interface DraftInput extends SavedResponse {
+export interface DraftInput extends SavedResponse {
   /** The name by which the source is called. */
   readonly name: string;
   /** Declared elsewhere: what names of the source are called here. */
@@ -138,7 +138,7 @@ function looksLikeFacts(columns: readonly GuessedColumn[]): boolean {
   return has('value') && has('label', 'key') && has('unitid', 'decimals', 'contextname') && !isNamed;
 }
 
-function tableName(name: string, taken: readonly string[]): string {
+export function tableName(name: string, taken: readonly string[]): string {
   const base = columnNameFor(name.replace(/^Get(?=.)/, ''))
     .slice(0, 40)
     .replace(/_+$/, '');
@@ -159,10 +159,13 @@ const lineOfField = (one: GuessedColumn): string =>
   fieldText(one, { columns: [], isCounted: false, day: null, instrument: null });
 
 /** The line for a field that no column can read. */
-const leftOutText = ({ source, because }: ReturnType<typeof guessColumns>['leftOut'][number]): string =>
+export const leftOutText = ({
+  source,
+  because,
+}: ReturnType<typeof guessColumns>['leftOut'][number]): string =>
   `// left out: ${oneLine(source)}, as ${because}`;
 
-function fieldText(one: GuessedColumn, key: GuessedKey): string {
+export function fieldText(one: GuessedColumn, key: GuessedKey): string {
   const { source, column, kind, compute, unit, because } = one;
   const isKey = key.columns.includes(one);
   const hasAll = one.values.every((value) => value !== null);
@@ -176,7 +179,7 @@ function fieldText(one: GuessedColumn, key: GuessedKey): string {
   return `${kind}(${quoted(source)}, ${quoted(column)}, ${quoted(meaning)}${further}), // guessed: ${because}`;
 }
 
-function keyReason({ columns, isCounted }: GuessedKey, records: number, areFacts: boolean): string {
+export function keyReason({ columns, isCounted }: GuessedKey, records: number, areFacts: boolean): string {
   if (isCounted) return 'no few columns distinguish all records';
   if (records === 1) return 'there is one record only; name what distinguishes records';
   return areFacts || columns.length > 0
@@ -250,10 +253,10 @@ function sampleOf(records: readonly SavedRecord[]): readonly SavedRecord[] {
 const oneLine = (text: string): string => printable(text).replace(/\s+/g, ' ').trim();
 
 /** A text as a literal in quotes. */
-const quoted = (text: string): string =>
+export const quoted = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-const listText = (texts: readonly string[]): string => texts.map(quoted).join(', ');
+export const listText = (texts: readonly string[]): string => texts.map(quoted).join(', ');
 
 /** A value as a literal; `__proto__` would set the prototype. */
 const literal = (value: unknown): string =>
@@ -366,7 +369,7 @@ function* setsOf<Item>(items: readonly Item[], size: number): Generator<readonly
  * @param records how many there are.
  * @param areFacts whether day and instrument are in the request only.
  */
-function guessKey(columns: readonly GuessedColumn[], records: number, areFacts: boolean): GuessedKey {
+export function guessKey(columns: readonly GuessedColumn[], records: number, areFacts: boolean): GuessedKey {
   const keyable = columns.filter(mayBeKey);
   const day = areFacts ? null : dayOf(keyable);
   const instrument = areFacts ? null : instrumentOf(keyable);

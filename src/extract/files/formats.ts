@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { fullYear, MONTHS } from '../../core/days.ts';
 import { CODE } from '../../core/package-folders.ts';
 import type { FileFormat } from '../../operations/file-format.ts';
+import { ownFormats } from '../../operations/registry.ts';
 
 /** Those of the catalogue are beside its operations, which a database need not have enabled. */
 const FOLDERS = [join(CODE, 'extract', 'files', 'formats'), join(CODE, 'operations', 'catalogue', 'files')];
@@ -27,6 +28,9 @@ export const FORMATS: readonly FileFormat[] = (
     ),
   )
 ).flat();
+
+/** Also those of the user's folder, which come first. */
+export const allFormats = (): readonly FileFormat[] => [...ownFormats, ...FORMATS];
 
 /** A name of which only letters and digits count. */
 const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]+/g, '');
@@ -100,5 +104,7 @@ export function formatOf(
     (format.named === undefined || inName.includes(format.named)) &&
     (format.title === undefined || isTitled || dayInName(fileName, format) !== null);
   const telling = ({ marks, named }: FileFormat) => marks.length + (named === undefined ? 0 : 2);
-  return FORMATS.filter(isOf).sort((a, b) => telling(b) - telling(a))[0];
+  return allFormats()
+    .filter(isOf)
+    .sort((a, b) => telling(b) - telling(a))[0];
 }

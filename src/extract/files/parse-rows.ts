@@ -5,7 +5,7 @@ import { badFile } from '../diagnostics.ts';
 import { checkHeapRoom } from '../heap-room.ts';
 import { countLineEnds, findLongLine } from '../lines.ts';
 import { type FileRow, fileDay } from './file-columns.ts';
-import { FORMATS, formatOf } from './formats.ts';
+import { allFormats, formatOf } from './formats.ts';
 
 /** How much of a file is looked at to find out its format. */
 const START_BYTES = 20_000;
@@ -58,7 +58,7 @@ export function checkFile(bytes: Buffer, name: string): FileStart {
       read: (text) => ({ header: DELIVERY_COLUMNS, ...readDeliveryPositions(text) }),
     };
   }
-  if (FORMATS.some(({ title }) => title?.test(firstLine(start)) === true)) {
+  if (allFormats().some(({ title }) => title?.test(firstLine(start)) === true)) {
     return { hasHeader: false, read: (text) => readTitled(text, name) };
   }
   refuseUnknownHeader(start, name);
@@ -72,7 +72,7 @@ function readWithHeader(text: string): ParsedFile {
 /** Reads a file whose first line is a title with its day. @throws PipelineError `unreadable` if no known header follows. */
 function readTitled(text: string, name: string): ParsedFile {
   const title = firstLine(text.replace(/^\ufeff/, ''));
-  const format = FORMATS.find((one) => one.title?.test(title) === true);
+  const format = allFormats().find((one) => one.title?.test(title) === true);
   const day = fileDay(format?.title?.exec(title)?.[1] ?? '');
   const rest = text.slice(text.indexOf(title) + title.length).trimStart();
   if (format?.header !== undefined) {

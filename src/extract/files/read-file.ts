@@ -12,7 +12,7 @@ import { createRecordReader, type RecordReader, type RecordResult } from '../rec
 import { sanitizeRecord } from '../sanitize.ts';
 import type { Problem, Reject } from '../types.ts';
 import { columnsOf, type FileColumns, type FileRow } from './file-columns.ts';
-import { dayInName, exampleName, FORMATS } from './formats.ts';
+import { allFormats, dayInName, exampleName } from './formats.ts';
 import { checkFile, parseRows } from './parse-rows.ts';
 import { type ReadRow, type SourceRow, scanFile } from './scan-file.ts';
 
@@ -341,7 +341,7 @@ function roundedIn({ rounded }: FileFormat, { shapes }: DataSet): Record<string,
 /** The columns that files of any format round, and by how much. */
 export function roundedColumns(): Record<string, number> {
   return Object.fromEntries(
-    FORMATS.flatMap((format) => {
+    allFormats().flatMap((format) => {
       const dataSet = dataSets.find(({ name }) => name === format.dataSet);
       return dataSet === undefined ? [] : Object.entries(roundedIn(format, dataSet));
     }),

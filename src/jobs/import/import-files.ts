@@ -10,7 +10,7 @@ import { explainMissingRight, migrateDatabase } from '../../load/migrate.ts';
 import { importedFileHashes } from '../../load/state/runs/outcomes.ts';
 import { type Progress, type RunReport, reportRun } from '../../load/state/runs/reports.ts';
 import { abandonRun, insertRun, reserveRunId, runningRuns, setRunRange } from '../../load/state/runs/runs.ts';
-import { type Operation, tablesFilledBy } from '../../operations/operation.ts';
+import { type DataSet, tablesFilledBy } from '../../operations/operation.ts';
 import { allOperations } from '../../operations/registry.ts';
 import type { Context } from '../context.ts';
 import { closeRun } from '../runs/finish.ts';
@@ -47,15 +47,15 @@ export interface ImportOptions {
   readonly signal?: AbortSignal;
   /** Called when the run has its number, and after each file; `total` and `ended` count files. */
   readonly onProgress?: (runId: number, progress: Progress) => void;
-  /** Called when tables were created for files, with the operation that declares them. */
-  readonly onPrepared?: (operation: Operation) => void;
+  /** Called when tables were created for files, with the data set that declares them. */
+  readonly onPrepared?: (dataSet: DataSet) => void;
 }
 
 /** A report lists at most this many differences. */
 const MAX_DIFFERENCES = 500;
 
-/** Makes the files of a segment known, and creates their tables; false if no operation declares them. */
-type Preparer = (segment: string) => Promise<boolean>;
+/** Makes the files of a segment or data set known, and creates their tables; false if none declares them. */
+type Preparer = (wanted: string) => Promise<boolean>;
 
 /**
  * Imports files of the exchanges: reads each, and stores its sessions like responses of the source. A file that cannot
@@ -328,11 +328,11 @@ async function cancelImport(context: Context, runId: number, why: string): Promi
  * Creates a function that creates, once for an import, the tables of an operation whose files are imported though it was
  * never enabled. It is not requested: files alone fill its tables.
  *
- * @param onPrepared receives the operation.
+ * @param onPrepared receives the data set.
  */
 function createPreparer(
   context: Context,
-  onPrepared: (operation: Operation) => void = () => undefined,
+  onPrepared: (dataSet: DataSet) => void = () => undefined,
 ): Preparer {
   const prepared = new Map<string, Promise<boolean>>();
   return (segment) => {
@@ -344,22 +344,21 @@ function createPreparer(
 
 async function prepare(
   { db, config }: Context,
-  segment: string,
-  onPrepared: (operation: Operation) => void,
+  wanted: string,
+  onPrepared: (dataSet: DataSet) => void,
 ): Promise<boolean> {
-  const { operations } = await allOperations(config.EOD_OPERATIONS_DIR);
-  const operation = operations.find(
-    ({ operation: one }) => one.udiff?.segment === segment || one.name === segment,
-  )?.operation;
-  if (operation === undefined) return false;
+  const { operations, fileSets } = await allOperations(config.EOD_OPERATIONS_DIR);
+  const declared = [...operations.map(({ operation }) => operation), ...fileSets];
+  const dataSet = declared.find(({ udiff, name }) => udiff?.segment === wanted || name === wanted);
+  if (dataSet === undefined) return false;
   try {
-    await migrateDatabase(db, config, { names: [operation.name], to: 'filled', by: requesterName() });
+    await migrateDatabase(db, config, { names: [dataSet.name], to: 'filled', by: requesterName() });
   } catch (error) {
     const explained = await explainMissingRight(db, error, 'migrate');
     if (!(explained instanceof PipelineError) || explained.kind !== 'usage') throw explained;
-    const names = tablesFilledBy(operation).map(({ name }) => `market.${name}`);
+    const names = tablesFilledBy(dataSet).map(({ name }) => `market.${name}`);
     throw new PipelineError(`needs ${names.join(' and ')}: ${messageOf(explained)}`, { kind: 'unreadable' });
   }
-  onPrepared(operation);
+  onPrepared(dataSet);
   return true;
 }
